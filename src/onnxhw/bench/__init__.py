@@ -1,0 +1,1 @@
+"""The benchmark: networks by script, measured into one table."""

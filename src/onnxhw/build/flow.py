@@ -1,0 +1,313 @@
+"""From a design to a bitstream: elaborate, synthesize, place and route, pack; cached by content.
+
+``build(design, board)`` raises `TimingError` rather than return a bitstream that misses its clock. Everything happens in a
+temporary directory; an interrupt ends the running tool and leaves nothing behind.
+"""
+
+import gzip
+import importlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..board import Board
+from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
+from . import tools
+from .cache import Cache, key_of
+from .manifest import Manifest
+from .report import RouteReport, read_report
+from .standalone import Location, bake, locate
+
+FORMAT = "1"
+"""Version of the flow itself; part of the key."""
+NAME = "top"
+STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
+PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
+
+Progress = Callable[["Event"], None]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Progress: a stage (of `STAGES`), seconds since it began, whether it has ended, and what there is to say."""
+
+    stage: str
+    seconds: float
+    done: bool
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What else decides over the result. `seeds` are tried in order until one meets the clock."""
+
+    seeds: tuple[int, ...] = (1,)
+    synth_opts: tuple[str, ...] = ()
+    nextpnr_opts: tuple[str, ...] = ()
+
+
+@dataclass
+class Built:
+    """A finished bitstream with everything known about it; `config` is nextpnr's textual configuration."""
+
+    bitstream: bytes
+    config: str
+    report: RouteReport
+    seed: int
+    key: str
+    clock_hz: int
+    board: Board
+    tools: dict[str, str]
+    locations: list[Location] = field(default_factory=list)
+    cached: bool = False
+
+    def manifest(self) -> Manifest:
+        """The manifest's part about the bitstream."""
+        resources = {kind: {"used": used, "available": have} for kind, (used, have) in self.report.resources.items()}
+        clocks = {net: {"achieved_mhz": c.achieved, "wanted_mhz": c.wanted} for net, c in self.report.clocks.items()}
+        manifest = Manifest(
+            board=self.board.name, device=self.board.device, design=self.key, clock_hz=self.clock_hz, seed=self.seed,
+            fmax_mhz=round(self.report.fmax_mhz, 2), timing_met=self.report.timing_met, tools=dict(self.tools),
+            resources=resources, clocks=clocks,
+        )  # fmt: skip
+        manifest.add_file("top.bit", self.bitstream)
+        return manifest
+
+
+def platform_of(board: Board) -> Any:
+    """The board's Amaranth platform; `ToolError` E7120 if amaranth-boards is missing."""
+    module, name = board.platform.split(":")
+    try:
+        return getattr(importlib.import_module(module), name)()
+    except ImportError as error:
+        raise ToolError("E7120", f"{module} is not installed", hint="pip install 'onnxhw[synth]'") from error
+    except AttributeError as error:
+        raise UsageError("E2303", f"{module} has no {name}", where=f"board {board.name}") from error
+
+
+def tool_versions() -> dict[str, str]:
+    """The tools that decide over the bitstream; `ToolError` E7101 if one is missing."""
+    return {tool: tools.version(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
+
+
+class _Stage:
+    """Reports one stage: `tick` while it runs, an end when it is left."""
+
+    def __init__(self, progress: Progress | None, name: str, text: str = "") -> None:
+        self.progress, self.name, self.text = progress, name, text
+        self.start = time.monotonic()
+
+    def __enter__(self) -> "_Stage":
+        self.tick(0.0)
+        return self
+
+    def tick(self, seconds: float) -> None:
+        if self.progress:
+            self.progress(Event(self.name, seconds, False, self.text))
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self.progress and kind is None:
+            self.progress(Event(self.name, time.monotonic() - self.start, True, self.text))
+
+
+def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
+    """The design's files for the tools: RTLIL, Yosys script, pin and clock constraints; no source paths in them."""
+    platform = platform_of(board)
+    plan = platform.prepare(design, NAME, emit_src=False, synth_opts=list(options.synth_opts))
+    wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
+    return {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+
+
+def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
+    """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
+    have = {
+        "LUT4": board.resources.lut4, "flip-flops": board.resources.ff, "multipliers": board.resources.dsp,
+        "block RAMs": board.resources.ebr,
+    }  # fmt: skip
+    over = [f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]]
+    if over:
+        hint = {
+            "multipliers": "lower rows or cols, or use multiplier='fabric'",
+            "block RAMs": "lower the memory depths or word",
+            "LUT4": "lower rows, cols or lanes, or use multiplier='dsp'",
+            "flip-flops": "lower rows, cols or lanes",
+        }
+        lower = next(hint[kind] for kind in hint if counts.get(kind, 0) > have[kind])
+        raise DoesNotFitError("E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board")
+
+
+def synthesize(directory: Path, stage: _Stage) -> dict[str, int]:
+    """Run Yosys in a directory that holds the files of `elaborate`; the cells of the result."""
+    script = directory / f"{NAME}.ys"
+    script.write_text(script.read_text() + "\ntee -q -o stat.json stat -json\n")
+    tools.run("yosys", ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], directory, tick=stage.tick)
+    counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
+    get = counts.get
+    return {
+        "LUT4": get("LUT4", 0) + 2 * get("CCU2C", 0) + 6 * get("TRELLIS_DPR16X4", 0),
+        "flip-flops": get("TRELLIS_FF", 0),
+        "multipliers": get("MULT18X18D", 0),
+        "block RAMs": get("DP16KD", 0),
+    }
+
+
+def place_and_route(directory: Path, board: Board, seed: int, options: Options, stage: _Stage) -> RouteReport:
+    """Run nextpnr with one seed; leaves ``top.config``, ``routed.json`` and ``report.json``.
+
+    Timing failures are let pass here, so that the report is written; `build` refuses them.
+    """
+    size = board.device.removeprefix("LFE5U-").removesuffix("F").lower()
+    arguments = [
+        f"--{size}k", "--package", PACKAGES[board.package], "--speed", board.speed, "--seed", str(seed),
+        "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
+        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim", *options.nextpnr_opts,
+    ]  # fmt: skip
+    tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
+    return read_report(json.loads((directory / "report.json").read_text()))
+
+
+def pack(config: str, key: str, tick: tools.Tick | None = None) -> bytes:
+    """The bitstream of a textual configuration; the first 32 bits of `key` become its USERCODE."""
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+        directory = Path(scratch)
+        (directory / f"{NAME}.config").write_text(config)
+        arguments = ["--compress", "--usercode", str(int(key[:8], 16)), "--input", f"{NAME}.config", "--bit", f"{NAME}.bit"]
+        tools.run("ecppack", arguments, directory, tick=tick)
+        return (directory / f"{NAME}.bit").read_bytes()
+
+
+def build(
+    design: Any,
+    board: Board,
+    *,
+    clock_hz: int,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
+    use_cache: bool = True,
+    require_timing: bool = True,
+    label: str = "",
+) -> Built:
+    """Make the bitstream of a design (any Elaboratable that asks the platform for its pins), or take it from the cache.
+
+    `clock_hz` is the frequency that the core's clock is meant to have; it is noted in the result (the constraint itself comes
+    from the PLL or the board's oscillator). Errors: `DoesNotFitError` E5201 before place and route, `TimingError` E6101 (unless
+    `require_timing` is false) with the best result, `ToolError` E71xx. A result that misses its clock is kept, too, and refused
+    again.
+    """
+    options = options or Options(seeds=board.seeds[:1])
+    with _Stage(progress, "elaborate"):
+        versions = tool_versions()
+        files = elaborate(design, board, options)
+    key = key_of({
+        **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
+        "board": repr((board.device, board.package, board.speed)), "options": repr(options),
+    })  # fmt: skip
+    store = cache or Cache("bitstream")
+    found = store.load(key) if use_cache else None
+    if found is not None:
+        result = _unpack(found, key, board, clock_hz, versions)
+    else:
+        result = _run(files, key, board, clock_hz, options, versions, progress)
+        if use_cache:
+            store.store(key, _pack_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
+    if require_timing and not result.report.timing_met:
+        raise timing_error(result, options)
+    return result
+
+
+def timing_error(result: Built, options: Options) -> TimingError:
+    """What the user reads when the clock is not met."""
+    report = result.report
+    if not report.clocks:
+        return TimingError("E6102", "nextpnr reported no clock, so nothing shows that the design meets it")
+    clock = report.clocks[report.worst]
+    tried = f"{len(options.seeds)} seed{'s' if len(options.seeds) > 1 else ''} tried"
+    return TimingError(
+        "E6101",
+        f"reaches {clock.achieved:.1f} MHz, not {clock.wanted:.1f} MHz ({tried}, best: {result.seed}); critical path {report.path}",
+        where=result.board.name,
+        hint="try more seeds (--seeds 5), a lower clock or a smaller configuration",
+    )
+
+
+def _run(
+    files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: Options, versions: dict[str, str],
+    progress: Progress | None,
+) -> Built:  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+        directory = Path(scratch)
+        for name, text in files.items():
+            (directory / name).write_text(text)
+        with _Stage(progress, "yosys") as stage:
+            counts = synthesize(directory, stage)
+        check_fit(counts, board)
+        best: tuple[RouteReport, int, str, list[Location]] | None = None
+        for seed in options.seeds:
+            with _Stage(progress, "nextpnr", f"seed {seed}") as stage:
+                report = place_and_route(directory, board, seed, options, stage)
+                fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
+                stage.text = f"seed {seed}: {fmax}"
+            if best is None or _slack(report) > _slack(best[0]):
+                config = (directory / f"{NAME}.config").read_text()
+                best = (report, seed, config, locate(json.loads((directory / "routed.json").read_text())))
+            if report.timing_met:
+                break
+    if best is None:
+        raise UsageError("E2340", "seeds must name at least one seed")
+    report, seed, config, locations = best
+    with _Stage(progress, "ecppack") as stage:
+        bitstream = pack(config, key, stage.tick)
+    return Built(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
+
+
+def _slack(report: RouteReport) -> float:
+    """How well the worst clock is met: achieved over wanted."""
+    clock = report.clocks.get(report.worst)
+    return clock.achieved / clock.wanted if clock else 0.0
+
+
+def _pack_entry(result: Built) -> dict[str, bytes]:
+    """A result as files of a cache entry."""
+    facts = {
+        "seed": result.seed,
+        "report": result.report.record(),
+        "locations": [location.record() for location in result.locations],
+    }
+    return {
+        "top.bit": result.bitstream,
+        "top.config.gz": gzip.compress(result.config.encode(), mtime=0),
+        "facts.json": json.dumps(facts, sort_keys=True).encode(),
+    }
+
+
+def _unpack(entry: Mapping[str, bytes], key: str, board: Board, clock_hz: int, versions: dict[str, str]) -> Built:
+    """Inverse of `_pack_entry`."""
+    facts = json.loads(entry["facts.json"])
+    return Built(
+        bitstream=entry["top.bit"],
+        config=gzip.decompress(entry["top.config.gz"]).decode(),
+        report=RouteReport.from_record(facts["report"]),
+        seed=facts["seed"],
+        key=key,
+        clock_hz=clock_hz,
+        board=board,
+        tools=versions,
+        locations=[Location(*record) for record in facts["locations"]],
+        cached=True,
+    )
+
+
+def with_memories(result: Built, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None) -> Built:
+    """The same routed design with other memory contents (see `standalone.bake`); packs in seconds, never routes."""
+    with _Stage(progress, "ecppack") as stage:
+        config = bake(result.config, result.locations, images)
+        bitstream = pack(config, key_of({"base": result.key, "config": config}), stage.tick)
+    return Built(
+        bitstream, config, result.report, result.seed, result.key, result.clock_hz, result.board, result.tools,
+        result.locations, result.cached,
+    )  # fmt: skip

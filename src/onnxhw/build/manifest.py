@@ -1,0 +1,61 @@
+"""`manifest.json`: what an output directory holds and what it was made from. No times and no paths: equal inputs give
+equal bytes."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA = 1
+"""Version of the manifest's form."""
+
+
+@dataclass
+class Manifest:
+    """Everything that identifies a build.
+
+    `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks` achieved
+    and wanted MHz per clock.
+    """
+
+    board: str = ""
+    device: str = ""
+    preset: str = ""
+    config: str = ""
+    """Fingerprint of the `HwConfig`."""
+    model_sha256: str = ""
+    design: str = ""
+    """Key of the bitstream: hash of RTL, constraints, tools and options."""
+    clock_hz: int = 0
+    seed: int = 0
+    fmax_mhz: float = 0.0
+    timing_met: bool = False
+    deterministic: bool = True
+    tools: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, dict[str, int]] = field(default_factory=dict)
+    clocks: dict[str, dict[str, float]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def add_file(self, name: str, data: bytes) -> None:
+        """Note a file's SHA-256."""
+        self.files[name] = hashlib.sha256(data).hexdigest()
+
+    def to_json(self) -> str:
+        """The manifest's text."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Manifest":
+        """Read the text of `to_json`; `ValueError` for another schema."""
+        record: dict[str, Any] = json.loads(text)
+        schema = record.pop("schema", None)
+        if schema != SCHEMA:
+            raise ValueError(f"manifest schema must be {SCHEMA}, not {schema}")
+        return cls(**record)
+
+    def mismatches(self, files: Mapping[str, bytes]) -> list[str]:
+        """Names of files that are not as noted."""
+        return [
+            name for name, data in files.items() if self.files.get(name) != hashlib.sha256(data).hexdigest()
+        ]  # fmt: skip

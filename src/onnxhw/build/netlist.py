@@ -1,0 +1,193 @@
+"""Post-synthesis netlists: Yosys' result for the ECP5 as Verilog, and its simulation with our own cell models.
+
+This is the rung of the exactness ladder between RTL and board: what is simulated is made of the device's cells.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from amaranth.back import rtlil
+from amaranth.lib import wiring
+
+from ..errors import ToolError
+from . import tools
+
+CELLS = {
+    "lut": ("LUT4",),
+    "carry": ("CCU2C",),
+    "ff": ("TRELLIS_FF",),
+    "dsp": ("MULT18X18D",),
+    "ebr": ("DP16KD",),
+    "lutram": ("TRELLIS_DPR16X4",),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What `elaborate` gets as its platform when there is a device but no board."""
+
+    device: str = "LFE5U-25F"
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A synthesized design: Verilog text, its top module, and how many cells of each type it has."""
+
+    verilog: str
+    top: str
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+    cells: dict[str, int]
+
+    @property
+    def luts(self) -> int:
+        """LUT4 sites: lookup tables, two per carry cell, and LUT RAM (with its write logic: 4 + 2 sites)."""
+        count = self.cells.get
+        return count("LUT4", 0) + 2 * count("CCU2C", 0) + 6 * count("TRELLIS_DPR16X4", 0)
+
+    @property
+    def ffs(self) -> int:
+        """Flip-flops in the fabric."""
+        return self.cells.get("TRELLIS_FF", 0)
+
+    @property
+    def dsps(self) -> int:
+        """Multiplier blocks."""
+        return self.cells.get("MULT18X18D", 0)
+
+    @property
+    def ebrs(self) -> int:
+        """Block RAMs."""
+        return self.cells.get("DP16KD", 0)
+
+
+def synthesize_netlist(
+    design: Any, *, device: str = "LFE5U-25F", name: str = "top", tick: tools.Tick | None = None
+) -> Netlist:
+    """Synthesize a `wiring.Component` for an ECP5; its members, ``clk`` and ``rst`` become the ports."""
+    text = rtlil.convert(design, name=name, platform=Target(device), emit_src=False)
+    script = [
+        "read_rtlil top.il",
+        f"synth_ecp5 -top {name}",
+        "tee -q -o stat.json stat -json",
+        "write_verilog -noattr -simple-lhs top.v",
+    ]
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+        directory = Path(scratch)
+        (directory / "top.il").write_text(text)
+        tools.run("yosys", ["-q", "-p", "; ".join(script)], directory, tick=tick)
+        statistics = json.loads((directory / "stat.json").read_text())
+        verilog = (directory / "top.v").read_text()
+    members = dict(design.signature.members.items())
+    widths = {key: _width(member) for key, member in members.items()}
+    inputs = {key: widths[key] for key, member in members.items() if member.flow == wiring.In}
+    outputs = {key: widths[key] for key, member in members.items() if member.flow == wiring.Out}
+    cells = {key: int(count) for key, count in statistics["design"]["num_cells_by_type"].items()}
+    return Netlist(verilog, name, inputs, outputs, cells)
+
+
+def _width(member: Any) -> int:
+    from amaranth.hdl import Shape
+
+    return Shape.cast(member.shape).width
+
+
+def models() -> str:
+    """The Verilog text of our behavioural cell models."""
+    return resources.files("onnxhw.rtl").joinpath("sim_models", "ecp5_cells.v").read_text()
+
+
+@dataclass(frozen=True)
+class Step:
+    """`count` clock cycles with these input values (signals left out are 0)."""
+
+    inputs: dict[str, int]
+    count: int = 1
+
+
+def testbench(netlist: Netlist, vectors: int, when: str) -> str:
+    """Verilog that applies the vectors of ``stimulus.hex``, one per clock, and prints the outputs in each cycle.
+
+    Outputs are sampled just before the rising edge; if `when` names an output, only in cycles in which it is not 0.
+    """
+    width = sum(netlist.inputs.values())
+    declare = [f"    reg [{width - 1}:0] inputs;", f"    reg [{32 + width - 1}:0] vectors[0:{vectors - 1}];"]
+    connect, offset = [".clk(clk)", ".rst(rst)"], 0
+    for name, bits in netlist.inputs.items():
+        connect.append(f".{name}(inputs[{offset + bits - 1}:{offset}])")
+        offset += bits
+    for name, bits in netlist.outputs.items():
+        declare.append(f"    wire [{bits - 1}:0] {name};")
+        connect.append(f".{name}({name})")
+    names = list(netlist.outputs)
+    show = f'$display("{" ".join(f"{name}=%b" for name in names)}", {", ".join(names)});'
+    condition = f"if ({when} !== 0) " if when else ""
+    return "\n".join([
+        "`timescale 1ns / 1ps",
+        "module testbench;",
+        "    reg clk = 0, rst = 1;",
+        "    integer index, count;",
+        *declare,
+        f"    {netlist.top} dut ({', '.join(connect)});",
+        "    initial begin",
+        '        $readmemh("stimulus.hex", vectors);',
+        "        inputs = 0;",
+        "        repeat (4) begin #5 clk = 1; #5 clk = 0; end",
+        "        rst = 0;",
+        f"        for (index = 0; index < {vectors}; index = index + 1) begin",
+        f"            inputs = vectors[index][{width - 1}:0];",
+        f"            for (count = vectors[index][{32 + width - 1}:{width}]; count > 0; count = count - 1) begin",
+        f"                #4 {condition}{show}",
+        "                #1 clk = 1; #5 clk = 0;",
+        "            end",
+        "        end",
+        "        $finish;",
+        "    end",
+        "endmodule",
+        "",
+    ])  # fmt: skip
+
+
+def simulate(
+    netlist: Netlist, steps: Iterable[Step], *, when: str = "", collision: str = "x", tick: tools.Tick | None = None
+) -> list[dict[str, int | None]]:
+    """Outputs of every cycle (or of those in which the output `when` is not 0); None where a bit is X.
+
+    `collision`: what a block RAM read of the address being written gives, "x" (as the device guarantees nothing)
+    or "old" (as the portable form).
+    """
+    lines = []
+    for step in steps:
+        value, offset = 0, 0
+        for name, bits in netlist.inputs.items():
+            value |= (step.inputs.get(name, 0) & ((1 << bits) - 1)) << offset
+            offset += bits
+        lines.append(f"{step.count << offset | value:x}")
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+        directory = Path(scratch)
+        (directory / "stimulus.hex").write_text("\n".join(lines) + "\n")
+        (directory / "cells.v").write_text(models())
+        (directory / "top.v").write_text(netlist.verilog)
+        (directory / "testbench.v").write_text(testbench(netlist, len(lines), when))
+        define = ["-DCOLLISION_OLD"] if collision == "old" else []
+        sources = ["cells.v", "top.v", "testbench.v"]
+        tools.run("iverilog", ["-g2012", *define, "-s", "testbench", "-o", "run.vvp", *sources], directory)
+        output = tools.run("vvp", ["-n", "run.vvp"], directory, tick=tick).output
+    return _parse(output.splitlines(), netlist)
+
+
+def _parse(lines: Sequence[str], netlist: Netlist) -> list[dict[str, int | None]]:
+    found: list[dict[str, int | None]] = []
+    for line in lines:
+        if line.startswith("ERROR"):
+            raise ToolError("E7110", line, where="netlist simulation")
+        if "=" not in line or line.split("=")[0] not in netlist.outputs:
+            continue
+        pairs = (part.split("=") for part in line.split())
+        found.append({name: int(bits, 2) if set(bits) <= {"0", "1"} else None for name, bits in pairs})
+    return found

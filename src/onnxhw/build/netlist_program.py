@@ -1,0 +1,121 @@
+"""A program run on a synthesized netlist of `onnxhw.rtl.core.Core`, through the host port, in Icarus Verilog.
+
+Slow (about a thousand cycles per second for a small core): for the netlist rung of the exactness ladder.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import MismatchError, UsageError
+from ..isa.instructions import UNITS
+from ..isa.memory import UCODE_SPACES, Control, Space, host_stride
+from ..program.layout import Place, to_host
+from ..program.model import Program
+from ..program.result import Result
+from . import tools
+from .netlist import Netlist, Step, simulate
+
+Words = Iterator[tuple[Space, int, int, int]]
+"""Host writes: space, host address, 32-bit word, byte enables."""
+ALL = 0xF
+MARGIN = 16
+"""Cycles waited beyond the predicted ones before the counter is read."""
+
+
+def memory_writes(program: Program) -> Words:
+    """The host writes that load a program: microcode, weights, parameters, tables, counts."""
+    config = program.config
+    for unit in UNITS:
+        words = [word for instruction in program.code.get(unit, ()) for word in instruction.encode()]
+        yield from ((UCODE_SPACES[unit], address, word, ALL) for address, word in enumerate(words))
+    weights = to_host(program.weights, config.weight_word)
+    yield from ((Space.WEIGHT, address, int(word), ALL) for address, word in enumerate(weights))
+    params = program.params.astype("<u8").view("<u4")
+    yield from ((Space.PARAM, address, int(word), ALL) for address, word in enumerate(params))
+    tables = program.tables.reshape(-1).view(np.uint8)
+    yield from ((Space.TABLE, address, int(word), ALL) for address, word in enumerate(tables))
+    counts = {"load": Control.LOAD_COUNT, "array": Control.ARRAY_COUNT, "vector": Control.VECTOR_COUNT}
+    for unit, register in counts.items():
+        yield Space.CONTROL, int(register), len(program.code.get(unit, ())), ALL
+    yield Space.CONTROL, int(Control.BUDGET), 0, ALL
+
+
+def tensor_writes(place: Place, values: npt.NDArray[np.int8], word: int) -> Words:
+    """The host writes that put a tensor into activation memory, leaving the other lanes alone."""
+    stride = host_stride(word)
+    data = to_host(place.pack(values, word).reshape(-1, word), word).reshape(-1, stride)
+    lanes = to_host(place.pack(np.full(place.shape, -1, np.int8), word).reshape(-1, word), word).reshape(-1, stride)
+    for address, row, mask in zip(place.addresses(word).reshape(-1), data, lanes, strict=True):
+        for i in range(stride):
+            enables = sum(1 << byte for byte in range(4) if int(mask[i]) >> 8 * byte & 0xFF)
+            if enables:
+                yield Space.ACT, int(address) * stride + i, int(row[i]), enables
+
+
+def tensor_reads(place: Place, word: int) -> list[int]:
+    """Host addresses of a tensor's words in activation memory."""
+    stride = host_stride(word)
+    return [int(address) * stride + i for address in place.addresses(word).reshape(-1) for i in range(stride)]
+
+
+def run_program(
+    netlist: Netlist,
+    program: Program,
+    inputs: Mapping[str, npt.NDArray[np.int8]],
+    *,
+    trace: bool = False,
+    tick: tools.Tick | None = None,
+) -> Result:
+    """One inference on the netlist. With `trace`, tensors that live until the end of the run are returned, too.
+
+    Raises `MismatchError` E8101 if the run has not ended after the predicted cycles, or if a bit that the host reads is
+    X: the result then depends on something that the device does not define.
+    """
+    missing = sorted({port.tensor for port in program.inputs} ^ set(inputs))
+    if missing:
+        raise UsageError("E2126", f"the inputs are not the program's: {', '.join(missing)}")
+    word = program.config.word
+    steps = [
+        Step({"host_space": int(space), "host_addr": address, "host_wdata": value, "host_wstrb": enables, "host_we": 1})
+        for space, address, value, enables in _all_writes(program, inputs)
+    ]
+    steps.append(Step({}, 8))
+    run = {"host_space": int(Space.CONTROL), "host_addr": int(Control.RUN), "host_wdata": 1, "host_wstrb": ALL, "host_we": 1}
+    steps += [Step(run), Step({}, program.cycles + MARGIN)]
+    last = len(program.code.get("vector", ()))
+    shown = {port.tensor for port in program.outputs}
+    if trace:
+        shown |= {name for name, entry in program.tensors.items() if entry.last >= last}
+    reads = [(int(Space.CONTROL), int(Control.RUN)), (int(Space.CONTROL), int(Control.CYCLES))]
+    for name in sorted(shown):
+        reads += [(int(Space.ACT), address) for address in tensor_reads(program.tensors[name].place, word)]
+    steps += [Step({"host_space": space, "host_addr": address, "host_re": 1}) for space, address in reads]
+    steps.append(Step({}, 32))
+    answers = [row["host_rdata"] for row in simulate(netlist, steps, when="host_rvalid", tick=tick)]
+    if len(answers) != len(reads):
+        raise MismatchError("E8101", f"{len(answers)} of {len(reads)} host reads were answered", where="netlist")
+    unknown = next((read for read, value in zip(reads, answers, strict=True) if value is None), None)
+    if unknown is not None:
+        raise MismatchError("E8101", f"X at host address {unknown[1]} of {Space(unknown[0]).name}", where="netlist")
+    values = [value for value in answers if value is not None]
+    if values[0] & 3 != 2:
+        what = f"the run has not ended after {program.cycles} + {MARGIN} cycles (RUN reads {values[0]})"
+        raise MismatchError("E8101", what, where="netlist")
+    tensors, offset = {}, 2
+    for name in sorted(shown):
+        place = program.tensors[name].place
+        count = len(tensor_reads(place, word))
+        image = np.array(values[offset : offset + count], np.uint32).astype("<u4").view(np.uint8)
+        rows = image.reshape(-1, 4 * host_stride(word))[:, :word].copy()
+        tensors[name] = place.unpack(rows, word)
+        offset += count
+    outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
+    return Result(outputs, tensors if trace else {}, values[1])
+
+
+def _all_writes(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Words:
+    yield from memory_writes(program)
+    for name, values in inputs.items():
+        yield from tensor_writes(program.tensors[name].place, values, program.config.word)

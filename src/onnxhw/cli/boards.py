@@ -1,0 +1,93 @@
+"""``onnxhw boards``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import common, examples
+from .output import Output, pass_output
+
+
+@click.command(
+    "boards",
+    help="List boards and presets; given a model, which of them fit.\n\n"
+    + examples("""
+  onnxhw boards
+  onnxhw boards model.onnx
+  onnxhw boards model.onnx --json
+"""),
+)
+@click.argument("model", type=click.Path(path_type=Path), required=False)
+@common
+@pass_output
+def command(output: Output, model: Path | None) -> None:
+    from ..board import boards
+    from ..config import PRESETS
+
+    found = boards()
+    fits = _fits(model, output) if model else None
+    names = sorted({name for board in found.values() for name in board.presets})
+    presets = []
+    for name in names:
+        config = PRESETS[name]
+        record: dict[str, Any] = {
+            "preset": name,
+            "config": config.fingerprint,
+            "rows": config.rows,
+            "cols": config.cols,
+            "macs_per_cycle": config.macs_per_cycle,
+            "act_bytes": config.act_bytes,
+            "weight_bytes": config.weight_bytes,
+            "boards": [board.name for board in found.values() if name in board.presets],
+        }
+        presets.append(record | (fits[name] if fits else {}))
+    if output.json:
+        rows = [
+            {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
+             "presets": list(b.presets), "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
+            for b in found.values()
+        ]  # fmt: skip
+        output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
+        return
+    output.table(
+        ("board", "also", "device", "LUT4", "DSP", "block RAM", "preset", "other presets"),
+        [
+            (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr, b.preset,
+             ", ".join(name for name in b.presets if name != b.preset))
+            for b in found.values()
+        ],
+        title="Boards",
+    )  # fmt: skip
+    columns = ["preset", "array", "MACs/cycle", "activations", "weights", "boards"] + (["fits", "cycles"] if fits else [])
+    output.table(
+        columns,
+        [
+            [p["preset"], f"{p['rows']} x {p['cols']}", p["macs_per_cycle"], f"{p['act_bytes'] // 1024} KiB",
+             f"{p['weight_bytes'] // 1024} KiB", ", ".join(p["boards"]),
+             *([p["fits"], p["predicted_cycles"]] if fits else [])]
+            for p in presets
+        ],
+        title=f"Presets for {model.name}" if model else "Presets",
+    )  # fmt: skip
+    for reason in dict.fromkeys(record["reason"] for record in (fits or {}).values() if record["reason"]):
+        same = [name for name, record in (fits or {}).items() if record["reason"] == reason]
+        output.line(f"{', '.join(same)}: {reason}")
+
+
+def _fits(model: Path, output: Output) -> dict[str, dict[str, Any]]:
+    """Per preset: whether the model fits, its cycles, or the reason why not."""
+    from ..board import boards
+    from ..config import PRESETS
+    from ..errors import DoesNotFitError, UnsupportedError
+    from .pipeline import compile_graph, load_model
+
+    graph = load_model(model, output)
+    found: dict[str, dict[str, Any]] = {}
+    for name in sorted({name for board in boards().values() for name in board.presets}):
+        try:
+            program = compile_graph(graph, PRESETS[name], output)
+            found[name] = {"fits": True, "predicted_cycles": program.cycles, "reason": ""}
+        except (DoesNotFitError, UnsupportedError) as error:
+            found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}
+    return found

@@ -1,0 +1,88 @@
+"""Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from ..ir.graph import Array8, Graph
+
+LABELS = ("label", "labels")
+"""Arrays of an .npz that, if present, are the classes of the inputs."""
+
+
+@dataclass
+class Inputs:
+    """`tensors`: int8 ``[N, C, H, W]`` by tensor name. `labels`: N classes, if the file had them."""
+
+    tensors: dict[str, Array8]
+    labels: npt.NDArray[np.int64] | None = None
+    source: str = ""
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.count = len(next(iter(self.tensors.values())))
+
+    def one(self, index: int) -> dict[str, Array8]:
+        """Inference `index`: int8 ``(1, C, H, W)`` by tensor name."""
+        return {name: values[index : index + 1] for name, values in self.tensors.items()}
+
+
+def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
+    """Uniform int8 values for every input tensor."""
+    random = np.random.default_rng(seed)
+    tensors = {}
+    for port in graph.inputs:
+        shape = graph.tensors[port.tensor].shape
+        tensors[port.tensor] = random.integers(-128, 128, (count, *shape[1:])).astype(np.int8)
+    return Inputs(tensors, source=f"random, seed {seed}")
+
+
+def file_inputs(graph: Graph, path: Path, count: int | None) -> Inputs:
+    """The first `count` (default: all) inferences of an .npy or .npz file.
+
+    An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
+    dimension counts inferences. `UsageError` E2905: not such a file.
+    """
+    from ..golden import host
+
+    arrays = _arrays(path)
+    names = [port.name for port in graph.inputs]
+    if None in arrays:
+        if len(names) != 1:
+            raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
+                             hint=f"an .npz with the arrays {', '.join(names)}")  # fmt: skip
+        feeds = {names[0]: arrays[None]}
+    else:
+        feeds = {name: arrays[name] for name in names if name in arrays}
+        if not feeds:
+            found = ", ".join(str(name) for name in arrays)
+            raise UsageError("E2905", f"no array is named like an input; it has {found or 'none'}", where=str(path),
+                             hint=f"inputs: {', '.join(names)}")  # fmt: skip
+    if count is not None:
+        feeds = {name: values[:count] for name, values in feeds.items()}
+    tensors = host.prepare(graph, feeds)
+    size = len(next(iter(tensors.values())))
+    labels = next((arrays[name] for name in LABELS if name in arrays), None)
+    if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
+        labels = None
+    return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
+
+
+def _arrays(path: Path) -> Mapping[str | None, npt.NDArray[Any]]:
+    """The arrays of an .npz by name, or the one of an .npy under None."""
+    hint = "numpy.savez(path, input=array) or numpy.save(path, array) write such files"
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {None: loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise UsageError("E2905", f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
+    except Exception as error:  # numpy and zipfile raise many kinds for damaged files
+        raise UsageError("E2905", f"is not an .npy or .npz file of numbers: {error}", where=str(path), hint=hint) from error

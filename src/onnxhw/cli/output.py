@@ -1,0 +1,106 @@
+"""What a command prints: data on stdout, messages on stderr; as JSON or for people."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from ..errors import OnnxhwError
+
+
+@dataclass
+class Output:
+    """Where a run's words go; options of the command line set the fields.
+
+    `verbosity`: -1 quiet (errors only), 0 stages, 1 details and tracebacks.
+    """
+
+    json: bool = False
+    verbosity: int = 0
+    found: dict[str, Any] = field(default_factory=dict)
+    """What a command that fails has found nevertheless; printed with the error by ``--json``."""
+
+    def data(self, record: Any) -> None:
+        """A command's result as one JSON document on stdout."""
+        click.echo(json.dumps(record, indent=2))
+
+    def line(self, text: str = "") -> None:
+        """A line of a command's result for people, on stdout; nothing with ``--json``."""
+        if not self.json:
+            click.echo(text)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+        """A table on stdout, numbers right-aligned; nothing with ``--json``."""
+        if self.json:
+            return
+        from rich import box
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i, column in enumerate(columns):
+            numeric = any(isinstance(row[i], int | float) and not isinstance(row[i], bool) for row in rows)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(escape(cell_text(cell)) for cell in row))
+        console = Console(file=sys.stdout, highlight=False)
+        if not console.is_terminal:  # a pipe has no width: never fold there
+            console.width = 240
+        console.print(table)
+
+    def message(self, text: str) -> None:
+        """A message on stderr, unless quiet."""
+        if self.verbosity >= 0:
+            click.echo(text, err=True)
+
+    def detail(self, text: str) -> None:
+        """A message on stderr, with ``-v`` only."""
+        if self.verbosity > 0:
+            click.echo(text, err=True)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One line per stage of long work, with the time it took; a spinner meanwhile on a terminal."""
+        if self.verbosity < 0:
+            yield
+            return
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+        start = time.monotonic()
+        if console.is_terminal and self.verbosity == 0:
+            with console.status(f"{name} ..."):
+                yield
+        else:
+            yield
+        console.print(f"{name:<44} {time.monotonic() - start:7.1f} s", markup=False)
+
+    def error(self, error: OnnxhwError) -> None:
+        """The error on stderr, and with ``--json`` its record on stdout as ``{"error": {...}}`` (and `found`)."""
+        if self.json:
+            self.data({**self.found, "error": {**error.record(), "exit_status": error.exit_status}})
+        where = f"{error.where}: " if error.where else ""
+        head = click.style(f"{error.code} {error.kind}:", fg="red", bold=True)
+        click.echo(f"{head} {where}{error.what}", err=True)
+        if error.hint:
+            click.echo(f"  {click.style('hint:', fg='cyan')} {error.hint}", err=True)
+
+
+def cell_text(cell: object) -> str:
+    """A table cell: thousands separated, missing values as a dash."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+pass_output = click.make_pass_decorator(Output)

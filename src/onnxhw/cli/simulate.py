@@ -1,0 +1,104 @@
+"""``onnxhw simulate``."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import board_option, common, examples, preset_option
+from .output import Output, pass_output
+
+ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
+
+
+@click.command(
+    "simulate",
+    help="Run a model or program and compare it with the golden model.\n\n"
+    + examples("""
+  onnxhw simulate model.onnx --random 4
+  onnxhw simulate model.onnx --input images.npz --count 10 --output results.npz
+  onnxhw simulate build/model-ulx3s-85f --engine emulator --json
+"""),
+    epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
+    "model input, its first dimension counts inferences; an array named label is taken for the classes. "
+    "Exit status 8 if any output differs from the golden model or any cycle count from the prediction.",
+)
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("-e", "--engine", type=click.Choice(ENGINES), default="cxxrtl", show_default=True,
+              help="golden: integers in numpy; emulator: instruction by instruction; cxxrtl, cocotb: the RTL.")
+@click.option("-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz of inputs.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences of --input.")
+@click.option("-r", "--random", "random_count", type=click.IntRange(min=1), metavar="N",
+              help="N random inputs (the default is one).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of --random.")
+@click.option("-o", "--output", "results", type=click.Path(path_type=Path), metavar="FILE",
+              help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.")
+@click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
+@board_option()
+@preset_option
+@common
+@pass_output
+def command(
+    output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
+    seed: int, results: Path | None, trace: bool, board: str, preset: str | None,
+) -> None:  # fmt: skip
+    from ..errors import UsageError
+    from .artifacts import record_simulation
+    from .inputs import file_inputs, random_inputs
+    from .outdir import refuse_unwritable
+    from .simulation import open_subject, run, save_outputs
+
+    if source and random_count:
+        raise UsageError("E2908", "--input and --random exclude each other")
+    if count and not source:
+        raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
+    subject = open_subject(target, board, preset, output)
+    place = results or subject.folder / "outputs.npz"
+    refuse_unwritable(place.parent)
+    inputs = file_inputs(subject.graph, source, count) if source else random_inputs(subject.graph, random_count or 1, seed)
+    start = time.monotonic()
+    found = run(subject, engine, inputs, trace, output)
+    seconds = time.monotonic() - start
+    save_outputs(place, subject, found)
+    record: dict[str, Any] = {
+        "model": subject.program.model,
+        "preset": subject.program.config.name,
+        "config": subject.program.config.fingerprint,
+        "engine": engine,
+        "inferences": inputs.count,
+        "inputs": inputs.source,
+        "cycles": found.cycles,
+        "predicted_cycles": subject.program.cycles,
+        "macs": subject.program.macs,
+        "utilization": subject.program.macs / (subject.program.cycles * subject.program.config.macs_per_cycle),
+        "reference": subject.reference,
+        "tensors_compared": found.compared,
+        "equal": found.mismatch is None,
+        "top1": found.top1(subject, inputs),
+        "outputs": str(place),
+        "seconds": round(seconds, 3),
+    }
+    if subject.directory:
+        keep = ("engine", "inferences", "cycles", "predicted_cycles", "reference", "equal")
+        record_simulation(subject.folder, {name: record[name] for name in keep})
+    if found.mismatch:
+        from .simulation import mismatch_error
+
+        output.found = {**record, "first_difference": found.mismatch}
+        raise mismatch_error(subject, found.mismatch, inputs, engine, record)
+    _print(output, record, subject.folder)
+
+
+def _print(output: Output, record: dict[str, Any], folder: Path) -> None:
+    if output.json:
+        output.data(record)
+        return
+    output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: {record['inferences']} inferences, "
+                f"{record['tensors_compared']:,} tensors compared with the {record['reference']}: equal")  # fmt: skip
+    if record["cycles"]:
+        output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
+                    f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip
+    if record["top1"]:
+        output.line(f"top-1: {record['top1']['right']} of {record['top1']['of']} labels")
+    output.line(f"outputs: {record['outputs']}")

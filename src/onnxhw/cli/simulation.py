@@ -1,0 +1,195 @@
+"""What ``simulate`` simulates, the run, and the comparison."""
+
+import hashlib
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import MismatchError, OnnxhwError
+from ..ir.graph import Array8, Graph, Tensor
+from ..program import container
+from ..program.model import Program
+from .artifacts import MANIFEST, MODEL, PROGRAM, Directory, read_directory
+from .inputs import Inputs
+from .outdir import write_atomically
+from .output import Output
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program with what it is compared with.
+
+    `reference`: "golden model", or "emulator" where only a program is known. `graph` then has the program's tensors
+    and no operations. `folder` takes the outputs; `directory` is true if it is an output directory.
+    """
+
+    program: Program
+    graph: Graph
+    reference: str
+    folder: Path
+    directory: bool
+    model: Path | None
+
+
+@dataclass
+class Found:
+    """What a run gave: per inference the outputs, one cycle count for all, the first difference."""
+
+    outputs: list[dict[str, Array8]]
+    cycles: int | None
+    compared: int = 0
+    mismatch: dict[str, Any] | None = None
+    labels: list[int] = field(default_factory=list)
+
+    def stacked(self) -> dict[str, Array8]:
+        """The output tensors of all inferences, ``[N, C, H, W]``."""
+        return {name: np.concatenate([one[name] for one in self.outputs]) for name in self.outputs[0]}
+
+    def top1(self, subject: Subject, inputs: Inputs) -> dict[str, int] | None:
+        """Right classes of how many, if the inputs have labels and the model one output."""
+        if inputs.labels is None or len(subject.graph.outputs) != 1 or not self.outputs:
+            return None
+        from ..golden import host
+
+        (scores,) = host.finish(subject.graph, self.stacked()).values()
+        classes = np.asarray(scores).reshape(len(inputs.labels), -1).argmax(1)
+        return {"right": int((classes == inputs.labels).sum()), "of": len(inputs.labels)}
+
+
+def open_subject(target: Path, board: str, preset: str | None, output: Output) -> Subject:
+    """A model (compiled for the board), an output directory or a program file."""
+    from .pipeline import compile_graph, default_out, load_model
+    from .pipeline import target as choose
+
+    if target.is_dir():
+        return _from_directory(read_directory(target), output)
+    if target.suffix == ".ohw":
+        if target.name == PROGRAM and (target.parent / MANIFEST).exists():
+            return _from_directory(read_directory(target.parent), output)
+        program = container.load(target)
+        return Subject(program, skeleton(program), "emulator", target.parent, False, None)
+    config = choose(board, preset).config
+    graph = load_model(target, output)
+    program = compile_graph(graph, config, output)
+    return Subject(program, graph, "golden model", default_out(target, config), False, target)
+
+
+def _from_directory(found: Directory, output: Output) -> Subject:
+    """The program of a directory, compared with the model beside it if that is the one it was made from."""
+    model = found.path / MODEL
+    wanted = found.manifest.get("model_sha256")
+    if model.is_file() and wanted == hashlib.sha256(model.read_bytes()).hexdigest():
+        from .pipeline import load_model
+
+        return Subject(found.program, load_model(model, output), "golden model", found.path, True, model)
+    output.message(f"{model} is not there, or not the program's: comparing with the emulator")
+    return Subject(found.program, skeleton(found.program), "emulator", found.path, True, None)
+
+
+def skeleton(program: Program) -> Graph:
+    """The program's tensors and ports as a graph without operations: enough to prepare inputs and finish outputs."""
+    tensors = {e.name: Tensor(e.name, e.place.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+    return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
+
+
+def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Output) -> Found:
+    """Run every input and compare it; stops at the first difference."""
+    if engine == "golden":
+        from .. import golden
+
+        graph = subject.graph
+        if subject.reference != "golden model":
+            raise _no_golden(subject)
+        with output.stage(f"golden model, {inputs.count} inferences"):
+            tensors = golden.run(graph, inputs.tensors)
+        names = [port.tensor for port in graph.outputs]
+        return Found([{n: tensors[n][i : i + 1] for n in names} for i in range(inputs.count)], None, inputs.count)
+    from .engine import runner
+
+    with output.stage(f"prepare {engine}"):
+        execute = runner(engine, subject.program)
+    found = Found([], None)
+    with output.stage(f"{engine}, {inputs.count} inferences"):
+        for index in range(inputs.count):
+            one = inputs.one(index)
+            result = execute(one, trace)
+            wanted = reference(subject, one)
+            found.outputs.append(result.outputs)
+            found.cycles = result.cycles
+            got = {**result.tensors, **result.outputs}
+            found.compared += len(got)
+            found.mismatch = difference(subject.program, got, wanted, index)
+            if found.mismatch is None and result.cycles != subject.program.cycles:
+                found.mismatch = {"inference": index, "cycles": result.cycles, "predicted_cycles": subject.program.cycles}
+            if found.mismatch:
+                break
+    return found
+
+
+def reference(subject: Subject, inputs: dict[str, Array8]) -> dict[str, Array8]:
+    """Every tensor as it must be."""
+    if subject.reference == "golden model":
+        from .. import golden
+
+        return golden.run(subject.graph, inputs)
+    from .. import emu
+
+    return emu.run(subject.program, inputs, trace=True).tensors
+
+
+def difference(
+    program: Program, got: dict[str, Array8], wanted: dict[str, Array8], inference: int
+) -> dict[str, Any] | None:
+    """The first element that differs, in the order of the tensor table, or None if all are equal."""
+    for name in program.tensors:
+        if name not in got or name not in wanted:
+            continue
+        expected = np.asarray(wanted[name]).reshape(got[name].shape)
+        if not np.array_equal(got[name], expected):
+            where = np.argwhere(got[name] != expected)
+            at = tuple(int(i) for i in where[0])
+            return {
+                "inference": inference, "tensor": name, "layer": program.tensors[name].op, "element": list(at),
+                "got": int(got[name][at]), "expected": int(expected[at]), "different": len(where), "of": expected.size,
+            }  # fmt: skip
+    return None
+
+
+def mismatch_error(
+    subject: Subject, found: dict[str, Any], inputs: Inputs, engine: str, record: dict[str, Any]
+) -> OnnxhwError:
+    """E8002 for cycles, E8001 for values, with the first difference."""
+    if "cycles" in found:
+        what = f"{found['cycles']:,} cycles, predicted {found['predicted_cycles']:,}"
+        return MismatchError("E8002", what, where=f"{record['model']}, inference {found['inference']}",
+                             hint="this is a bug of ours: please report it with the model")  # fmt: skip
+    at = ", ".join(str(i) for i in found["element"])
+    what = (
+        f"{engine} and {subject.reference} differ first in tensor {found['tensor']!r} (layer {found['layer']!r}) at "
+        f"[{at}]: {found['got']}, not {found['expected']}; {found['different']} of {found['of']} elements differ"
+    )
+    return MismatchError("E8001", what, where=f"{record['model']}, inference {found['inference']}",
+                         hint="this is a bug of ours: please report it with the model; --trace compares every tensor")  # fmt: skip
+
+
+def save_outputs(path: Path, subject: Subject, found: Found) -> None:
+    """Write an .npz: each model output by name, and each int8 output tensor as ``int8/NAME``."""
+    from ..golden import host
+
+    tensors = found.stacked()
+    arrays: dict[str, npt.NDArray[Any]] = dict(host.finish(subject.graph, tensors))
+    arrays |= {f"int8/{name}": values for name, values in tensors.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())
+
+
+def _no_golden(subject: Subject) -> OnnxhwError:
+    from ..errors import UsageError
+
+    return UsageError("E2909", "the golden model needs the ONNX model, and only its program is here",
+                      where=str(subject.folder), hint="simulate the model, or --engine emulator")  # fmt: skip

@@ -1,0 +1,215 @@
+"""`HwConfig`: the parameters of one accelerator, validated at birth, with a fingerprint.
+
+A bitstream belongs to an `HwConfig` (and a board and a clock), never to a model. Everything that
+the instruction set, the scheduler and the RTL must agree on is a field or a derived property here.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import UsageError
+
+FORMAT = 1
+"""Version of the meaning of the fields; part of the fingerprint."""
+
+
+def bits_for(n: int) -> int:
+    """Number of bits that hold the values ``0 .. n - 1`` (at least one)."""
+    return max(1, (n - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class HwConfig:
+    """One accelerator.
+
+    Parameters
+    ----------
+    name : the preset's name; not part of the fingerprint.
+    rows : R, array rows: input channels reduced per cycle.
+    cols : C, array columns: output channels per cycle.
+    word : W, channels (bytes) of one activation word; R <= W.
+    lanes : Q, requantizer lanes; Q divides W and Q <= C.
+    load_rows : k, array rows of weights loaded per cycle; k divides R. A weight word is k*C bytes.
+    acc_bits : width of an accumulator (the array's own sums are exact in 16 + log2 R bits).
+    act_banks, act_depth : activation memory: banks (power of two) and words per bank (power of two).
+    weight_depth : weight words.
+    acc_depth : accumulator rows (C accumulators each) per bank; there are two banks.
+    param_depth : requantization parameter entries (one per output channel, 64 bits).
+    tables : number of 256-entry int8 tables.
+    load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
+    multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
+    requant_multiplier : the same for the requantizer lanes.
+    """
+
+    name: str
+    rows: int
+    cols: int
+    word: int
+    lanes: int
+    load_rows: int = 1
+    acc_bits: int = 32
+    act_banks: int = 4
+    act_depth: int = 512
+    weight_depth: int = 512
+    acc_depth: int = 512
+    param_depth: int = 512
+    tables: int = 4
+    load_ucode: int = 512
+    array_ucode: int = 512
+    vector_ucode: int = 512
+    multiplier: str = "dsp"
+    requant_multiplier: str = "dsp"
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type in (int, "int") and (not isinstance(value, int) or value < 1):
+                self._refuse(f"{field.name} must be a positive integer, not {value!r}")
+        if self.rows > self.word:
+            self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
+        if self.rows > 64 or self.cols > 64 or self.word > 64:
+            self._refuse(f"rows, cols and word must be at most 64, not {self.rows}, {self.cols}, {self.word}")
+        if self.word % self.lanes:
+            self._refuse(f"lanes must divide word ({self.word}), not {self.lanes}")
+        if self.lanes > self.cols:
+            self._refuse(f"lanes must be at most cols ({self.cols}), not {self.lanes}")
+        if self.rows % self.load_rows:
+            self._refuse(f"load_rows must divide rows ({self.rows}), not {self.load_rows}")
+        if not 20 <= self.acc_bits <= 32:
+            self._refuse(f"acc_bits must be 20..32, not {self.acc_bits}")
+        if self.acc_bits < self.psum_bits:
+            self._refuse(f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}")
+        for name in ("act_banks", "act_depth"):
+            value = getattr(self, name)
+            if value & (value - 1):
+                self._refuse(f"{name} must be a power of two, not {value}")
+        for name, bits in (("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("param_depth", 16)):
+            if getattr(self, name) > 1 << bits:
+                self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
+        if self.tables > 16:
+            self._refuse(f"tables must be at most 16, not {self.tables}")
+        for name in ("multiplier", "requant_multiplier"):
+            if getattr(self, name) not in ("dsp", "fabric"):
+                self._refuse(f"{name} must be 'dsp' or 'fabric', not {getattr(self, name)!r}")
+
+    def _refuse(self, why: str) -> None:
+        raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
+
+    # -- derived -------------------------------------------------------------------------------
+    @property
+    def act_words(self) -> int:
+        """Activation words over all banks."""
+        return self.act_banks * self.act_depth
+
+    @property
+    def act_bytes(self) -> int:
+        """Bytes of activation memory."""
+        return self.act_words * self.word
+
+    @property
+    def weight_word(self) -> int:
+        """Bytes of one weight word: ``load_rows * cols``."""
+        return self.load_rows * self.cols
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weight memory."""
+        return self.weight_depth * self.weight_word
+
+    @property
+    def tile_words(self) -> int:
+        """Weight words of one R x C weight tile."""
+        return self.rows // self.load_rows
+
+    @property
+    def psum_bits(self) -> int:
+        """Width in which a sum of R int8 x int8 products is exact."""
+        return 16 + bits_for(self.rows)
+
+    @property
+    def row_groups(self) -> int:
+        """Array-row groups of one activation word: ``ceil(W / R)``."""
+        return -(-self.word // self.rows)
+
+    @property
+    def lane_groups(self) -> int:
+        """Lane groups of one activation word: ``W / Q``."""
+        return self.word // self.lanes
+
+    @property
+    def col_groups(self) -> int:
+        """Lane groups of one accumulator row: ``C // Q`` (the drain serves ``C // Q * Q`` columns)."""
+        return self.cols // self.lanes
+
+    @property
+    def used_cols(self) -> int:
+        """Columns that the drain can serve: ``C // Q * Q``."""
+        return self.col_groups * self.lanes
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Peak multiply-accumulates per cycle."""
+        return self.rows * self.cols
+
+    # -- identity ------------------------------------------------------------------------------
+    def to_json(self) -> str:
+        """Canonical text of all fields; `from_json` reads it back."""
+        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "HwConfig":
+        """Read the text of `to_json`; refuses unknown fields and other formats."""
+        try:
+            record: dict[str, Any] = json.loads(text)
+            version = record.pop("format")
+            if version != FORMAT:
+                raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
+            return cls(**record)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError("E2103", f"not a hardware configuration: {error}") from error
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over everything but the name: equal if and only if programs are interchangeable."""
+        record = dataclasses.asdict(self)
+        del record["name"]
+        text = json.dumps({"format": FORMAT, **record}, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+PRESETS: dict[str, HwConfig] = {
+    config.name: config
+    for config in (
+        # 128 of 156 multipliers in the array, requantizer in the fabric; IC fits on chip.
+        HwConfig("ulx3s-85f", rows=16, cols=8, word=16, lanes=8, load_rows=2, acc_bits=32,
+                 act_banks=4, act_depth=2048, weight_depth=12288, acc_depth=512, param_depth=2048,
+                 tables=4, load_ucode=512, array_ucode=1024, vector_ucode=2048,
+                 requant_multiplier="fabric"),
+        # 64 of 72 multipliers.
+        HwConfig("ulx3s-45f", rows=8, cols=8, word=8, lanes=4, load_rows=1, acc_bits=28,
+                 act_banks=4, act_depth=2048, weight_depth=8192, acc_depth=512, param_depth=1024,
+                 tables=4, load_ucode=512, array_ucode=512, vector_ucode=1024,
+                 requant_multiplier="fabric"),
+        # 24 of 28 multipliers; also the 12F (same die).
+        HwConfig("ulx3s-25f", rows=4, cols=6, word=4, lanes=2, load_rows=1, acc_bits=24,
+                 act_banks=4, act_depth=2048, weight_depth=8192, acc_depth=512, param_depth=512,
+                 tables=2, load_ucode=512, array_ucode=512, vector_ucode=512,
+                 requant_multiplier="fabric"),
+        # Small enough to place and route in minutes on any ULX3S.
+        HwConfig("mini", rows=4, cols=4, word=4, lanes=2, load_rows=1, acc_bits=24,
+                 act_banks=4, act_depth=1024, weight_depth=4096, acc_depth=512, param_depth=512,
+                 tables=2, load_ucode=512, array_ucode=512, vector_ucode=512,
+                 requant_multiplier="fabric"),
+    )
+}
+
+
+def preset(name: str) -> HwConfig:
+    """The preset of that name; a `UsageError` lists the names there are."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

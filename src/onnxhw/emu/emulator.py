@@ -1,0 +1,82 @@
+"""`Emulator`: a program on a `Machine`, from int8 inputs to int8 outputs."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from ..isa.timing import timeline
+from ..program.model import Program
+from ..program.result import Result
+from .counters import counters
+from .machine import Machine
+from .order import by_time, steps
+
+Tensors = Mapping[str, npt.NDArray[np.int8]]
+
+
+class Emulator:
+    """A program made ready to run many times; the timeline is computed once.
+
+    Members: `machine` (its memories keep their contents between runs, as the hardware's do),
+    `timeline`, `cycles`.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.timeline = timeline(program.config, program.code)
+        self.cycles = self.timeline.cycles
+        self.machine = Machine(program.config)
+        self.machine.load(program)
+        self._order = by_time(self.timeline)
+        self._counters = counters(program.code, self.timeline)
+
+    def run(self, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
+        """One inference.
+
+        Parameters
+        ----------
+        inputs : int8 arrays of the program's input tensors, by tensor name (`Port.tensor`).
+        trace : also return every tensor of the tensor table, captured when its `ready` vector
+            instructions have completed.
+        order : units in the order in which their instructions shall take effect; by default that of
+            the timeline. Any order that the ordering fields allow gives the same result.
+        """
+        program, machine = self.program, self.machine
+        machine.fifo.clear()
+        for name, values in check_inputs(program, inputs).items():
+            machine.write(program.tensors[name].place, values)
+        tensors: dict[str, npt.NDArray[np.int8]] = {}
+        due: dict[int, list[str]] = {}
+        if trace:
+            for name, entry in program.tensors.items():
+                due.setdefault(entry.ready, []).append(name)
+        for name in due.get(0, ()):
+            tensors[name] = machine.read(program.tensors[name].place)
+        for unit, index in steps(program.code, self._order if order is None else order):
+            machine.execute(program.code[unit][index])
+            if unit == "vector":
+                for name in due.get(index + 1, ()):
+                    tensors[name] = machine.read(program.tensors[name].place)
+        outputs = {port.tensor: machine.read(program.tensors[port.tensor].place) for port in program.outputs}
+        return Result(outputs, tensors, self.cycles, dict(self._counters))
+
+
+def check_inputs(program: Program, inputs: Tensors) -> dict[str, npt.NDArray[np.int8]]:
+    """The inputs, if they are the program's: names, type int8 and shapes; else `UsageError` E2126."""
+    wanted = [port.tensor for port in program.inputs]
+    if sorted(inputs) != sorted(wanted):
+        raise UsageError("E2126", f"the inputs are {', '.join(wanted)}, not {', '.join(inputs) or 'none'}")
+    for name, values in inputs.items():
+        shape = program.tensors[name].place.shape
+        if values.dtype != np.int8 or values.shape != shape:
+            raise UsageError(
+                "E2126", f"must be int8 {shape}, not {values.dtype} {values.shape}", where=f"input {name!r}"
+            )
+    return dict(inputs)
+
+
+def run(program: Program, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
+    """One inference on a fresh machine; see `Emulator.run`."""
+    return Emulator(program).run(inputs, trace, order)

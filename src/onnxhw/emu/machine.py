@@ -1,0 +1,234 @@
+"""`Machine`: all memories of one accelerator, and what each instruction does to them.
+
+The loops are those of the docstrings in `isa.instructions`; only the innermost ones (pixels, rows,
+columns, lanes) are numpy operations. Integers throughout: a tile's products are summed in float32
+(at most 64 x 2**14 = 2**20, hence exact), everything else in int64.
+"""
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..errors import InternalError
+from ..fixed import Ints, Scale, lane_add, lane_drain, wrap
+from ..isa.instructions import Array, Load, Ordered, Vector, VectorOp
+from ..program.layout import Place
+from ..program.model import Program
+
+ADDRESS = 0xFFFF
+"""Addresses are computed modulo 2**16."""
+BIAS_BITS = 32
+LEAST = -(1 << 20)
+"""Below every operand of MAX."""
+
+
+class Machine:
+    """The state between instructions.
+
+    Members
+    -------
+    act : int8 ``[act_words, W]``
+    weights : uint8 ``[weight_depth, k * C]``
+    acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
+    params : uint64 ``[param_depth]``, packed `fixed.Scale` entries
+    tables : int8 ``[tables, 256]``
+    fifo : first weight word of every tile that the load unit has provided and the array has not yet taken
+
+    Effects are those of an instruction that has completed, and an instruction reads all its operands
+    before it writes (the program checker keeps its results out of what it reads later). An address
+    outside its memory, a tile that was never loaded or an instruction without meaning is an
+    `InternalError` (E1121 to E1124), because the checker lets no such program pass either.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        self.act = np.zeros((config.act_words, config.word), np.int8)
+        self.weights = np.zeros((config.weight_depth, config.weight_word), np.uint8)
+        self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
+        self.params = np.zeros(config.param_depth, np.uint64)
+        self.tables = np.zeros((config.tables, 256), np.int8)
+        self.fifo: deque[int] = deque()
+
+    # -- the host's side -----------------------------------------------------------------------
+    def load(self, program: Program) -> None:
+        """Write a program's weights, parameters and tables from address 0 of their memories."""
+        if program.config.fingerprint != self.config.fingerprint:
+            raise InternalError("E1123", f"program for {program.config.name!r} on a machine for {self.config.name!r}")
+        for memory, image in (("weights", program.weights), ("params", program.params), ("tables", program.tables)):
+            target = getattr(self, memory)
+            if len(image) > len(target) or image.shape[1:] != target.shape[1:]:
+                raise InternalError("E1123", f"{memory} {image.shape} do not fit the memory {target.shape}")
+            target[: len(image)] = image
+        self.fifo.clear()
+
+    def write(self, place: Place, values: npt.NDArray[np.int8]) -> None:
+        """Write a tensor to activation memory, as the host does (unused lanes become 0)."""
+        addresses = self._checked(place.addresses(self.config.word), len(self.act), f"{place}")
+        self.act[addresses] = place.pack(values, self.config.word).view(np.int8)
+
+    def read(self, place: Place) -> npt.NDArray[np.int8]:
+        """Read a tensor from activation memory: int8 ``(1, C, H, W)``."""
+        addresses = self._checked(place.addresses(self.config.word), len(self.act), f"{place}")
+        return place.unpack(self.act[addresses].view(np.uint8), self.config.word)
+
+    # -- instructions --------------------------------------------------------------------------
+    def execute(self, instruction: Ordered) -> None:
+        """All effects of one instruction; the ordering fields are the caller's."""
+        for name, value in vars(instruction).items():
+            if value == 0 and (name.endswith("_n") or name in ("groups", "tiles")):
+                raise InternalError("E1122", f"{name} must be at least 1, not 0", where=instruction.text())
+        if isinstance(instruction, Load):
+            self._load(instruction)
+        elif isinstance(instruction, Array):
+            self._array(instruction)
+        elif isinstance(instruction, Vector):
+            self._vector(instruction)
+        else:
+            raise InternalError("E1122", f"not an instruction of any unit: {instruction!r}")
+
+    def _load(self, i: Load) -> None:
+        step = self.config.tile_words
+        if i.base + i.tiles * step > len(self.weights):
+            last = i.base + i.tiles * step - 1
+            raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
+        self.fifo.extend(i.base + tile * step for tile in range(i.tiles))
+
+    def _tile(self, i: Array) -> npt.NDArray[np.float32]:
+        """Take the next weight tile: ``[R, C]``."""
+        if not self.fifo:
+            raise InternalError("E1124", "the array takes a weight tile that was not loaded", where=i.text())
+        base = self.fifo.popleft()
+        words = self.weights[base : base + self.config.tile_words]
+        return words.view(np.int8).reshape(self.config.rows, self.config.cols).astype(np.float32)
+
+    def _array(self, i: Array) -> None:
+        if i.sub_n > self.config.row_groups:
+            raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
+        oh, ow = _grid(i.oh_n, i.ow_n)
+        rows = self._checked((i.acc_base + oh * i.ow_n + ow) & ADDRESS, len(self.acc[0]), i.text())
+        sums = np.zeros((len(rows), self.config.cols))
+        for kt in range(i.kt_n):
+            for sub in range(i.sub_n):
+                lanes = slice(sub * self.config.rows, (sub + 1) * self.config.rows)
+                for kh in range(i.kh_n):
+                    for kw in range(i.kw_n):
+                        w = self._tile(i)
+                        ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                        a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                        inside = _inside(ih, iw, i)
+                        x = np.zeros((len(rows), self.config.rows), np.float32)
+                        x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i.text())
+                        x[~inside] = i.pad
+                        sums += x @ w
+        before = self.acc[i.acc_bank, rows] if i.accumulate else 0
+        self.acc[i.acc_bank, rows] = wrap(before + sums.astype(np.int64), self.config.acc_bits)
+
+    def _operand(
+        self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, where: str
+    ) -> npt.NDArray[np.int8]:
+        """Lanes of the words at `addresses`; where not inside, nothing is read and the values mean nothing."""
+        return self.act[self._checked(np.where(inside, addresses & ADDRESS, 0), len(self.act), where), lanes]
+
+    def _vector(self, i: Vector) -> None:
+        config, count = self.config, i.groups * self.config.lanes
+        if i.lane_group + i.groups > config.lane_groups:
+            last = i.lane_group + i.groups - 1
+            raise InternalError("E1121", f"lane group {last} of {config.lane_groups}", where=i.text())
+        if i.op not in set(VectorOp):
+            raise InternalError("E1122", f"no vector operation {i.op}", where=i.text())
+        if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
+            raise InternalError("E1122", "only SUM and MAX have a window", where=i.text())
+        first = i.lane_group * config.lanes
+        lanes = slice(first, first + count)
+        cb, oh, ow = _grid(i.cb_n, i.oh_n, i.ow_n)
+
+        if i.op == VectorOp.DRAIN:
+            v = self._accumulators(i, (i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow) & ADDRESS)
+        elif i.op in (VectorOp.SUM, VectorOp.MAX):
+            v = self._window(i, lanes, cb, oh, ow)
+        else:
+            v, u = self._pair(i, lanes, cb, oh, ow)
+
+        y = np.empty((len(cb), count), np.int64)
+        exact = bool(i.exact)
+        for part, p in self._scales(i, count):
+            if i.op == VectorOp.ADD:
+                y[:, part] = lane_add(v[:, part], u[:, part], p, exact, i.zy, i.lo, i.hi)
+            elif i.op == VectorOp.MUL:
+                y[:, part] = lane_drain(v[:, part] * u[:, part], p, exact, i.zy, i.lo, i.hi)
+            elif i.op == VectorOp.DRAIN:
+                y[:, part] = lane_drain(wrap(v[:, part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
+            else:
+                y[:, part] = lane_drain(v[:, part], p, exact, i.zy, i.lo, i.hi)
+        if i.use_table:
+            if i.table_index >= len(self.tables):
+                raise InternalError("E1121", f"table {i.table_index} of {len(self.tables)}", where=i.text())
+            y = self.tables[i.table_index][y + 128].astype(np.int64)
+        o = (i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) & ADDRESS
+        self.act[self._checked(o, len(self.act), i.text()), lanes] = y
+
+    def _accumulators(self, i: Vector, rows: Ints) -> Ints:
+        """Columns ``[words, groups * Q]`` of accumulator rows."""
+        if i.column_group + i.groups > self.config.col_groups:
+            last = i.column_group + i.groups - 1
+            raise InternalError("E1121", f"column group {last} of {self.config.col_groups}", where=i.text())
+        first = i.column_group * self.config.lanes
+        checked = self._checked(rows, len(self.acc[0]), i.text())
+        return self.acc[i.acc_bank, checked, first : first + i.groups * self.config.lanes]
+
+    def _window(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> Ints:
+        """Sum or maximum of ``a - za`` over the window: ``[words, lanes]``."""
+        v = np.full((len(cb), lanes.stop - lanes.start), 0 if i.op == VectorOp.SUM else LEAST, np.int64)
+        for kh in range(i.kh_n):
+            for kw in range(i.kw_n):
+                ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                inside = _inside(ih, iw, i)
+                address = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                a = self._operand(address, inside, lanes, i.text()).astype(np.int64) - i.za
+                if i.op == VectorOp.SUM:
+                    v += np.where(inside[:, None], a, 0)
+                else:
+                    v = np.maximum(v, np.where(inside[:, None], a, LEAST))
+        if i.op == VectorOp.MAX and (v == LEAST).any():
+            raise InternalError("E1122", "MAX over a window without a position inside", where=i.text())
+        return v
+
+    def _pair(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> tuple[Ints, Ints]:
+        """``a - za`` and ``b - zb`` of ADD and MUL: ``[words, lanes]`` each."""
+        inside = _inside(i.ih0 + oh * i.ih_oh, i.iw0 + ow * i.iw_ow, i)
+        if not inside.all():
+            raise InternalError("E1122", "only SUM and MAX may leave positions out", where=i.text())
+        a = i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow
+        b = i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow
+        v = self._operand(a, inside, lanes, i.text()).astype(np.int64) - i.za
+        return v, self._operand(b, inside, lanes, i.text()).astype(np.int64) - i.zb
+
+    def _scales(self, i: Vector, count: int) -> list[tuple[slice, Scale]]:
+        """The parameter entry of each lane, or the one for all."""
+        entries = count if i.per_channel else 1
+        if i.param_base + entries > len(self.params):
+            last = i.param_base + entries - 1
+            raise InternalError("E1121", f"parameter entry {last} of {len(self.params)}", where=i.text())
+        scales = [Scale.unpack(int(entry)) for entry in self.params[i.param_base : i.param_base + entries]]
+        if not i.per_channel:
+            return [(slice(0, count), scales[0])]
+        return [(slice(lane, lane + 1), scale) for lane, scale in enumerate(scales)]
+
+    @staticmethod
+    def _checked(addresses: Ints, size: int, where: str) -> Ints:
+        highest = int(addresses.max(initial=0))
+        if highest >= size:
+            raise InternalError("E1121", f"address {highest} in a memory of {size} words", where=where)
+        return addresses
+
+
+def _inside(ih: Ints, iw: Ints, i: Array | Vector) -> npt.NDArray[np.bool_]:
+    """Whether input positions are no padding."""
+    return (ih >= 0) & (ih < i.in_h) & (iw >= 0) & (iw < i.in_w)
+
+
+def _grid(*counts: int) -> tuple[Ints, ...]:
+    """The indices of nested loops, outermost first, each flattened in loop order."""
+    return tuple(index.reshape(-1) for index in np.indices(counts, np.int64))

@@ -1,0 +1,104 @@
+"""Every exception a user can meet: a code, what, where, why, and what to do.
+
+A message reads ``E4001 unsupported: node 'conv3' (Conv): group=3 ... Hint: ...``. The class of
+an error decides the exit status of the command line (see ``docs/errors.md``); the code names the
+case and never changes its meaning.
+"""
+
+
+class OnnxhwError(Exception):
+    """Base of all errors that are a user's to mend.
+
+    Parameters
+    ----------
+    code : stable identifier, ``E`` and four digits; the first digit is the exit status.
+    what : one sentence, what went wrong.
+    where : file, node, layer or field, if known.
+    hint : what to do about it, if known.
+    """
+
+    exit_status = 1
+    kind = "error"
+
+    def __init__(self, code: str, what: str, *, where: str = "", hint: str = "") -> None:
+        self.code, self.what, self.where, self.hint = code, what, where, hint
+        super().__init__(self.text())
+
+    def text(self) -> str:
+        """The message in one paragraph."""
+        where = f"{self.where}: " if self.where else ""
+        hint = f" Hint: {self.hint}" if self.hint else ""
+        return f"{self.code} {self.kind}: {where}{self.what}{hint}"
+
+    def record(self) -> dict[str, str]:
+        """The same facts for ``--json``."""
+        return {
+            "code": self.code,
+            "kind": self.kind,
+            "what": self.what,
+            "where": self.where,
+            "hint": self.hint,
+        }
+
+
+class InternalError(OnnxhwError):
+    """A bug of ours: an invariant of the compiler does not hold."""
+
+    exit_status = 1
+    kind = "internal error"
+
+
+class UsageError(OnnxhwError):
+    """A wrong flag, name, path or configuration."""
+
+    exit_status = 2
+    kind = "usage"
+
+
+class InvalidModelError(OnnxhwError):
+    """The file is not a valid ONNX model."""
+
+    exit_status = 3
+    kind = "invalid model"
+
+
+class UnsupportedError(OnnxhwError):
+    """A valid model that this release cannot map; every blocker is listed."""
+
+    exit_status = 4
+    kind = "unsupported"
+
+
+class DoesNotFitError(OnnxhwError):
+    """The model or the configuration is larger than the board."""
+
+    exit_status = 5
+    kind = "does not fit"
+
+
+class TimingError(OnnxhwError):
+    """The routed design does not reach the clock."""
+
+    exit_status = 6
+    kind = "timing not met"
+
+
+class ToolError(OnnxhwError):
+    """An external tool is missing or failed."""
+
+    exit_status = 7
+    kind = "tool"
+
+
+class MismatchError(OnnxhwError):
+    """Two rungs of the exactness ladder differ."""
+
+    exit_status = 8
+    kind = "mismatch"
+
+
+class LinkError(OnnxhwError):
+    """The board does not answer, or answers wrongly."""
+
+    exit_status = 9
+    kind = "link"

@@ -1,0 +1,74 @@
+"""`fold`: nodes whose inputs are all known are computed now, if they are small and harmless."""
+
+from math import prod
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from .context import Context
+from .values import Const
+
+FOLDABLE = frozenset(
+    [
+        "Shape",
+        "Gather",
+        "Unsqueeze",
+        "Squeeze",
+        "Concat",
+        "Cast",
+        "Slice",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Neg",
+        "Transpose",
+        "Reshape",
+        "Flatten",
+        "ReduceProd",
+        "Identity",
+    ]
+)
+"""Operators whose result is about as large as their inputs."""
+LARGEST = 1 << 24
+"""Most elements of a folded result."""
+
+
+def constant_node(node: onnx.NodeProto) -> Const | None:
+    """The value of a Constant node, or None for a form that is not a number."""
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            return Const(onnx.numpy_helper.to_array(value))
+        if attribute.name in ("value_float", "value_floats"):
+            return Const(np.array(value, np.float32))
+        if attribute.name in ("value_int", "value_ints"):
+            return Const(np.array(value, np.int64))
+    return None
+
+
+def fold(context: Context, node: onnx.NodeProto) -> Const | None:
+    """The result of a node that needs no run, or None.
+
+    A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from.
+    """
+    if node.domain not in ("", "ai.onnx"):
+        return None
+    if node.op_type == "Constant":
+        return constant_node(node)
+    if node.op_type not in FOLDABLE or len(node.output) != 1:
+        return None
+    feeds: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
+    for name in filter(None, node.input):
+        value = context.values[name]
+        if isinstance(value, Const):
+            feeds[name] = value.array
+        elif node.op_type == "Shape" and value.shape is not None:
+            feeds[name] = np.broadcast_to(np.zeros((), np.int8), value.shape)
+        else:
+            return None
+    if not feeds or prod(context.shapes.get(node.output[0], (0,))) > LARGEST:
+        return None
+    result = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)[0]
+    return Const(np.asarray(result))

@@ -1,0 +1,230 @@
+"""Conv, Gemm and MatMul with constant weights: all become an IR `Conv`."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from ...errors import InvalidModelError
+from ...ir.graph import Array8, Conv, Tensor
+from ..blockers import BlockedError
+from ..context import Context, attributes, label
+from ..quant.qdq import SMALLEST_NORMAL
+from ..shapes import Shape
+from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from .window import Window, window
+
+SCALE_TOLERANCE = 2.0**-20
+"""Largest relative difference between a bias's scale and input scale times weight scale (8 float32 steps)."""
+FLAT = Window((1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A convolution that waits for its result's scale. `weight` is int8 ``[O, I / groups, KH, KW]``."""
+
+    context: Context
+    name: str
+    tensor: Tensor
+    weight: Array8
+    scale: Floats
+    bias: Const | QuantConst | None
+    window: Window
+    groups: int = 1
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the IR operation."""
+        outputs = len(self.weight)
+        combined = np.float32(self.tensor.scale) * self.scale
+        multiplier = (combined / result.scale).astype(np.float32)
+        if not bool(np.all(np.isfinite(multiplier) & (multiplier >= SMALLEST_NORMAL))):
+            raise BlockedError("input scale * weight scale / output scale leaves float32's range", "check the scales")
+        bias = integer_bias(self.bias, combined, outputs)
+        self._check_sums(bias)
+        rows, cols = self.window.size((self.tensor.height, self.tensor.width))
+        out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
+        self.context.add(
+            Conv(
+                self.name,
+                (self.tensor.name,),
+                out.name,
+                result.nodes,
+                self.weight,
+                bias.astype(np.int32),
+                multiplier,
+                self.window.strides,
+                self.window.dilations,
+                self.window.pads,
+                self.groups,
+                result.lo,
+                result.hi,
+            )
+        )
+        return out
+
+    def _check_sums(self, bias: Ints) -> None:
+        reach = max(127 - self.tensor.zero_point, 128 + self.tensor.zero_point)
+        largest = np.abs(bias) + np.abs(self.weight.astype(np.int64)).sum(axis=(1, 2, 3)) * reach
+        if int(largest.max(initial=0)) >= 1 << 31:
+            raise BlockedError(
+                f"the sum of channel {int(largest.argmax())} can exceed 32 bits",
+                "lower the bias or the number of inputs",
+            )
+
+
+def pending(affine: Affine, moves: Moves) -> Pending:
+    """The value of an affine operation; it takes a bias later if it has none."""
+    if affine.bias is not None:
+        return Pending(affine.finish, moves, (affine.name,))
+    return Pending(
+        affine.finish, moves, (affine.name,), (), lambda bias: replace(affine, bias=bias).finish, len(affine.weight)
+    )
+
+
+def integer_bias(bias: Const | QuantConst | None, combined: Floats, outputs: int) -> Ints:
+    """The bias in units of input scale * weight scale.
+
+    The integers of an int32 bias whose scale is that product (within `SCALE_TOLERANCE`); otherwise a bias that is
+    exactly a multiple of it in float32. Anything else would change the model and is `BlockedError`.
+    """
+    if bias is None:
+        return np.zeros(outputs, np.int64)
+    if isinstance(bias, QuantConst) and not bias.along(bias.zero_point).any():
+        scale = np.broadcast_to(bias.along(bias.scale), bias.shape)
+        scale, q = _per_output(scale, outputs), _per_output(bias.q, outputs)
+        if np.all(np.abs(scale.astype(np.float64) - combined) <= SCALE_TOLERANCE * combined):
+            return q.astype(np.int64)
+    real = _per_output(bias.real() if isinstance(bias, QuantConst) else bias.array, outputs)
+    q = np.rint(real.astype(np.float64) / combined)
+    exact = np.abs(q) < 2**31
+    if not bool(np.all(exact)) or not np.array_equal(q.astype(np.float32) * combined, real.astype(np.float32)):
+        raise BlockedError(
+            "the bias is not an integer multiple of input scale * weight scale",
+            "quantize the bias to int32 with scale input scale * weight scale and zero point 0",
+        )
+    return q.astype(np.int64)
+
+
+def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
+    """A bias of shape [], [1], [O], [1, O] or [1, O, 1, 1] as [O]."""
+    if values.size not in (1, outputs) or max(values.shape, default=1) not in (1, outputs):
+        raise BlockedError(f"a bias of shape {list(values.shape)} does not fit {outputs} outputs")
+    return np.broadcast_to(values.ravel(), (outputs,))
+
+
+def weights(value: Value, axis: int, where: str) -> tuple[Ints, Floats]:
+    """Constant weights without zero point, in int8's range, and one scale per entry of `axis`."""
+    if not isinstance(value, QuantConst):
+        if isinstance(value, Const):
+            raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
+        raise BlockedError("the weights are not constant")
+    q = value.centred()
+    if q.size == 0 or int(q.min()) < -128 or int(q.max()) > 127:
+        raise BlockedError("weights less their zero point leave -128..127", "quantize weights symmetrically to int8")
+    if value.axis not in (None, axis):
+        raise BlockedError(
+            f"weights are quantized along axis {value.axis}, not along the output channels ({axis})",
+            "quantize weights per tensor or per output channel",
+        )
+    return q, np.broadcast_to(value.scale.ravel(), (q.shape[axis],)).astype(np.float32)
+
+
+def _bias(context: Context, node: onnx.NodeProto, index: int) -> Const | QuantConst | None:
+    value = context.operand(node, index)
+    if value is None or isinstance(value, (Const, QuantConst)):
+        return value
+    raise BlockedError("the bias is not constant")
+
+
+def conv(context: Context, node: onnx.NodeProto) -> Value:
+    """Conv, 1-D or 2-D, any groups."""
+    found, where = attributes(node), label(node)
+    x = context.quantized(node, 0)
+    q, scale = weights(context.required(node, 1), 0, where)
+    if len(x.shape) != q.ndim or q.ndim < 3:
+        raise BlockedError(f"input of rank {len(x.shape)} and weights of rank {q.ndim} make no convolution")
+    kernel = tuple(found.get("kernel_shape", q.shape[2:]))
+    if kernel != q.shape[2:]:
+        raise InvalidModelError(
+            "E3030", f"kernel_shape {list(kernel)} is not that of the weights {list(q.shape)}", where=where
+        )
+    groups = int(found.get("group", 1))
+    if groups < 1 or q.shape[0] % groups or q.shape[1] * groups != x.shape[1]:
+        raise InvalidModelError(
+            "E3032", f"group {groups} and weights {list(q.shape)} do not fit {x.shape[1]} channels", where=where
+        )
+    made = window(found, kernel, x.shape[2:], where)
+    tensor = context.materialise(x)
+    weight = q.astype(np.int8).reshape(*q.shape[:2], *made.kernel)
+    affine = Affine(context, where, tensor, weight, scale, _bias(context, node, 2), made, groups)
+    shape = made.size((tensor.height, tensor.width))
+    out = (1, len(q), *shape)
+    return pending(affine, Moves.of(out, out if q.ndim == 4 else (1, len(q), shape[1])))
+
+
+def gemm(context: Context, node: onnx.NodeProto) -> Value:
+    """Gemm with constant B and C, and one row in A."""
+    found, where = attributes(node), label(node)
+    x = context.quantized(node, 0)
+    if found.get("transA", 0):
+        raise BlockedError("transA is set", "transpose the input instead")
+    if found.get("alpha", 1.0) != 1.0 or (found.get("beta", 1.0) != 1.0 and len(node.input) > 2):
+        raise BlockedError("alpha and beta must be 1", "fold them into the weights and the bias")
+    transposed = bool(found.get("transB", 0))
+    q, scale = weights(context.required(node, 1), 0 if transposed else 1, where)
+    return _matrix(
+        context,
+        where,
+        x,
+        q if transposed else q.T,
+        scale,
+        _bias(context, node, 2),
+        (1, q.shape[0 if transposed else 1]),
+    )
+
+
+def matmul(context: Context, node: onnx.NodeProto) -> Value:
+    """MatMul with a constant matrix on the right, and one row (or one row per pixel) on the left."""
+    x = context.quantized(node, 0)
+    value = context.required(node, 1)
+    axis = len(value.shape or ()) - 1
+    q, scale = weights(value, axis, label(node))
+    if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
+        raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
+    return _matrix(context, label(node), x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
+
+
+def _matrix(
+    context: Context, name: str, x: Held, weight: Ints, scale: Floats, bias: Const | QuantConst | None, shape: Shape
+) -> Pending:
+    """``x @ weight.T`` for x of shape ``(1, ..., K)`` and weight ``[N, K]``."""
+    outputs, inputs = weight.shape
+    if not x.shape or x.shape[-1] != inputs:
+        raise BlockedError(f"input of shape {list(x.shape)} does not fit a matrix of {inputs} rows")
+    tensor = x.tensor
+    make = partial(Affine, context, name)
+    if all(size == 1 for size in x.shape[:-1]):
+        # A kernel as large as the input; its weights take the place to which the moves put their elements.
+        order = np.arange(inputs) if x.moves.index is None else x.moves.index.ravel()
+        placed = np.zeros((outputs, inputs), np.int8)
+        placed[:, order] = weight
+        kernel = (tensor.height, tensor.width)
+        whole = make(
+            tensor,
+            placed.reshape(outputs, tensor.channels, *kernel),
+            scale,
+            bias,
+            Window(kernel, (1, 1), (1, 1), (0, 0, 0, 0)),
+        )
+        return pending(whole, Moves.of((1, outputs, 1, 1), shape))
+    pixels = tensor.height * tensor.width
+    last = np.arange(inputs)[None, :] * pixels + np.arange(pixels)[:, None]
+    if x.moves.index is not None and np.array_equal(x.moves.index.reshape(-1, inputs), last):
+        # Channels last: the same matrix on every pixel.
+        pointwise = make(tensor, weight.astype(np.int8).reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
+        moves = Moves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
+        return pending(pointwise, moves.reshape(shape, name))
+    raise BlockedError(f"the input has {int(np.prod(x.shape[:-1]))} rows", "only one row (batch 1) is supported")

@@ -1,0 +1,1 @@
+"""Dialects of quantized ONNX, one per file."""

@@ -1,0 +1,236 @@
+"""What the converter knows about an ONNX value: five kinds, one class each.
+
+    Const       a known array
+    QuantConst  the dequantized form of a known integer array
+    Fed         a model input, and the host steps since
+    Held        an IR tensor, seen through moves (Reshape, Transpose) and elementwise functions
+    Pending     the exact real result of an operation that waits for its QuantizeLinear
+    Hosted      a value computed on the host from an IR tensor (after a Softmax, say)
+    Unknown     the result of a node that is blocked
+
+Shapes are the ONNX shapes, batch 1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.graph import Tensor
+from .blockers import BlockedError
+from .shapes import Shape
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Step = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Const:
+    """A known array: an initializer or what was folded from them."""
+
+    array: npt.NDArray[Any]
+
+    @property
+    def shape(self) -> Shape:
+        """Its shape."""
+        return self.array.shape
+
+
+@dataclass(frozen=True)
+class QuantConst:
+    """``(q - zero_point) * scale``; scale and zero point broadcast along `axis`, or are scalars (axis None)."""
+
+    q: Ints
+    scale: Floats
+    zero_point: Ints
+    axis: int | None
+
+    @property
+    def shape(self) -> Shape:
+        """Its shape."""
+        return self.q.shape
+
+    def along(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Scale or zero point reshaped so that it broadcasts against `q`."""
+        if self.axis is None:
+            return values.reshape(())
+        return values.reshape([-1 if axis == self.axis else 1 for axis in range(self.q.ndim)])
+
+    def centred(self) -> Ints:
+        """``q - zero_point``."""
+        return np.asarray(self.q - self.along(self.zero_point))
+
+    def real(self) -> Floats:
+        """The float32 values, as DequantizeLinear gives them."""
+        return np.asarray(self.centred().astype(np.float32) * self.along(self.scale), np.float32)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Reshape and Transpose steps from an IR tensor's ``(1, C, H, W)`` to `shape`.
+
+    `index`: which flat element of the IR tensor each element is, or None when the order is unchanged.
+    """
+
+    shape: Shape
+    steps: tuple[Step, ...] = ()
+    index: Ints | None = None
+
+    @classmethod
+    def of(cls, tensor_shape: Shape, shape: Shape) -> "Moves":
+        """From an IR shape to an ONNX shape of the same elements."""
+        return cls(tensor_shape).reshape(shape)
+
+    def reshape(self, shape: Shape, name: str = "") -> "Moves":
+        """Followed by a Reshape."""
+        if shape == self.shape:
+            return self
+        if prod(shape) != prod(self.shape):
+            raise BlockedError(f"cannot reshape {list(self.shape)} to {list(shape)}")
+        index = None if self.index is None else self.index.reshape(shape)
+        return Moves(shape, (*self.steps, {"op": "Reshape", "name": name, "shape": list(shape)}), index)
+
+    def transpose(self, perm: tuple[int, ...], name: str = "") -> "Moves":
+        """Followed by a Transpose; one that moves only dimensions of size 1 keeps the order."""
+        shape = tuple(self.shape[axis] for axis in perm)
+        real = [axis for axis in perm if self.shape[axis] > 1]
+        index = self.index
+        if real != sorted(real) or index is not None:
+            before = np.arange(prod(shape)) if index is None else index
+            after = before.reshape(self.shape).transpose(perm)
+            index = None if np.array_equal(after.ravel(), np.arange(prod(shape))) else after
+        return Moves(shape, (*self.steps, {"op": "Transpose", "name": name, "perm": list(perm)}), index)
+
+    def same(self, other: "Moves") -> bool:
+        """Do both put the same element of their tensors in the same place?"""
+        if self.shape != other.shape or (self.index is None) != (other.index is None):
+            return False
+        return self.index is None or other.index is None or np.array_equal(self.index, other.index)
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A model input after some host steps."""
+
+    port: str
+    port_shape: Shape
+    dtype: str
+    shape: Shape
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Held:
+    """`tensor` after `functions` (elementwise, first the DequantizeLinear if real) and `moves`.
+
+    Integer if there are no functions; `unsigned` if the model's integers are 128 higher.
+    """
+
+    tensor: Tensor
+    moves: Moves
+    functions: tuple[Step, ...] = ()
+    unsigned: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        """The ONNX shape."""
+        return self.moves.shape
+
+    @property
+    def integer(self) -> bool:
+        """Are these the quantized integers themselves?"""
+        return not self.functions
+
+    @property
+    def plain(self) -> bool:
+        """Is this exactly the dequantized tensor?"""
+        return len(self.functions) == 1
+
+    def then(self, step: Step) -> "Held":
+        """Followed by an elementwise function."""
+        return replace(self, functions=(*self.functions, step))
+
+    def steps(self) -> tuple[Step, ...]:
+        """All host steps from the IR tensor to this value."""
+        unsigned: tuple[Step, ...] = (
+            ({"op": "ToUint8", "name": self.tensor.name},) if self.integer and self.unsigned else ()
+        )
+        return (*self.functions, *self.moves.steps, *unsigned)
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A value that the host computes from an IR tensor by `steps`."""
+
+    tensor: Tensor
+    shape: Shape
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a QuantizeLinear asks of a pending operation: the result's name, scale, zero point and clamp."""
+
+    name: str
+    scale: np.float32
+    zero_point: int
+    lo: int
+    hi: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A real-valued result that becomes an IR operation when it is quantized.
+
+    `finish` adds the operation and returns its result tensor. `clamps` are Relu and Clip steps in order.
+    `with_bias` gives the same operation with a constant per channel added, where that is possible; `channels`
+    is how many there are.
+    """
+
+    finish: Callable[[Result], Tensor]
+    moves: Moves
+    nodes: tuple[str, ...]
+    clamps: tuple[Step, ...] = ()
+    with_bias: Callable[["Const | QuantConst"], Callable[[Result], Tensor]] | None = field(default=None)
+    channels: int = 0
+
+    @property
+    def shape(self) -> Shape:
+        """The ONNX shape."""
+        return self.moves.shape
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The result of a blocked node, or of one that depends on it."""
+
+    shape: Shape | None
+
+
+Value = Const | QuantConst | Fed | Held | Hosted | Pending | Unknown
+
+
+def form(shape: Shape) -> tuple[int, int, int, int]:
+    """The IR shape of an ONNX shape: ``[1, K]`` is (1, K, 1, 1), ``[1, C, L]`` is (1, C, 1, L)."""
+    if not shape:
+        return (1, 1, 1, 1)
+    if shape[0] != 1 and len(shape) > 1:
+        raise BlockedError(
+            f"the first dimension of {list(shape)} must be the batch, 1", "export the model with batch 1"
+        )
+    if len(shape) == 1:
+        return (1, shape[0], 1, 1)
+    if len(shape) == 2:
+        return (1, shape[1], 1, 1)
+    if len(shape) == 3:
+        return (1, shape[1], 1, shape[2])
+    if len(shape) == 4:
+        return (1, shape[1], shape[2], shape[3])
+    raise BlockedError(
+        f"a tensor of rank {len(shape)} has no place in (1, C, H, W)", "use at most two spatial dimensions"
+    )

@@ -1,0 +1,69 @@
+"""The host's part: from a user's arrays to int8 input tensors, and from int8 output tensors back.
+
+Both take batches: N samples along the first axis are N independent inferences.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from ..ir.graph import Array8, Graph, Port
+from .steps import apply
+
+Array = npt.NDArray[Any]
+
+
+def prepare(graph: Graph, feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array8]:
+    """The graph's int8 input tensors ``[N, C, H, W]`` from the model's inputs by name.
+
+    Input of shape ``(1, ...)`` is given as ``(N, ...)``. `UsageError` E2203 (missing or unknown input),
+    E2204 (wrong shape or type), E2202 (NaN).
+    """
+    known = {port.name for port in graph.inputs}
+    for name in feeds:
+        if name not in known:
+            raise UsageError("E2203", f"the model has no input {name!r}", hint=f"inputs: {', '.join(sorted(known))}")
+    return {port.tensor: _prepare(graph, port, feeds) for port in graph.inputs}
+
+
+def finish(graph: Graph, tensors: Mapping[str, Array8]) -> dict[str, Array]:
+    """The model's outputs by name from the graph's int8 tensors (at least the output tensors)."""
+    return {port.name: _finish(port, tensors) for port in graph.outputs}
+
+
+def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Array8:
+    if port.name not in feeds:
+        raise UsageError(
+            "E2203", f"input {port.name!r} is missing", hint=f"given: {', '.join(sorted(feeds)) or 'none'}"
+        )
+    values = _typed(port, np.asarray(feeds[port.name]))
+    shape = graph.tensors[port.tensor].shape
+    samples = [values] if values.shape == port.shape else [values[i : i + 1] for i in range(len(values))]
+    return np.concatenate([apply(port.steps, sample).reshape(shape) for sample in samples]).astype(np.int8)
+
+
+def _typed(port: Port, values: Array) -> Array:
+    wanted = np.dtype(port.dtype)
+    batched = port.shape[:1] == (1,) and values.ndim == len(port.shape) and values.shape[1:] == port.shape[1:]
+    if values.shape != port.shape and not (batched and len(values)):
+        raise UsageError(
+            "E2204",
+            f"input {port.name!r} must have shape {list(port.shape)}, not {list(values.shape)}",
+            hint="a first dimension of 1 may be larger: one inference each",
+        )
+    if values.dtype != wanted and not np.can_cast(values.dtype, wanted, "same_kind"):
+        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}")
+    if wanted.kind in "iu" and values.dtype != wanted:
+        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}")
+    return values.astype(wanted)
+
+
+def _finish(port: Port, tensors: Mapping[str, Array8]) -> Array:
+    if port.tensor not in tensors:
+        raise UsageError("E2203", f"output tensor {port.tensor!r} is missing")
+    array = np.asarray(tensors[port.tensor])
+    results = [apply(port.steps, array[i : i + 1]) for i in range(len(array))]
+    return results[0] if len(results) == 1 else np.concatenate([np.atleast_1d(result) for result in results])

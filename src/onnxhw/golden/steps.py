@@ -1,0 +1,137 @@
+"""Host steps: the ONNX nodes at a model's edges, executed in numpy.
+
+A step is a dict ``{"op": ..., "name": ..., attributes...}`` of JSON values; `apply` runs one on one
+sample. Float arithmetic is float32, as onnxruntime's.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import fixed
+from ..errors import InternalError, UsageError
+
+Array = npt.NDArray[Any]
+Step = Mapping[str, Any]
+
+
+def quantize_linear(x: Array, step: Step) -> Array:
+    """`onnxhw.fixed.quantize` to int8 or uint8; a NaN is refused with E2202."""
+    if np.isnan(x).any():
+        raise UsageError(
+            "E2202",
+            "input contains NaN, which has no quantized value",
+            where=step["name"],
+            hint="replace NaN before running the model",
+        )
+    info = np.iinfo(step["dtype"])
+    return fixed.quantize(x, np.float32(step["scale"]), step["zero_point"], int(info.min), int(info.max)).astype(
+        step["dtype"]
+    )
+
+
+def dequantize_linear(x: Array, step: Step) -> Array:
+    """`onnxhw.fixed.dequantize`."""
+    return fixed.dequantize(x.astype(np.int64), np.float32(step["scale"]), step["zero_point"])
+
+
+def to_int8(x: Array, step: Step) -> Array:
+    """uint8 less 128."""
+    return (x.astype(np.int16) - 128).astype(np.int8)
+
+
+def to_uint8(x: Array, step: Step) -> Array:
+    """int8 plus 128."""
+    return (x.astype(np.int16) + 128).astype(np.uint8)
+
+
+def softmax(x: Array, step: Step) -> Array:
+    """``exp(x - max) / sum`` over `axes` (one axis since opset 13, all trailing ones before)."""
+    axes = tuple(step["axes"])
+    raised = np.exp(x - x.max(axis=axes, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=axes, keepdims=True), np.float32)
+
+
+def relu(x: Array, step: Step) -> Array:
+    """``max(x, 0)``."""
+    return np.maximum(x, x.dtype.type(0))
+
+
+def clip(x: Array, step: Step) -> Array:
+    """``min(max(x, min), max)``; a bound that is None is absent."""
+    if step["min"] is not None:
+        x = np.maximum(x, np.float32(step["min"]))
+    if step["max"] is not None:
+        x = np.minimum(x, np.float32(step["max"]))
+    return x
+
+
+def sigmoid(x: Array, step: Step) -> Array:
+    """``1 / (1 + exp(-x))`` in float64, rounded to float32."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(x.astype(np.float64), -700, 700))), np.float32)
+
+
+def tanh(x: Array, step: Step) -> Array:
+    """``tanh(x)`` in float64, rounded to float32."""
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
+
+
+def leaky_relu(x: Array, step: Step) -> Array:
+    """``x`` where positive, else ``alpha * x``."""
+    return np.where(x >= 0, x, np.float32(step["alpha"]) * x)
+
+
+def arithmetic(x: Array, step: Step) -> Array:
+    """`Add`, `Sub`, `Mul` or `Div` with a scalar constant on the right (or left, if `swapped`)."""
+    a, b = (np.float32(step["value"]), x) if step.get("swapped") else (x, np.float32(step["value"]))
+    functions: dict[str, Callable[..., Any]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+    return np.asarray(functions[step["op"]](a, b), np.float32)
+
+
+def reshape(x: Array, step: Step) -> Array:
+    """Same elements, shape `shape`."""
+    return x.reshape(step["shape"])
+
+
+def transpose(x: Array, step: Step) -> Array:
+    """Axes permuted by `perm`."""
+    return x.transpose(step["perm"])
+
+
+ELEMENTWISE: dict[str, Callable[[Array, Step], Array]] = {
+    "QuantizeLinear": quantize_linear,
+    "DequantizeLinear": dequantize_linear,
+    "Relu": relu,
+    "Clip": clip,
+    "Sigmoid": sigmoid,
+    "Tanh": tanh,
+    "LeakyRelu": leaky_relu,
+    "Add": arithmetic,
+    "Sub": arithmetic,
+    "Mul": arithmetic,
+    "Div": arithmetic,
+}
+"""Steps that treat every element alike: any chain of them from int8 to int8 is a 256-entry table."""
+
+SHAPE: dict[str, Callable[[Array, Step], Array]] = {"Reshape": reshape, "Transpose": transpose}
+"""Steps that only move elements."""
+
+STEPS: dict[str, Callable[[Array, Step], Array]] = {
+    **ELEMENTWISE,
+    **SHAPE,
+    "Softmax": softmax,
+    "ToInt8": to_int8,
+    "ToUint8": to_uint8,
+}
+"""All steps by name."""
+
+
+def apply(steps: Iterable[Step], x: Array) -> Array:
+    """Run the steps in order on one sample."""
+    for step in steps:
+        if step["op"] not in STEPS:
+            raise InternalError("E1210", f"no host step {step['op']!r}", where=str(step.get("name", "")))
+        x = STEPS[step["op"]](x, step)
+    return x

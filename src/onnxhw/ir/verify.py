@@ -1,0 +1,172 @@
+"""`verify`: is a graph what the rest of the compiler relies on?"""
+
+from collections.abc import Callable
+from math import isfinite
+
+import numpy as np
+
+from ..errors import InternalError
+from .graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
+
+
+def verify(graph: Graph) -> None:
+    """Raise `InternalError` E1201 (names, order) or E1202 (shapes, values) unless the graph is consistent.
+
+    Needs nothing. Holds afterwards: every tensor is made exactly once, before it is used; shapes,
+    scales and constants agree with each operation's definition; ports name tensors that exist.
+    """
+    for name, tensor in graph.tensors.items():
+        _tensor(name, tensor)
+    made: set[str] = set()
+    for port in graph.inputs:
+        _order(port.tensor in graph.tensors, port.name, f"input tensor {port.tensor!r} does not exist")
+        _order(port.tensor not in made, port.name, f"tensor {port.tensor!r} has two input ports")
+        made.add(port.tensor)
+    names: set[str] = set()
+    for op in graph.ops:
+        _order(op.name not in names, op.name, "two operations have this name")
+        names.add(op.name)
+        for name in op.inputs:
+            _order(name in made, op.name, f"operand {name!r} is not made before it is used")
+        _order(op.output in graph.tensors, op.name, f"result {op.output!r} does not exist")
+        _order(op.output not in made, op.name, f"tensor {op.output!r} is made twice")
+        made.add(op.output)
+        _CHECKS[type(op)](op, [graph.tensors[name] for name in op.inputs], graph.tensors[op.output])
+    for name in graph.tensors:
+        _order(name in made, name, "tensor is never made")
+    for port in graph.outputs:
+        _order(port.tensor in made, port.name, f"output tensor {port.tensor!r} is never made")
+
+
+def window_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int) -> int:
+    """Number of positions of a window of `kernel` taps along an axis of `size` elements."""
+    return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _order(holds: bool, where: str, what: str) -> None:
+    if not holds:
+        raise InternalError("E1201", what, where=where)
+
+
+def _shape(holds: bool, where: str, what: str) -> None:
+    if not holds:
+        raise InternalError("E1202", what, where=where)
+
+
+def _tensor(name: str, tensor: Tensor) -> None:
+    _order(name == tensor.name, name, f"tensor is listed under another name than its own, {tensor.name!r}")
+    shape = tensor.shape
+    _shape(len(shape) == 4 and shape[0] == 1 and min(shape) >= 1, name, f"shape must be (1, C, H, W), not {shape}")
+    _shape(isfinite(tensor.scale) and tensor.scale > 0, name, f"scale must be finite and positive, not {tensor.scale}")
+    _shape(-128 <= tensor.zero_point <= 127, name, f"zero point must be -128..127, not {tensor.zero_point}")
+
+
+def _bounds(op: Op, lo: int, hi: int) -> None:
+    _shape(-128 <= lo <= hi <= 127, op.name, f"lo..hi must be a range inside -128..127, not {lo}..{hi}")
+
+
+def _count(op: Op, inputs: list[Tensor], wanted: int) -> None:
+    _shape(len(inputs) == wanted, op.name, f"must have {wanted} operands, not {len(inputs)}")
+
+
+def _windows(op: Conv | MaxPool | AveragePool, kernel: tuple[int, int], x: Tensor, y: Tensor) -> None:
+    top, left, bottom, right = op.pads
+    _shape(min(*op.pads) >= 0 and min(*op.strides, *op.dilations, *kernel) >= 1, op.name, "window is not positive")
+    height = window_size(x.height, top, bottom, kernel[0], op.strides[0], op.dilations[0])
+    width = window_size(x.width, left, right, kernel[1], op.strides[1], op.dilations[1])
+    _shape((height, width) == y.shape[2:], op.name, f"result must be {height} x {width}, not {y.height} x {y.width}")
+
+
+def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, Conv)
+    _count(op, inputs, 1)
+    weight = op.weight
+    _shape(weight.dtype == np.int8 and weight.ndim == 4, op.name, f"weights must be int8 of rank 4, not {weight.dtype}")
+    _shape(
+        op.groups >= 1 and weight.shape[0] % op.groups == 0, op.name, f"groups {op.groups} do not divide the outputs"
+    )
+    channels = weight.shape[1] * op.groups
+    _shape(channels == inputs[0].channels, op.name, f"weights take {channels} channels, not {inputs[0].channels}")
+    _shape(weight.shape[0] == y.channels, op.name, f"weights make {weight.shape[0]} channels, not {y.channels}")
+    _shape(op.bias.dtype == np.int32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
+    scales = op.multiplier
+    _shape(scales.dtype == np.float32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
+    _shape(bool(np.all(np.isfinite(scales) & (scales > 0))), op.name, "multipliers must be finite and positive")
+    _windows(op, (weight.shape[2], weight.shape[3]), inputs[0], y)
+    _bounds(op, op.lo, op.hi)
+
+
+def _add(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, Add)
+    _count(op, inputs, 2)
+    _shape(inputs[0].shape == inputs[1].shape == y.shape, op.name, "operands and result must have one shape")
+    _shape(
+        isfinite(op.ratio_a) and isfinite(op.ratio_b) and min(op.ratio_a, op.ratio_b) > 0,
+        op.name,
+        "ratio must be positive",
+    )
+    _bounds(op, op.lo, op.hi)
+
+
+def _mul(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, Mul)
+    _count(op, inputs, 2)
+    for x in inputs:
+        fits = x.shape == y.shape or x.shape == (1, y.channels, 1, 1)
+        _shape(fits, op.name, f"operand of shape {x.shape} does not broadcast to {y.shape}")
+    _shape(isfinite(op.ratio) and op.ratio > 0, op.name, "ratio must be positive")
+    _bounds(op, op.lo, op.hi)
+
+
+def _max_pool(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, MaxPool)
+    _count(op, inputs, 1)
+    _same_scale(op, inputs, y)
+    _shape(inputs[0].channels == y.channels, op.name, "pooling keeps the channels")
+    _windows(op, op.kernel, inputs[0], y)
+
+
+def _average_pool(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, AveragePool)
+    _count(op, inputs, 1)
+    _shape(inputs[0].channels == y.channels, op.name, "pooling keeps the channels")
+    _shape(isfinite(op.ratio) and op.ratio > 0, op.name, "ratio must be positive")
+    _windows(op, op.kernel, inputs[0], y)
+    _bounds(op, op.lo, op.hi)
+
+
+def _table(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, Table)
+    _count(op, inputs, 1)
+    _shape(op.table.shape == (256,) and op.table.dtype == np.int8, op.name, "table must be int8 [256]")
+    _shape(inputs[0].shape == y.shape, op.name, "a table keeps the shape")
+
+
+def _concat(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    _shape(len(inputs) >= 1, op.name, "must have an operand")
+    _same_scale(op, inputs, y)
+    _shape(sum(x.channels for x in inputs) == y.channels, op.name, "channels of the operands do not add up")
+    _shape(all(x.shape[2:] == y.shape[2:] for x in inputs), op.name, "operands must have the result's height and width")
+
+
+def _reshape(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    _count(op, inputs, 1)
+    _same_scale(op, inputs, y)
+    _shape(np.prod(inputs[0].shape) == np.prod(y.shape), op.name, "must keep the number of elements")
+
+
+def _same_scale(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    same = all((x.scale, x.zero_point) == (y.scale, y.zero_point) for x in inputs)
+    _shape(same, op.name, "operands must have the result's scale and zero point")
+
+
+_CHECKS: dict[type[Op], Callable[[Op, list[Tensor], Tensor], None]] = {
+    Conv: _conv,
+    Add: _add,
+    Mul: _mul,
+    MaxPool: _max_pool,
+    AveragePool: _average_pool,
+    Table: _table,
+    Concat: _concat,
+    Reshape: _reshape,
+}

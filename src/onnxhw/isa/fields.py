@@ -1,0 +1,123 @@
+"""How an instruction is declared: fields with widths, from which everything else is derived.
+
+An instruction is a frozen dataclass whose fields are made by `unsigned`, `signed` or `flag`. Its
+docstring is the loop it performs. Encoding packs the fields in the order of declaration, least
+significant bit first, into 32-bit words. Widths never depend on the configuration, so a program can
+be disassembled without one.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Self
+
+from ..errors import InternalError, UsageError
+
+WORD_BITS = 32
+
+
+def unsigned(bits: int, doc: str, default: int = 0) -> Any:
+    """A field of the values ``0 .. 2**bits - 1``."""
+    return dataclasses.field(default=default, metadata={"bits": bits, "signed": False, "doc": doc})
+
+
+def signed(bits: int, doc: str, default: int = 0) -> Any:
+    """A two's complement field of the values ``-2**(bits-1) .. 2**(bits-1) - 1``."""
+    return dataclasses.field(default=default, metadata={"bits": bits, "signed": True, "doc": doc})
+
+
+def flag(doc: str) -> Any:
+    """A one-bit field."""
+    return unsigned(1, doc)
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One field as declared: name, place (bit offset), width, sign and meaning."""
+
+    name: str
+    offset: int
+    bits: int
+    signed: bool
+    doc: str
+
+    def pack(self, value: int, owner: str) -> int:
+        """The field's bits; an `InternalError` if the value does not fit."""
+        low, high = (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1) if self.signed else (0, (1 << self.bits) - 1)
+        if not low <= value <= high:
+            raise InternalError("E1101", f"{owner}.{self.name} must be {low}..{high}, not {value}")
+        return value & ((1 << self.bits) - 1)
+
+    def unpack(self, word: int) -> int:
+        """The value of the field in an encoded instruction."""
+        value = (word >> self.offset) & ((1 << self.bits) - 1)
+        return value - (1 << self.bits) if self.signed and value >> (self.bits - 1) else value
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """Base of the instructions; a subclass declares its fields and its `UNIT`."""
+
+    UNIT: ClassVar[str] = ""
+
+    @classmethod
+    @cache
+    def specs(cls) -> tuple[FieldSpec, ...]:
+        """The fields in encoding order."""
+        out, offset = [], 0
+        for field in dataclasses.fields(cls):
+            meta = field.metadata
+            out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"]))
+            offset += meta["bits"]
+        return tuple(out)
+
+    @classmethod
+    def bits(cls) -> int:
+        """Sum of the field widths."""
+        return sum(spec.bits for spec in cls.specs())
+
+    @classmethod
+    @cache
+    def words(cls) -> int:
+        """32-bit words of microcode that one instruction takes."""
+        return -(-cls.bits() // WORD_BITS)
+
+    def encode(self) -> list[int]:
+        """The instruction's 32-bit words, least significant first."""
+        value = 0
+        for spec in self.specs():
+            value |= spec.pack(int(getattr(self, spec.name)), type(self).__name__) << spec.offset
+        return [(value >> (WORD_BITS * i)) & 0xFFFFFFFF for i in range(self.words())]
+
+    @classmethod
+    def decode(cls, words: list[int]) -> Self:
+        """Inverse of `encode`."""
+        if len(words) != cls.words():
+            raise InternalError("E1102", f"{cls.__name__} takes {cls.words()} words, not {len(words)}")
+        value = sum(word << (WORD_BITS * i) for i, word in enumerate(words))
+        return cls(**{spec.name: spec.unpack(value) for spec in cls.specs()})
+
+    def text(self) -> str:
+        """Assembler text: the unit and every field that is not its default."""
+        parts = [self.UNIT]
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                parts.append(f"{field.name}={value}")
+        return " ".join(parts)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Inverse of `text`; a `UsageError` names what it cannot read."""
+        unit, *parts = text.split()
+        names = {field.name for field in dataclasses.fields(cls)}
+        values: dict[str, int] = {}
+        for part in parts:
+            name, _, value = part.partition("=")
+            if name not in names:
+                raise UsageError("E2110", f"{unit} has no field {name!r}", hint=f"fields: {', '.join(sorted(names))}")
+            try:
+                values[name] = int(value, 0)
+            except ValueError:
+                raise UsageError("E2111", f"{unit}.{name} must be an integer, not {value!r}") from None
+        return cls(**values)

@@ -1,0 +1,185 @@
+"""The instructions. Each unit runs its own list in order; units run concurrently.
+
+Every instruction starts with three *ordering fields*. It issues only when the units have completed
+at least that many of their instructions since the run began::
+
+    wait until completed[load] >= after_load and completed[array] >= after_array
+           and completed[vector] >= after_vector
+
+An instruction has completed when its last effect can be seen by every other unit. Addresses are in
+words of their memory and are computed modulo 2**16. Act words hold W int8 channels.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .fields import Instruction, flag, signed, unsigned
+
+
+@dataclass(frozen=True)
+class Ordered(Instruction):
+    """The ordering fields, common to all instructions."""
+
+    after_load: int = unsigned(16, "completed load instructions to wait for")
+    after_array: int = unsigned(16, "completed array instructions to wait for")
+    after_vector: int = unsigned(16, "completed vector instructions to wait for")
+
+
+@dataclass(frozen=True)
+class Load(Ordered):
+    """Load weight tiles into the array's shadow registers, one tile ahead of the array::
+
+        for tile in range(tiles):
+            wait until the array has taken the tile before
+            for step in range(R // k):
+                shadow[step * k : (step + 1) * k, 0 : C] = weights[base + tile * R // k + step]
+
+    A weight word is k rows of C int8 weights: byte ``row * C + column``.
+    """
+
+    UNIT = "load"
+
+    base: int = unsigned(24, "first weight word")
+    tiles: int = unsigned(16, "number of weight tiles")
+
+
+@dataclass(frozen=True)
+class Array(Ordered):
+    """Stream activations through the weight-stationary array and accumulate::
+
+        first = not accumulate
+        for kt in range(kt_n):                   # activation words along the channels
+          for sub in range(sub_n):               # groups of R channels inside a word
+            for kh in range(kh_n):
+              for kw in range(kw_n):
+                take the next weight tile: w[R, C]
+                for oh in range(oh_n):
+                  for ow in range(ow_n):
+                    ih = ih0 + kh * ih_kh + oh * ih_oh
+                    iw = iw0 + kw * iw_kw + ow * iw_ow
+                    a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
+                    inside = 0 <= ih < in_h and 0 <= iw < in_w
+                    x = act[a][sub * R : sub * R + R] if inside else [pad] * R   # 0 beyond lane W
+                    row = acc_base + oh * ow_n + ow
+                    acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
+                first = False
+    """
+
+    UNIT = "array"
+
+    act_base: int = unsigned(16, "address of the word at ih0, iw0, kt = 0")
+    kt_n: int = unsigned(12, "activation words along the channels", 1)
+    sub_n: int = unsigned(6, "row groups inside a word", 1)
+    kh_n: int = unsigned(8, "kernel rows", 1)
+    kw_n: int = unsigned(8, "kernel columns", 1)
+    oh_n: int = unsigned(12, "output rows", 1)
+    ow_n: int = unsigned(12, "output columns", 1)
+    a_kt: int = unsigned(16, "address step per kt")
+    a_kh: int = unsigned(16, "address step per kh (dilation x row pitch)")
+    a_kw: int = unsigned(16, "address step per kw (dilation x column pitch)")
+    a_oh: int = unsigned(16, "address step per oh (stride x row pitch)")
+    a_ow: int = unsigned(16, "address step per ow (stride x column pitch)")
+    ih0: int = signed(16, "input row of the first tap of the first output")
+    iw0: int = signed(16, "input column of the first tap of the first output")
+    ih_kh: int = unsigned(8, "dilation of the rows")
+    iw_kw: int = unsigned(8, "dilation of the columns")
+    ih_oh: int = unsigned(8, "stride of the rows")
+    iw_ow: int = unsigned(8, "stride of the columns")
+    in_h: int = unsigned(15, "input rows", 1)
+    in_w: int = unsigned(15, "input columns", 1)
+    pad: int = signed(8, "activation outside the input: its zero point")
+    acc_base: int = unsigned(15, "first accumulator row")
+    acc_bank: int = unsigned(1, "accumulator bank")
+    accumulate: int = flag("add to what the accumulators hold")
+
+
+class VectorOp(IntEnum):
+    """What the vector unit computes per lane, before requantization."""
+
+    DRAIN = 0
+    """``v = acc + bias``, from the accumulators"""
+    SUM = 1
+    """``v = sum of (a - za)`` over the window (average pooling; copy and table with a 1x1 window)"""
+    MAX = 2
+    """``v = max of (a - za)`` over the window, outside positions left out"""
+    ADD = 3
+    """``p = (a - za) * M + (b - zb) * bias``"""
+    MUL = 4
+    """``v = (a - za) * (b - zb)``"""
+
+
+@dataclass(frozen=True)
+class Vector(Ordered):
+    """Requantize accumulators, or combine activations, Q lanes per cycle::
+
+        for cb in range(cb_n):                   # activation words along the channels
+          for oh in range(oh_n):
+            for ow in range(ow_n):
+              for kh in range(kh_n):             # the window; 1 x 1 unless SUM or MAX
+                for kw in range(kw_n):
+                  ih = ih0 + kh * ih_kh + oh * ih_oh
+                  iw = iw0 + kw * iw_kw + ow * iw_ow
+                  inside = 0 <= ih < in_h and 0 <= iw < in_w
+                  a = act[a_base + cb * a_cb + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow]
+                  b = act[b_base + cb * b_cb + oh * b_oh + ow * b_ow]
+                  # DRAIN: a = acc[acc_bank][a_base + (cb * oh_n + oh) * ow_n + ow], columns
+              for g in range(groups):
+                i = column_group + g if DRAIN else lane_group + g      # Q columns, or Q lanes
+                p = param[(g if per_channel else 0)]
+                y = requantize(op(a[i], b[i]), p.multiplier, p.shift, p.bias, exact)
+                y = clamp(y + zy, lo, hi);  y = table[table_index][y] if use_table
+                act[o_base + cb * o_cb + oh * o_oh + ow * o_ow][lane_group + g] = y
+
+    Positions that are not inside contribute nothing (SUM) or are left out (MAX). Parameters are
+    those at ``param_base``: ``groups * Q`` entries, lane by lane, if `per_channel`; else one for all.
+    `onnxhw.fixed` defines ``requantize``.
+    """
+
+    UNIT = "vector"
+
+    op: int = unsigned(3, "a VectorOp")
+    per_channel: int = flag("one parameter per lane, else one for all")
+    exact: int = flag("round once (half to even); else as float32: product to 24 bits, then to integer")
+    use_table: int = flag("look the result up in a table")
+    table_index: int = unsigned(4, "which table")
+    cb_n: int = unsigned(12, "activation words along the channels", 1)
+    oh_n: int = unsigned(15, "output rows", 1)
+    ow_n: int = unsigned(15, "output columns", 1)
+    kh_n: int = unsigned(8, "window rows", 1)
+    kw_n: int = unsigned(8, "window columns", 1)
+    a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN")
+    acc_bank: int = unsigned(1, "accumulator bank for DRAIN")
+    a_cb: int = unsigned(16, "step of a per cb")
+    a_oh: int = unsigned(16, "step of a per oh")
+    a_ow: int = unsigned(16, "step of a per ow")
+    a_kh: int = unsigned(16, "step of a per kh")
+    a_kw: int = unsigned(16, "step of a per kw")
+    ih0: int = signed(16, "input row of the first window position")
+    iw0: int = signed(16, "input column of the first window position")
+    ih_kh: int = unsigned(8, "row dilation of the window")
+    iw_kw: int = unsigned(8, "column dilation of the window")
+    ih_oh: int = unsigned(8, "row stride of the window")
+    iw_ow: int = unsigned(8, "column stride of the window")
+    in_h: int = unsigned(15, "input rows", 1)
+    in_w: int = unsigned(15, "input columns", 1)
+    b_base: int = unsigned(16, "second operand")
+    b_cb: int = unsigned(16, "step of b per cb")
+    b_oh: int = unsigned(16, "step of b per oh")
+    b_ow: int = unsigned(16, "step of b per ow")
+    o_base: int = unsigned(16, "result: activation word")
+    o_cb: int = unsigned(16, "step of the result per cb")
+    o_oh: int = unsigned(16, "step of the result per oh")
+    o_ow: int = unsigned(16, "step of the result per ow")
+    groups: int = unsigned(6, "groups of Q lanes per word", 1)
+    column_group: int = unsigned(6, "first group of Q accumulator columns (DRAIN)")
+    lane_group: int = unsigned(6, "first group of Q lanes of the result word (and of a and b)")
+    param_base: int = unsigned(16, "first parameter entry")
+    za: int = signed(8, "zero point of a")
+    zb: int = signed(8, "zero point of b")
+    zy: int = signed(8, "zero point of the result")
+    lo: int = signed(8, "smallest result", -128)
+    hi: int = signed(8, "largest result", 127)
+
+
+UNITS: dict[str, type[Load] | type[Array] | type[Vector]] = {"load": Load, "array": Array, "vector": Vector}
+"""The units in the order of their completion counters."""

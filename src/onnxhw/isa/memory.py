@@ -1,0 +1,84 @@
+"""Address spaces and the control registers.
+
+The host sees every memory through 32-bit words. A memory whose words have n bytes gives each of them
+``host_stride(n)`` host words (a power of two); byte i of a word is byte ``i % 4`` of host word
+``i // 4``.
+"""
+
+from enum import IntEnum
+
+from ..config import HwConfig
+
+
+class Space(IntEnum):
+    """Address spaces of the host port; 9 is kept for external memory."""
+
+    CONTROL = 0
+    ACT = 1
+    WEIGHT = 2
+    PARAM = 3
+    TABLE = 4
+    LOAD_UCODE = 5
+    ARRAY_UCODE = 6
+    VECTOR_UCODE = 7
+    EXTERNAL = 9
+
+
+UCODE_SPACES = {"load": Space.LOAD_UCODE, "array": Space.ARRAY_UCODE, "vector": Space.VECTOR_UCODE}
+
+
+class Control(IntEnum):
+    """Control registers (32 bits each)."""
+
+    RUN = 0
+    """Write: 1 starts a run, 0 aborts it. Read: bit 0 running, bit 1 ended, bit 2 stopped by the watchdog."""
+    LOAD_COUNT = 1
+    """Instructions of the load unit's program; ARRAY_COUNT and VECTOR_COUNT alike."""
+    ARRAY_COUNT = 2
+    VECTOR_COUNT = 3
+    BUDGET = 4
+    """Watchdog: a run of more cycles is stopped. 0: no limit."""
+    CYCLES = 5
+    """Read: cycles of the run so far, or of the last run."""
+    LOAD_DONE = 6
+    """Read: completed instructions; ARRAY_DONE and VECTOR_DONE alike."""
+    ARRAY_DONE = 7
+    VECTOR_DONE = 8
+    STALL_ORDER_LOAD = 9
+    """Read: cycles in which the unit had an instruction and waited for other units."""
+    STALL_ORDER_ARRAY = 10
+    STALL_ORDER_VECTOR = 11
+    STALL_WEIGHTS = 12
+    """Read: cycles in which the array waited for weights."""
+    BUSY_ARRAY = 13
+    """Read: cycles in which the array streamed a pixel."""
+    BUSY_VECTOR = 14
+    """Read: cycles in which the vector unit had an instruction."""
+    FINGERPRINT_LOW = 15
+    """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
+    FINGERPRINT_HIGH = 16
+    RING = 32
+    """Read, 16 registers: the last issued instructions, newest at RING_HEAD - 1: unit (bits 30..28), index (15..0)."""
+    RING_HEAD = 17
+    """Read: number of instructions entered into the ring, modulo 16."""
+
+
+RING_SIZE = 16
+UNIT_CODE = {"load": 1, "array": 2, "vector": 3}
+"""Unit numbers in the ring."""
+
+
+def word_bytes(config: HwConfig, space: Space) -> int:
+    """Bytes of one word of a memory."""
+    return {
+        Space.ACT: config.word,
+        Space.WEIGHT: config.weight_word,
+        Space.PARAM: 8,
+        Space.TABLE: 1,
+    }.get(space, 4)
+
+
+def host_stride(size: int) -> int:
+    """Host words per memory word of `size` bytes: the power of two that holds them."""
+    words = -(-size // 4)
+    return 1 << (words - 1).bit_length()

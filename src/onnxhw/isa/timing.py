@@ -1,0 +1,233 @@
+"""When things happen: the exact cycle of every instruction, as a function of the program alone.
+
+The RTL reads the same constants. Cycle 0 is the first cycle in which the core runs. Per unit::
+
+    ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
+    issue[i]  = max(ready[i], free[i-1], done[after_*] + ORDER)  # `done` of the last instruction waited for
+
+and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
+
+- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + SHADOW_FREE)``;
+- array tile n starts at ``s[n] = max(issue + 1, s[n-1] + max(P, MIN_TILE), l[n] + SHADOW_READY)``;
+- a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
+  the number of lane groups; the next one issues when it is done.
+
+The two tile recurrences run across instructions: tiles are numbered over the whole program.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..config import HwConfig
+from ..errors import InternalError
+from .instructions import UNITS, Array, Load, Ordered, Vector
+
+MEMORY = 2
+"""Cycles from a block RAM's address to its registered output."""
+FETCH_OVERHEAD = MEMORY + 1
+"""Cycles of a fetch beyond one per word, and of a parameter fetch beyond one per entry."""
+ORDER = 1
+"""Cycles from a completion until an instruction that waited for it may issue."""
+MULTIPLY = 3
+"""Cycles of a multiplier: input, pipeline and output register."""
+ACT_READ = 1 + MEMORY + 1
+"""Cycles from an address generator to the operand: request register, memory, bank multiplexer."""
+ACCUMULATE = 4
+"""Cycles from the read of an accumulator until a later read sees the sum."""
+MIN_TILE = ACCUMULATE
+"""Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
+LOAD_TO_SHADOW = MEMORY + 1
+"""Cycles from a load step until its weights stand at the shadow registers of column 0."""
+STREAM_TO_SWAP = ACT_READ
+"""Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
+SHADOW_READY = 1
+"""Cycles from the start of a tile's load until the array may start that tile."""
+REQUANTIZE = 14
+"""Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
+FINISH = 2
+"""Cycles from the last completion until the core has stopped."""
+
+
+def shadow_free(config: HwConfig) -> int:
+    """Cycles from the start of a tile in the array until the load of the next one may start.
+
+    The swap walks down one row per cycle, the load k rows per cycle: a load must not overtake it.
+    """
+    return STREAM_TO_SWAP - LOAD_TO_SHADOW + config.rows - config.tile_words
+
+
+def array_pipeline(config: HwConfig) -> int:
+    """Cycles from operands at the west edge to aligned sums at the south edge."""
+    return MULTIPLY + 1 + (config.rows - 1) + (config.cols - 1)
+
+
+def array_latency(config: HwConfig) -> int:
+    """Cycles from the issue of the last pixel until its accumulators can be read.
+
+    Operand read, pad multiplexer, the walk through the array, addition, write.
+    """
+    return ACT_READ + 1 + array_pipeline(config) + 2
+
+
+def vector_latency() -> int:
+    """Cycles from a word's last operand read to the completion of its first group's write.
+
+    Operand read, zero point, reduction, group multiplexer, lane, table, write register, write.
+    """
+    return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 2
+
+
+def fetch_cycles(instruction: Ordered, config: HwConfig) -> int:
+    """Cycles to fetch an instruction and, for the vector unit, its parameters."""
+    cycles = instruction.words() + FETCH_OVERHEAD
+    if isinstance(instruction, Vector):
+        cycles += params(instruction, config) + FETCH_OVERHEAD
+    return cycles
+
+
+def params(instruction: Vector, config: HwConfig) -> int:
+    """Number of parameter entries that a vector instruction reads."""
+    return instruction.groups * config.lanes if instruction.per_channel else 1
+
+
+def pixels(instruction: Array) -> int:
+    """Activation words streamed per weight tile."""
+    return instruction.oh_n * instruction.ow_n
+
+
+def tiles(instruction: Load | Array) -> int:
+    """Weight tiles that a load provides or an array instruction takes."""
+    if isinstance(instruction, Load):
+        return instruction.tiles
+    return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n
+
+
+def vector_cycles(instruction: Vector) -> int:
+    """Cycles that a vector instruction occupies its pipeline, without latency."""
+    words = instruction.cb_n * instruction.oh_n * instruction.ow_n
+    return words * (instruction.kh_n * instruction.kw_n + instruction.groups - 1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """When one instruction ran, in cycles from the start of the run.
+
+    `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`);
+    `issue`: taken by its unit; `end`: last cycle of its own work (last step, pixel or group);
+    `done`: its completion can be seen by the others; `stalled`: cycles lost waiting for weights.
+    """
+
+    ready: int
+    ordered: int
+    issue: int
+    end: int
+    done: int
+    stalled: int = 0
+
+
+@dataclass
+class Timeline:
+    """The exact times of a program."""
+
+    spans: dict[str, list[Span]] = field(default_factory=dict)
+    cycles: int = 0
+    """Cycles of the whole run, as the core's counter reports them."""
+    load_start: list[int] = field(default_factory=list)
+    tile_start: list[int] = field(default_factory=list)
+
+
+class _Run:
+    """State of the computation: each unit advances as far as what it waits for is known."""
+
+    def __init__(self, config: HwConfig, program: Mapping[str, Sequence[Ordered]]) -> None:
+        self.config = config
+        self.program = {unit: list(program.get(unit, ())) for unit in UNITS}
+        self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
+        self.load_start: list[int] = []
+        self.tile_start: list[int] = []
+        self.tile_end = 0
+        self.part: dict[str, list[int]] = {}
+
+    def issue(self, unit: str) -> tuple[int, int, int] | None:
+        """Ready, ordered and issue cycle of the unit's next instruction, or None if not yet known."""
+        done = self.spans[unit]
+        instruction = self.program[unit][len(done)]
+        ordered = 0
+        for other in UNITS:
+            count = getattr(instruction, f"after_{other}")
+            if count > len(self.spans[other]):
+                return None
+            if count:
+                ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
+        fetched = done[-1].issue + 1 if done else 0
+        ready = fetched + fetch_cycles(instruction, self.config)
+        free = 0
+        if done:
+            free = done[-1].done if unit == "vector" else done[-1].end
+        return ready, ordered, max(ready, ordered, free)
+
+    def step(self, unit: str) -> bool:
+        """Advance the unit by one tile or one instruction; False if it must wait for another unit."""
+        if len(self.spans[unit]) == len(self.program[unit]):
+            return False
+        instruction = self.program[unit][len(self.spans[unit])]
+        if unit not in self.part:
+            times = self.issue(unit)
+            if times is None:
+                return False
+            self.part[unit] = [*times, 0, 0]
+        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator]
+
+    def _finish(self, unit: str, end: int, done: int) -> bool:
+        ready, ordered, issue, _, stalled = self.part.pop(unit)
+        self.spans[unit].append(Span(ready, ordered, issue, end, done, stalled))
+        return True
+
+    def _load(self, instruction: Load) -> bool:
+        n, steps = len(self.load_start), self.config.tile_words
+        start = self.part["load"][2] + 1
+        if n:
+            if n > len(self.tile_start):
+                return False
+            start = max(start, self.load_start[-1] + steps, self.tile_start[n - 1] + shadow_free(self.config))
+        self.load_start.append(start)
+        self.part["load"][3] += 1
+        if self.part["load"][3] == instruction.tiles:
+            self._finish("load", start + steps - 1, start + steps)
+        return True
+
+    def _array(self, instruction: Array) -> bool:
+        n = len(self.tile_start)
+        if n >= len(self.load_start):
+            return False
+        free = max(self.part["array"][2] + 1, self.tile_end)
+        start = max(free, self.load_start[n] + SHADOW_READY)
+        self.part["array"][4] += start - free
+        self.tile_start.append(start)
+        self.tile_end = start + max(pixels(instruction), MIN_TILE)
+        self.part["array"][3] += 1
+        if self.part["array"][3] == tiles(instruction):
+            end = start + pixels(instruction) - 1
+            self._finish("array", end, end + array_latency(self.config))
+        return True
+
+    def _vector(self, instruction: Vector) -> bool:
+        end = self.part["vector"][2] + vector_cycles(instruction)
+        return self._finish("vector", end, end + vector_latency())
+
+
+def timeline(config: HwConfig, program: Mapping[str, Sequence[Ordered]]) -> Timeline:
+    """The times of every instruction of a program ``{"load": [...], "array": [...], "vector": [...]}``.
+
+    Raises `InternalError` E1110 if the program cannot end (an ordering or weight deadlock).
+    """
+    run = _Run(config, program)
+    while any([run.step(unit) for unit in UNITS]):
+        pass
+    stuck = [unit for unit in UNITS if len(run.spans[unit]) < len(run.program[unit])]
+    if stuck:
+        unit = stuck[0]
+        index = len(run.spans[unit])
+        raise InternalError("E1110", f"deadlock: {unit}[{index}] never issues: {run.program[unit][index].text()}")
+    ends = [span.done for spans in run.spans.values() for span in spans]
+    return Timeline(run.spans, max(ends, default=0) + FINISH, run.load_start, run.tile_start)

@@ -1,0 +1,97 @@
+"""The text of a program's code: configuration, then one instruction per line.
+
+Example::
+
+    # mini: tiny.onnx
+    config {"acc_bits": 24, ...}
+
+    # conv1 (Conv), 4608 MACs
+    load tiles=9                                        # 0
+    array after_load=1 kh_n=3 kw_n=3 oh_n=8 ow_n=8 ...  # 0
+    vector after_array=1 oh_n=8 ow_n=8 ...              # 0
+
+A line is ``config`` and JSON, or a unit and its fields (`Instruction.text`); ``#`` begins a comment
+(the number at the end counts the unit's instructions; a name in a heading has its line breaks
+escaped). Units run concurrently: only the order of lines of the same unit means something.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ..config import HwConfig
+from ..errors import InternalError, UsageError
+from ..isa.instructions import UNITS, Ordered
+from .model import Layer, Program
+
+
+def disassemble(program: Program) -> str:
+    """The text of a program's code, layer by layer."""
+    return listing(program.config, program.code, program.layers, program.model)
+
+
+def listing(
+    config: HwConfig, code: Mapping[str, Sequence[Ordered]], layers: Sequence[Layer] = (), model: str = ""
+) -> str:
+    """The text of some code; what belongs to no layer comes last."""
+    lines = [f"# {_plain(config.name)}: {_plain(model)}".rstrip(": "), f"config {config.to_json()}"]
+    written = dict.fromkeys(UNITS, 0)
+
+    def section(title: str, last: Mapping[str, int]) -> None:
+        body = []
+        for unit in UNITS:
+            for index in range(written[unit], last.get(unit, 0)):
+                body.append(f"{code[unit][index].text()}  # {index}")
+            written[unit] = max(written[unit], last.get(unit, 0))
+        lines.extend(["", f"# {title}", *body] if body else [])
+
+    for layer in layers:
+        section(f"{_plain(layer.name)} ({_plain(layer.kind)}), {layer.macs} MACs",
+                {unit: last for unit, (_, last) in layer.instructions.items()})  # fmt: skip
+    section("no layer", {unit: len(instructions) for unit, instructions in code.items()})
+    return "\n".join(lines) + "\n"
+
+
+def assemble(text: str) -> tuple[HwConfig, dict[str, list[Ordered]]]:
+    """Configuration and code of a text; inverse of `disassemble`.
+
+    A `UsageError` (E2127, or that of the field) names the line.
+    """
+    config: HwConfig | None = None
+    code: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"line {number}"
+        word, _, rest = line.strip().partition(" ")
+        if not word or word.startswith("#"):
+            continue
+        try:
+            if word == "config":
+                if config is not None:
+                    raise UsageError("E2127", "a second configuration")
+                config = HwConfig.from_json(rest)
+            elif word in UNITS:
+                code[word].append(_instruction(line))
+            else:
+                raise UsageError("E2127", f"a line is 'config' or one of {', '.join(UNITS)}, not {word!r}")
+        except UsageError as error:
+            raise UsageError(error.code, error.what, where=where, hint=error.hint) from None
+    if config is None:
+        raise UsageError("E2127", "no 'config' line")
+    return config, code
+
+
+def _instruction(line: str) -> Ordered:
+    """The instruction of a line, its fields each given once and within their ranges."""
+    fields = line.partition("#")[0].split()
+    names = [field.partition("=")[0] for field in fields[1:]]
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise UsageError("E2127", f"{fields[0]}.{min(repeated)} is given twice")
+    instruction = UNITS[fields[0]].parse(" ".join(fields))
+    try:
+        instruction.encode()
+    except InternalError as error:
+        raise UsageError("E2127", error.what) from None
+    return instruction
+
+
+def _plain(name: str) -> str:
+    """A name on one line."""
+    return name.encode("unicode_escape").decode() if not name.isprintable() else name

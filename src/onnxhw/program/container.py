@@ -1,0 +1,232 @@
+"""``program.ohw``: a compiled model as a file.
+
+The same program gives the same bytes. A file appears under its name only when it is complete. What is
+not exactly what `save` wrote is refused by name: not a program file (E2120), damaged (E2121), another format
+version (E2122), a configuration that means something else here or is not the one asked for (E2123).
+The messages are declared in `schema`.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from ..config import HwConfig
+from ..errors import InternalError, OnnxhwError, UsageError
+from ..ir.graph import Port
+from ..isa.instructions import UNITS, Ordered
+from .layout import Place
+from .model import Entry, Layer, Program
+from .schema import message
+
+FORMAT = 1
+"""Version of the container and of the instruction encoding; a file of another version is refused."""
+MAGIC = "onnxhw program"
+_HEAD = bytes((0x0A, len(MAGIC))) + MAGIC.encode()
+"""How every program file begins: the magic as protobuf field 1."""
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+def dumps(program: Program) -> bytes:
+    """The bytes of a program file."""
+    return _wrap(_payload(program))
+
+
+def _wrap(payload: bytes) -> bytes:
+    file = message("File")
+    file.magic, file.format = MAGIC, FORMAT
+    file.sha256, file.payload = hashlib.sha256(payload).digest(), payload
+    return bytes(file.SerializeToString(deterministic=True))
+
+
+def loads(data: bytes, where: str = "") -> Program:
+    """The program of a file's bytes; `where` names the file in errors."""
+    if not data.startswith(_HEAD):
+        raise UsageError("E2120", "not an onnxhw program file", where=where, hint="onnxhw compile writes program.ohw")
+    file = message("File")
+    try:
+        file.ParseFromString(data)
+    except DecodeError:
+        raise _damaged(where, "it is truncated or its fields cannot be read") from None
+    if file.format != FORMAT:
+        raise UsageError(
+            "E2122",
+            f"program format {file.format}; this release reads format {FORMAT}",
+            where=where,
+            hint="compile the model again",
+        )
+    if file.sha256 != hashlib.sha256(file.payload).digest():
+        raise _damaged(where, "its checksum differs")
+    if data != _wrap(file.payload):
+        raise _damaged(where, "it has bytes that do not belong to it")
+    record = message("Program")
+    try:
+        record.ParseFromString(file.payload)
+        return _program(record, where)
+    except (DecodeError, OnnxhwError, ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, UsageError) and error.code == "E2123":
+            raise
+        raise _damaged(where, f"its contents cannot be read ({error})") from error
+
+
+def _damaged(where: str, why: str) -> UsageError:
+    return UsageError("E2121", f"damaged program file: {why}", where=where, hint="copy it or compile the model again")
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def save(program: Program, path: str | os.PathLike[str]) -> None:
+    """Write a program file: completely or not at all. `UsageError` E2125 if it cannot be written."""
+    path = Path(path)
+    data = dumps(program)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+    except OSError as error:
+        raise UsageError("E2125", f"cannot write: {error.strerror or error}", where=str(path)) from error
+
+
+def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Program:
+    """Read a program file; with `config`, only one compiled for that configuration.
+
+    `UsageError` E2124 if it cannot be read, else those of the module.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError("E2124", f"cannot read: {error.strerror or error}", where=str(path)) from error
+    program = loads(data, str(path))
+    if config is not None and config.fingerprint != program.config.fingerprint:
+        raise UsageError(
+            "E2123",
+            f"compiled for {program.config.name!r} ({program.config.fingerprint}), "
+            f"not for {config.name!r} ({config.fingerprint})",
+            where=str(path),
+            hint="compile the model for this configuration",
+        )
+    return program
+
+
+# -- Program -> message ----------------------------------------------------------------------------
+
+
+def _payload(program: Program) -> bytes:
+    record = message("Program")
+    record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
+    record.model = program.model.encode("utf-8", "replace").decode()  # a path may hold what is no text
+    record.cycles, record.macs = program.cycles, program.macs
+    for unit in UNITS:
+        instructions = program.code.get(unit, [])
+        words = [word for instruction in instructions for word in instruction.encode()]
+        record.code.add(unit=unit, count=len(instructions), words=np.array(words, "<u4").tobytes())
+    record.weights = np.ascontiguousarray(program.weights, np.uint8).tobytes()
+    record.params = program.params.astype("<u8").tobytes()
+    record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
+    for entry in program.tensors.values():
+        place = entry.place
+        record.tensors.add(
+            name=entry.name, base=place.base, plane=place.plane, row=place.row, shape=place.shape, lane=place.lane,
+            scale=float(entry.scale), zero_point=entry.zero_point, ready=entry.ready, last=entry.last,
+            op=entry.op, golden=entry.golden,
+        )  # fmt: skip
+    for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
+        for port in ports:
+            target.add(
+                name=port.name, shape=port.shape, dtype=port.dtype, tensor=port.tensor,
+                steps=[_json(step, port.name) for step in port.steps],
+            )  # fmt: skip
+    for layer in program.layers:
+        target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs)
+        for unit in UNITS:
+            if unit in layer.instructions:
+                first, last = layer.instructions[unit]
+                target.instructions.add(unit=unit, first=first, last=last)
+    return bytes(record.SerializeToString(deterministic=True))
+
+
+def _json(step: dict[str, Any], where: str) -> str:
+    try:
+        return json.dumps(step, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InternalError("E1125", f"a host step must be JSON values: {error}", where=where) from error
+
+
+# -- message -> Program ----------------------------------------------------------------------------
+
+
+def _program(record: Any, where: str) -> Program:
+    try:
+        config = HwConfig.from_json(record.config)
+        known = config.fingerprint
+    except UsageError as error:
+        raise UsageError("E2123", f"its configuration is not one of this release: {error.what}", where=where) from error
+    if known != record.fingerprint:
+        raise UsageError(
+            "E2123",
+            f"its configuration has the fingerprint {record.fingerprint}, in this release {known}",
+            where=where,
+            hint="compile the model again",
+        )
+    tensors = [_entry(entry) for entry in record.tensors]
+    program = Program(
+        config=config,
+        model=record.model,
+        code=_code(record.code),
+        weights=np.frombuffer(record.weights, np.uint8).reshape(-1, config.weight_word).copy(),
+        params=np.frombuffer(record.params, "<u8").astype(np.uint64),
+        tables=np.frombuffer(record.tables, np.int8).reshape(-1, 256).copy(),
+        tensors={entry.name: entry for entry in tensors},
+        inputs=[_port(port) for port in record.inputs],
+        outputs=[_port(port) for port in record.outputs],
+        layers=[
+            Layer(layer.name, layer.kind, layer.macs, {r.unit: (r.first, r.last) for r in layer.instructions})
+            for layer in record.layers
+        ],
+        cycles=record.cycles,
+        macs=record.macs,
+    )
+    for port in program.inputs + program.outputs:
+        if port.tensor not in program.tensors:
+            raise ValueError(f"port {port.name!r} names no tensor")
+    return program
+
+
+def _code(codes: Any) -> dict[str, list[Ordered]]:
+    out: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
+    for code in codes:
+        kind = UNITS[code.unit]
+        size = kind.words()
+        words = np.frombuffer(code.words, "<u4").tolist()
+        if len(words) != code.count * size:
+            raise ValueError(f"{code.unit} has {len(words)} words for {code.count} instructions")
+        out[code.unit] = [kind.decode(words[n * size : (n + 1) * size]) for n in range(code.count)]
+    return out
+
+
+def _entry(entry: Any) -> Entry:
+    _, channels, height, width = entry.shape
+    place = Place(entry.base, entry.plane, entry.row, (1, channels, height, width), entry.lane)
+    return Entry(
+        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden
+    )  # fmt: skip
+
+
+def _port(port: Any) -> Port:
+    steps = tuple(json.loads(step) for step in port.steps)
+    return Port(port.name, tuple(port.shape), port.dtype, port.tensor, steps)

@@ -1,0 +1,63 @@
+"""`Program`: everything the hardware needs to run a model, and what is needed to check it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..ir.graph import Port
+from ..isa.instructions import Ordered
+from .layout import Place
+
+
+@dataclass
+class Entry:
+    """A row of the tensor table.
+
+    The tensor is complete in activation memory once `ready` vector instructions have completed (0: it is an
+    input) and stays until `last` have (the program's length for outputs). `golden` is the SHA-256 of its
+    int8 values for the program's test vector, empty if there is none. `op` names the operation that
+    made it.
+    """
+
+    name: str
+    place: Place
+    scale: float
+    zero_point: int
+    ready: int = 0
+    last: int = 0
+    op: str = ""
+    golden: str = ""
+
+
+@dataclass
+class Layer:
+    """One operation for reports: its instructions ``[first, last)`` per unit and its MACs."""
+
+    name: str
+    kind: str
+    macs: int
+    instructions: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    """A compiled model.
+
+    `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64), `tables`
+    int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run.
+    """
+
+    config: HwConfig
+    model: str
+    code: dict[str, list[Ordered]]
+    weights: npt.NDArray[np.uint8]
+    params: npt.NDArray[np.uint64]
+    tables: npt.NDArray[np.int8]
+    tensors: dict[str, Entry]
+    inputs: list[Port]
+    outputs: list[Port]
+    layers: list[Layer]
+    cycles: int
+    macs: int

@@ -1,0 +1,140 @@
+"""The messages of `program.ohw`, declared once; ``program.proto`` is printed from this declaration.
+
+The classes are built from descriptors at import time, so they depend on no generated code and work
+with every protobuf runtime. ``python -m onnxhw.program.schema > src/onnxhw/program/program.proto`` renews
+the text, for readers in other languages; a test checks that it is fresh.
+"""
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+PACKAGE = "onnxhw"
+
+# message -> (what it is, [(number, label, type, name, meaning)]); a type that is no scalar is a message.
+MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
+    "File": (
+        "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
+        [
+            (1, "", "string", "magic", "'onnxhw program'"),
+            (2, "", "uint32", "format", "version of all that follows"),
+            (3, "", "bytes", "sha256", "of the payload"),
+            (4, "", "bytes", "payload", "a serialized Program"),
+        ],
+    ),
+    "Program": (
+        "A compiled model.",
+        [
+            (1, "", "string", "config", "HwConfig.to_json()"),
+            (2, "", "string", "fingerprint", "HwConfig.fingerprint of that configuration"),
+            (3, "", "string", "model", "name of the model"),
+            (4, "repeated", "Code", "code", "one per unit"),
+            (5, "", "bytes", "weights", "weight words from address 0, each k * C int8"),
+            (6, "", "bytes", "params", "parameter entries, 64 bits each, little endian"),
+            (7, "", "bytes", "tables", "256 int8 each, for the operands -128 .. 127"),
+            (8, "repeated", "Entry", "tensors", "the tensor table"),
+            (9, "repeated", "Port", "inputs", ""),
+            (10, "repeated", "Port", "outputs", ""),
+            (11, "repeated", "Layer", "layers", ""),
+            (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
+            (13, "", "uint64", "macs", "multiply-accumulates of the model"),
+        ],
+    ),
+    "Code": (
+        "The instructions of one unit.",
+        [
+            (1, "", "string", "unit", "'load', 'array' or 'vector'"),
+            (2, "", "uint32", "count", "number of instructions"),
+            (3, "", "bytes", "words", "their microcode, 32-bit words, little endian"),
+        ],
+    ),
+    "Entry": (
+        "A tensor (1, C, H, W) in activation memory.",
+        [
+            (1, "", "string", "name", ""),
+            (2, "", "uint32", "base", "word of channel 0, pixel (0, 0)"),
+            (3, "", "uint32", "plane", "words from one channel block to the next"),
+            (4, "", "uint32", "row", "words from one row to the next"),
+            (5, "repeated", "uint32", "shape", "1, C, H, W"),
+            (6, "", "uint32", "lane", "lane of channel 0"),
+            (7, "", "double", "scale", "real = (q - zero_point) * scale"),
+            (8, "", "sint32", "zero_point", ""),
+            (9, "", "uint32", "ready", "complete once this many vector instructions are; 0: an input"),
+            (10, "", "uint32", "last", "kept until this many vector instructions are complete"),
+            (11, "", "string", "op", "operation that made it"),
+            (12, "", "string", "golden", "SHA-256 of its values for the test vector, or empty"),
+        ],
+    ),
+    "Port": (
+        "A model input or output and the host's steps to or from its tensor.",
+        [
+            (1, "", "string", "name", ""),
+            (2, "repeated", "uint64", "shape", ""),
+            (3, "", "string", "dtype", ""),
+            (4, "", "string", "tensor", ""),
+            (5, "repeated", "string", "steps", "one JSON object each"),
+        ],
+    ),
+    "Layer": (
+        "One operation, for reports.",
+        [
+            (1, "", "string", "name", ""),
+            (2, "", "string", "kind", ""),
+            (3, "", "uint64", "macs", ""),
+            (4, "repeated", "Range", "instructions", ""),
+        ],
+    ),
+    "Range": (
+        "The instructions [first, last) of a unit.",
+        [
+            (1, "", "string", "unit", ""),
+            (2, "", "uint32", "first", ""),
+            (3, "", "uint32", "last", ""),
+        ],
+    ),
+}
+
+
+def proto() -> str:
+    """The declaration as the text of ``program.proto``."""
+    lines = [
+        "// The container of a compiled model. Printed by `python -m onnxhw.program.schema`; do not edit.",
+        'syntax = "proto3";',
+        "",
+        f"package {PACKAGE};",
+    ]
+    for name, (what, fields) in MESSAGES.items():
+        lines += ["", f"// {what}", f"message {name} {{"]
+        for number, label, kind, field, meaning in fields:
+            text = f"{label} {kind} {field} = {number};".lstrip()
+            lines.append(f"  {text}  // {meaning}" if meaning else f"  {text}")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _descriptor() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="onnxhw/program.proto", package=PACKAGE, syntax="proto3")
+    proto_type = descriptor_pb2.FieldDescriptorProto
+    for name, (_, fields) in MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for number, label, kind, field, _ in fields:
+            entry = message.field.add(name=field, number=number)
+            entry.label = proto_type.LABEL_REPEATED if label else proto_type.LABEL_OPTIONAL
+            if kind in MESSAGES:
+                entry.type, entry.type_name = proto_type.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+            else:
+                entry.type = proto_type.Type.Value(f"TYPE_{kind.upper()}")
+    return file
+
+
+_POOL = descriptor_pool.DescriptorPool()
+_POOL.Add(_descriptor())
+
+
+def message(name: str) -> Any:
+    """A new, empty message of that name."""
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))()
+
+
+if __name__ == "__main__":
+    print(proto(), end="")

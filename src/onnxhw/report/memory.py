@@ -1,0 +1,81 @@
+"""What of each memory a program uses, and where each tensor lies while it lives."""
+
+from dataclasses import dataclass
+
+from ..isa.instructions import UNITS
+from ..isa.timing import Timeline
+from ..program.model import Program
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One memory: words used of words there are. `bytes` is the used part."""
+
+    memory: str
+    used: int
+    words: int
+    bytes: int
+
+    @property
+    def share(self) -> float:
+        """Used part, 0..1."""
+        return self.used / self.words if self.words else 0.0
+
+
+@dataclass(frozen=True)
+class Life:
+    """A tensor's stay in activation memory: words ``[low, high)`` per block, cycles ``[born, dead)``."""
+
+    name: str
+    shape: tuple[int, int, int, int]
+    blocks: tuple[tuple[int, int], ...]
+    born: int
+    dead: int
+
+    @property
+    def words(self) -> int:
+        """Words over all blocks."""
+        return sum(high - low for low, high in self.blocks)
+
+
+def usage(program: Program) -> list[Usage]:
+    """The memories of a program's configuration and what the program uses of them."""
+    config = program.config
+    act = len({word for life in lives(program, None) for low, high in life.blocks for word in range(low, high)})
+    rows = [
+        Usage("activations", act, config.act_words, act * config.word),
+        Usage("weights", len(program.weights), config.weight_depth, program.weights.size),
+        Usage("requantizer parameters", len(program.params), config.param_depth, len(program.params) * 8),
+        Usage("tables", len(program.tables), config.tables, program.tables.size),
+    ]
+    for unit in UNITS:
+        words = sum(instruction.words() for instruction in program.code.get(unit, []))
+        rows.append(Usage(f"microcode, {unit} unit", words, getattr(config, f"{unit}_ucode"), words * 4))
+    return rows
+
+
+def lives(program: Program, timeline: Timeline | None) -> list[Life]:
+    """The tensors in the order of their birth; without a timeline all times are 0."""
+    word, out = program.config.word, []
+    for entry in program.tensors.values():
+        place = entry.place
+        _, _, height, width = place.shape
+        height_words = (height - 1) * place.row + width
+        starts = [place.base + block * place.plane for block in range(place.blocks(word))]
+        blocks: list[tuple[int, int]] = []
+        for start in starts:
+            if blocks and blocks[-1][1] == start:
+                blocks[-1] = (blocks[-1][0], start + height_words)
+            else:
+                blocks.append((start, start + height_words))
+        born, dead = (_cycle(timeline, entry.ready), _cycle(timeline, entry.last)) if timeline else (0, 0)
+        out.append(Life(entry.name, place.shape, tuple(blocks), born, dead))
+    return sorted(out, key=lambda life: (life.born, life.blocks))
+
+
+def _cycle(timeline: Timeline, completed: int) -> int:
+    """The cycle in which that many vector instructions have completed."""
+    spans = timeline.spans["vector"]
+    if completed <= 0:
+        return 0
+    return timeline.cycles if completed >= len(spans) else spans[completed - 1].done

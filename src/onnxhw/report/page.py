@@ -1,0 +1,59 @@
+"""``report.html``: one self-contained page about a program on a board."""
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from .. import __version__
+from ..program.model import Program
+from . import svg
+from .memory import lives, usage
+from .profile import CAUSES, Profile
+
+UNKNOWN: dict[str, Any] = {
+    "board": "", "fmax_mhz": 0.0, "clock_hz": 0, "timing_met": False, "model_sha256": "", "resources": {}, "seed": 0,
+}  # fmt: skip
+"""What the page uses of a manifest, and what it takes for a manifest that does not have it."""
+
+CAUSE_TEXT = {
+    "busy": "own work: weight steps, pixels, or groups and window positions",
+    "weights": "array: the next weight tile is not loaded; load: the shadow registers are in use",
+    "short": "tiles of fewer pixels than the accumulator's latency",
+    "fetch": "the next instruction is being fetched",
+    "order": "waiting for another unit's result",
+    "drain": "pipeline latency before the next instruction may issue",
+    "tail": "after the unit's last instruction",
+}
+
+
+def page(
+    program: Program, profile: Profile, manifest: Mapping[str, Any], simulations: Sequence[Mapping[str, Any]]
+) -> str:
+    """The page's HTML.
+
+    `manifest`: what `manifest.json` holds (may be empty). `simulations`: records of `onnxhw simulate --json`.
+    """
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["n"] = lambda value: f"{value:,}"
+    environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
+    text = resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(text).render(
+        program=program,
+        config=program.config,
+        profile=profile,
+        manifest={**UNKNOWN, **manifest},
+        simulations=simulations,
+        units_svg=Markup(svg.units(program, profile)),
+        memory_svg=Markup(svg.memory(program, profile)),
+        usage=usage(program),
+        lives=lives(program, profile.timeline),
+        causes=CAUSES,
+        cause_text=CAUSE_TEXT,
+        colours=svg.COLOURS,
+        version=__version__,
+    )

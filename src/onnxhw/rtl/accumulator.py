@@ -1,0 +1,74 @@
+"""`Accumulators`: two banks of C-wide accumulator rows, read, added to and written every cycle."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig, bits_for
+from ..isa.timing import MEMORY
+from .cells import BlockRam
+from .delay import delay
+
+
+def target(config: HwConfig) -> data.StructLayout:
+    """Where a row of sums goes: bank, row, and whether it replaces what is there."""
+    return data.StructLayout({"valid": 1, "bank": 1, "row": bits_for(config.acc_depth), "replace": 1})
+
+
+class Accumulators(wiring.Component):
+    """``acc[bank][row][c] = (0 if replace else acc[bank][row][c]) + sums[c]``.
+
+    `i_target` comes `MEMORY` cycles before its `i_sums`. A row can be read by the drain, or added to again, when
+    its sum is `ACCUMULATE` cycles past the first read. ``drain_bank``, ``drain_row`` -> ``drain`` takes
+    ``1 + MEMORY + 1`` cycles (as an activation read); the drain must not read the bank that is being added to.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "i_target": In(target(config)),
+                "i_sums": In(signed(config.psum_bits)).array(config.cols),
+                "drain_bank": In(1),
+                "drain_row": In(bits_for(config.acc_depth)),
+                "drain": Out(config.cols * config.acc_bits),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        width = config.cols * config.acc_bits
+        banks = [BlockRam(width=width, depth=config.acc_depth) for _ in range(2)]
+        m.submodules.bank_0, m.submodules.bank_1 = banks
+
+        drain_bank_1, drain_row_1 = Signal(), Signal.like(self.drain_row)
+        m.d.sync += [drain_bank_1.eq(self.drain_bank), drain_row_1.eq(self.drain_row)]
+        adding = self.i_target.valid & (self.i_target.bank == 0), self.i_target.valid & (self.i_target.bank == 1)
+        for bank, busy in zip(banks, adding, strict=True):
+            m.d.comb += bank.r_addr.eq(Mux(busy, self.i_target.row, drain_row_1))
+
+        # Cycle MEMORY: add. Cycle MEMORY + 1: write.
+        target_2 = Signal(target(config))
+        m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
+        target_3 = Signal(target(config))
+        sum_3 = Signal(width, reset_less=True)
+        old = Mux(target_2.bank, banks[1].r_data, banks[0].r_data)
+        columns = []
+        for c in range(config.cols):
+            before = Signal(signed(config.acc_bits), name=f"before_{c}")
+            m.d.comb += before.eq(Mux(target_2.replace, 0, old.word_select(c, config.acc_bits)))
+            after = Signal(signed(config.acc_bits), name=f"after_{c}")
+            m.d.comb += after.eq(before + self.i_sums[c])
+            columns.append(after)
+        m.d.sync += [target_3.eq(target_2), sum_3.eq(Cat(*columns))]
+        for i, bank in enumerate(banks):
+            m.d.comb += [
+                bank.w_addr.eq(target_3.row),
+                bank.w_data.eq(sum_3),
+                bank.w_en.eq(target_3.valid & (target_3.bank == i)),
+            ]
+
+        drain_bank_3 = delay(m, drain_bank_1, MEMORY, name="drain_bank")
+        m.d.sync += self.drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
+        return m

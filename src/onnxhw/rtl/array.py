@@ -1,0 +1,100 @@
+"""`SystolicArray`: the weight-stationary array of R x C processing elements."""
+
+from amaranth import Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig
+from ..isa.timing import array_pipeline
+from .cells import Multiplier
+from .delay import delay
+
+
+class ProcessingElement(wiring.Component):
+    """One multiplier with its weight and its shadow weight.
+
+    Cycle 0: ``swap`` makes the shadow weight the active one. Cycle 1: ``a`` enters the multiplier.
+    `MULTIPLY` cycles later ``south = north + a * weight``, registered. ``a`` and ``swap`` go east after one cycle.
+    """
+
+    def __init__(self, psum_bits: int, style: str) -> None:
+        self.style = style
+        super().__init__(
+            {
+                "a": In(signed(8)),
+                "swap": In(1),
+                "load": In(1),
+                "weight": In(signed(8)),
+                "north": In(signed(psum_bits)),
+                "a_east": Out(signed(8)),
+                "swap_east": Out(1),
+                "south": Out(signed(psum_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.multiplier = multiplier = Multiplier(8, 8, style=self.style)
+        shadow = Signal(signed(8), reset_less=True)
+        active = Signal(signed(8), reset_less=True)
+        with m.If(self.load):
+            m.d.sync += shadow.eq(self.weight)
+        with m.If(self.swap):
+            m.d.sync += active.eq(shadow)
+        m.d.comb += [multiplier.a.eq(self.a), multiplier.b.eq(active)]
+        m.d.sync += [
+            self.a_east.eq(self.a),
+            self.swap_east.eq(self.swap),
+            self.south.eq(self.north + multiplier.p),
+        ]
+        return m
+
+
+class SystolicArray(wiring.Component):
+    """``sums[c] = sum_r x[r] * w[r, c]``, `latency` cycles after ``x``, every cycle.
+
+    ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
+    ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: row r and
+    column c see operands, swap and weights r + c (weights: c) cycles later.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        self.latency = array_pipeline(config)
+        super().__init__(
+            {
+                "x": In(8 * config.rows),
+                "swap": In(1),
+                "weights": In(8 * config.weight_word),
+                "row_enable": In(config.tile_words),
+                "sums": Out(signed(config.psum_bits)).array(config.cols),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        west_a, west_swap = [], []
+        for r in range(config.rows):
+            west_a.append(delay(m, self.x.word_select(r, 8), r, name=f"skew_{r}", reset=False))
+            west_swap.append(self.swap if r == 0 else delay(m, west_swap[-1], 1, name=f"swap_{r}"))
+        enable = self.row_enable
+        for c in range(config.cols):
+            if c:
+                enable = delay(m, enable, 1, name=f"row_enable_{c}")
+            column = [self.weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
+            column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
+            north = 0
+            for r in range(config.rows):
+                pe = ProcessingElement(config.psum_bits, config.multiplier)
+                m.submodules[f"pe_{r}_{c}"] = pe
+                m.d.comb += [
+                    pe.a.eq(west_a[r]),
+                    pe.swap.eq(west_swap[r]),
+                    pe.load.eq(enable[r // config.load_rows]),
+                    pe.weight.eq(column[r % config.load_rows]),
+                    pe.north.eq(north),
+                ]
+                west_a[r], west_swap[r], north = pe.a_east, pe.swap_east, pe.south
+            m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
+        return m

@@ -1,0 +1,93 @@
+"""The device's memory and multiplier cells, each with a portable form of the same behaviour.
+
+The form is chosen when the platform given to `elaborate` names a device (see `is_ecp5`); simulation gives none.
+"""
+
+from typing import Any
+
+from amaranth import Module, Signal, signed
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..isa.timing import MEMORY, MULTIPLY
+from . import ecp5
+
+
+def is_ecp5(platform: Any) -> bool:
+    """Whether the design is elaborated for an ECP5."""
+    return str(getattr(platform, "device", "")).startswith("LFE5U")
+
+
+class BlockRam(wiring.Component):
+    """A memory of one write and one read port whose output is registered.
+
+    ``r_data`` shows, `MEMORY` = 2 cycles later, the word at ``r_addr`` as written before that cycle's clock
+    edge (a write in the same cycle is not seen). ``w_en`` has one bit per `granularity` data bits.
+
+    The device does not define what a read of the address that is being written returns; a design whose
+    result depends on it is wrong, and netlist simulation shows it (it reads X there).
+
+    Parameters
+    ----------
+    init : words from address 0 on; the others start as 0.
+    name : identity of the contents for ``--standalone`` bitstreams; empty: the place in the hierarchy.
+    """
+
+    latency = MEMORY
+
+    def __init__(
+        self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = ""
+    ) -> None:
+        self.width, self.depth = width, depth
+        self.granularity = granularity or width
+        self.init = init
+        self.name = name
+        bits = max(1, (depth - 1).bit_length())
+        super().__init__(
+            {
+                "w_addr": In(bits),
+                "w_data": In(width),
+                "w_en": In(-(-width // self.granularity)),
+                "r_addr": In(bits),
+                "r_data": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        if is_ecp5(platform):
+            return ecp5.block_ram(self)
+        m = Module()
+        m.submodules.memory = mem = memory.Memory(shape=self.width, depth=self.depth, init=list(self.init))
+        write = mem.write_port(granularity=None if self.granularity == self.width else self.granularity)
+        read = mem.read_port()
+        m.d.comb += [
+            write.addr.eq(self.w_addr),
+            write.data.eq(self.w_data),
+            write.en.eq(self.w_en),
+            read.addr.eq(self.r_addr),
+            read.en.eq(1),
+        ]
+        m.d.sync += self.r_data.eq(read.data)
+        return m
+
+
+class Multiplier(wiring.Component):
+    """``p = a * b`` of two signed operands of at most 18 bits, `MULTIPLY` = 3 cycles later, every cycle.
+
+    `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains.
+    """
+
+    latency = MULTIPLY
+
+    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp") -> None:
+        self.style = style
+        super().__init__({"a": In(signed(a_bits)), "b": In(signed(b_bits)), "p": Out(signed(a_bits + b_bits))})
+
+    def elaborate(self, platform: Any) -> Module:
+        if is_ecp5(platform):
+            return ecp5.dsp_multiplier(self) if self.style == "dsp" else ecp5.fabric_multiplier(self)
+        m = Module()
+        a_1, b_1 = Signal.like(self.a), Signal.like(self.b)
+        p_2 = Signal.like(self.p)
+        m.d.sync += [a_1.eq(self.a), b_1.eq(self.b), p_2.eq(a_1 * b_1), self.p.eq(p_2)]
+        return m

@@ -1,0 +1,149 @@
+"""`RunControl`: control registers, run and watchdog, counters, the ring of last instructions."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig
+from ..isa.instructions import UNITS
+from ..isa.memory import RING_SIZE, UNIT_CODE, Control
+from .fetch import COUNT_BITS
+
+ADDRESS_BITS = 6
+
+
+class RunControl(wiring.Component):
+    """Everything behind `onnxhw.isa.memory.Control`.
+
+    A run starts (`running` rises) the cycle after RUN was written and ends `FINISH` cycles after the last
+    completion, or when the cycle count reaches a non-zero BUDGET, or when 0 is written to RUN. Per unit:
+    ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length. A read
+    takes 2 cycles.
+    """
+
+    latency = 2
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        members: dict[str, In | Out] = {
+            "addr": In(ADDRESS_BITS),
+            "w_en": In(1),
+            "w_data": In(32),
+            "r_data": Out(32),
+            "running": Out(1),
+            "starved": In(1),
+            "streaming": In(1),
+            "vector_busy": In(1),
+        }
+        for unit in UNITS:
+            members |= {
+                f"done_{unit}": In(1),
+                f"take_{unit}": In(1),
+                f"index_{unit}": In(COUNT_BITS),
+                f"waiting_{unit}": In(1),
+                f"completed_{unit}": Out(COUNT_BITS),
+                f"count_{unit}": Out(COUNT_BITS),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        start, stop = Signal(), Signal()
+        ended, overrun = Signal(), Signal()
+        cycles, budget = Signal(32), Signal(32)
+        m.d.comb += start.eq(self.w_en & (self.addr == Control.RUN) & self.w_data[0] & ~self.running)
+
+        finished = []
+        for unit in UNITS:
+            completed, count = getattr(self, f"completed_{unit}"), getattr(self, f"count_{unit}")
+            finished_unit = Signal(name=f"finished_{unit}")
+            m.d.sync += finished_unit.eq((completed == count) & self.running)
+            finished.append(finished_unit)
+            with m.If(getattr(self, f"done_{unit}") & self.running):
+                m.d.sync += completed.eq(completed + 1)
+            with m.If(start):
+                m.d.sync += completed.eq(0)
+        over = Signal()
+        m.d.sync += over.eq((cycles + 2 >= budget) & (budget != 0) & self.running)
+        abort = self.w_en & (self.addr == Control.RUN) & ~self.w_data[0]
+        m.d.comb += stop.eq(self.running & (Cat(*finished).all() | over | abort))
+
+        with m.If(self.running):
+            m.d.sync += cycles.eq(cycles + 1)
+        with m.If(stop):
+            m.d.sync += [self.running.eq(0), ended.eq(1), overrun.eq(~Cat(*finished).all())]
+        with m.If(start):
+            m.d.sync += [self.running.eq(1), ended.eq(0), overrun.eq(0), cycles.eq(0)]
+
+        registers: dict[int, Signal | Const] = {
+            Control.RUN: Cat(self.running, ended, overrun),
+            Control.BUDGET: budget,
+            Control.CYCLES: cycles,
+        }
+        for i, unit in enumerate(UNITS):
+            registers[Control.LOAD_COUNT + i] = getattr(self, f"count_{unit}")
+            registers[Control.LOAD_DONE + i] = getattr(self, f"completed_{unit}")
+            with m.If(self.w_en & (self.addr == Control.LOAD_COUNT + i) & ~self.running):
+                m.d.sync += getattr(self, f"count_{unit}").eq(self.w_data)
+        with m.If(self.w_en & (self.addr == Control.BUDGET) & ~self.running):
+            m.d.sync += budget.eq(self.w_data)
+        fingerprint = int(self.config.fingerprint, 16)
+        registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
+        registers[Control.FINGERPRINT_HIGH] = Const(fingerprint >> 32, 32)
+        registers |= self._counters(m, start)
+        head, ring = self._ring(m, start)
+        registers[Control.RING_HEAD] = head
+
+        value_1, ring_1 = Signal(32), Signal()
+        with m.Switch(self.addr):
+            for number, register in registers.items():
+                with m.Case(int(number)):
+                    m.d.sync += value_1.eq(register)
+            with m.Default():
+                m.d.sync += value_1.eq(0)
+        m.d.sync += ring_1.eq(self.addr >= Control.RING)
+        m.d.sync += self.r_data.eq(Mux(ring_1, ring, value_1))
+        return m
+
+    def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
+        """Stall and busy counters."""
+        events = {
+            Control.STALL_ORDER_LOAD: self.waiting_load,
+            Control.STALL_ORDER_ARRAY: self.waiting_array,
+            Control.STALL_ORDER_VECTOR: self.waiting_vector,
+            Control.STALL_WEIGHTS: self.starved,
+            Control.BUSY_ARRAY: self.streaming,
+            Control.BUSY_VECTOR: self.vector_busy,
+        }
+        counters = {}
+        for number, event in events.items():
+            counter = Signal(32, name=number.name.lower())
+            seen = Signal(name=f"{number.name.lower()}_event")
+            m.d.sync += seen.eq(event & self.running)
+            with m.If(start):
+                m.d.sync += counter.eq(0)
+            with m.Elif(seen):
+                m.d.sync += counter.eq(counter + 1)
+            counters[number] = counter
+        return counters
+
+    def _ring(self, m: Module, start: Signal) -> tuple[Signal, Signal]:
+        """The last issued instructions; of units that issue together only the first is entered."""
+        head, entry = Signal(range(RING_SIZE)), Signal(32)
+        taken = Signal()
+        m.d.sync += taken.eq(0)
+        for unit in reversed(UNITS):
+            with m.If(getattr(self, f"take_{unit}") & self.running):
+                index = getattr(self, f"index_{unit}")
+                m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(UNIT_CODE[unit] << 12, 16)))]
+        m.submodules.ring = ring = memory.Memory(shape=32, depth=RING_SIZE, init=[])
+        write, read = ring.write_port(), ring.read_port(domain="comb")
+        m.d.comb += [write.addr.eq(head), write.data.eq(entry), write.en.eq(taken)]
+        with m.If(taken):
+            m.d.sync += head.eq(head + 1)
+        with m.If(start):
+            m.d.sync += [head.eq(0), taken.eq(0)]
+        address_1 = Signal(range(RING_SIZE))
+        m.d.sync += address_1.eq(self.addr)
+        m.d.comb += read.addr.eq(address_1)
+        return head, read.data

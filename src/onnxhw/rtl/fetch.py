@@ -1,0 +1,89 @@
+"""`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..isa.fields import WORD_BITS, Instruction
+from ..isa.timing import FETCH_OVERHEAD, MEMORY
+from .cells import BlockRam
+from .decode import Decoded
+from .delay import delay
+
+COUNT_BITS = 16
+
+
+class Fetcher(wiring.Component):
+    """Fetches the next instruction while the unit executes one.
+
+    It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
+    ``take``, if the extra fetch (``extra_done``) has ended and the ordering fields are satisfied by
+    ``completed`` (one cycle after the counter shows it). ``bits`` holds the instruction until it is taken.
+    ``waiting``: fetched, but other units are not far enough. ``index``: number of the instruction in `bits`.
+    """
+
+    latency = FETCH_OVERHEAD
+
+    def __init__(self, instruction: type[Instruction], depth: int) -> None:
+        self.instruction, self.depth = instruction, depth
+        self.words = instruction.words()
+        address = max(1, (depth - 1).bit_length())
+        super().__init__(
+            {
+                "w_addr": In(address),
+                "w_data": In(WORD_BITS),
+                "w_en": In(1),
+                "count": In(COUNT_BITS),
+                "completed_load": In(COUNT_BITS),
+                "completed_array": In(COUNT_BITS),
+                "completed_vector": In(COUNT_BITS),
+                "extra_done": In(1, init=1),
+                "bits": Out(self.words * WORD_BITS),
+                "complete": Out(1),
+                "valid": Out(1),
+                "waiting": Out(1),
+                "take": In(1),
+                "index": Out(COUNT_BITS),
+            }
+        )
+        self.fields = Decoded(instruction, self.bits)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth)
+        m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
+
+        address = Signal(ucode.r_addr.shape())
+        left = Signal(range(self.words + 1), init=self.words)
+        reading, final = Signal(), Signal()
+        m.d.comb += [
+            ucode.r_addr.eq(address),
+            reading.eq((left != 0) & (self.index != self.count)),
+            final.eq(reading & (left == 1)),
+        ]
+        with m.If(reading):
+            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
+
+        with m.If(delay(m, reading, MEMORY, name="arriving")):
+            m.d.sync += self.bits.eq(Cat(self.bits[WORD_BITS:], ucode.r_data))
+        ordered = Signal()
+        m.d.comb += ordered.eq(
+            (self.completed_load >= self.fields.after_load)
+            & (self.completed_array >= self.fields.after_array)
+            & (self.completed_vector >= self.fields.after_vector)
+        )
+        with m.If(delay(m, final, MEMORY, name="final")):
+            m.d.sync += self.complete.eq(1)
+        fetched, fetched_1 = Signal(), Signal()
+        m.d.comb += [fetched.eq(self.complete & self.extra_done), self.waiting.eq(fetched_1 & ~self.valid)]
+        with m.If(self.take):
+            m.d.sync += [
+                self.complete.eq(0),
+                self.valid.eq(0),
+                fetched_1.eq(0),
+                left.eq(self.words),
+                self.index.eq(self.index + 1),
+            ]
+        with m.Else():
+            m.d.sync += [self.valid.eq(fetched & ordered), fetched_1.eq(fetched)]
+        return m

@@ -1,0 +1,79 @@
+"""`LoadUnit`: weight memory, and the unit that streams its tiles into the array's shadow registers."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig, bits_for
+from ..isa.instructions import Load
+from ..isa.timing import MEMORY, shadow_free
+from .cells import BlockRam
+from .decode import Decoded
+from .delay import delay
+
+
+class LoadUnit(wiring.Component):
+    """Executes `Load`: one weight word (k rows of the tile) per cycle.
+
+    A tile starts when the array has taken the one before (`taken`, `shadow_free` cycles earlier) and then takes
+    R / k cycles; `started` pulses with its first step. ``row_enable[g]`` and ``weights`` reach the array
+    ``MEMORY + 1`` cycles after their step. The weight memory is written by the host.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "w_addr": In(bits_for(config.weight_depth)),
+                "w_data": In(8 * config.weight_word),
+                "w_en": In(config.weight_word),
+                "valid": In(1),
+                "bits": In(32 * Load.words()),
+                "free": Out(1),
+                "take": Out(1),
+                "taken": In(1),
+                "started": Out(1),
+                "weights": Out(8 * config.weight_word),
+                "row_enable": Out(config.tile_words),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        fields = Decoded(Load, self.bits)
+        m.submodules.memory = ram = BlockRam(width=8 * config.weight_word, depth=config.weight_depth, granularity=8)
+        m.d.comb += [ram.w_addr.eq(self.w_addr), ram.w_data.eq(self.w_data), ram.w_en.eq(self.w_en)]
+
+        address = Signal(ram.r_addr.shape())
+        tiles = Signal(16)
+        row = Signal(config.tile_words, init=1)  # one-hot step inside a tile
+        free = Signal(init=1)  # the shadow registers may be overwritten
+        stepping, ends = Signal(), Signal()
+        m.d.comb += [
+            ram.r_addr.eq(address),
+            stepping.eq((tiles != 0) & (~row[0] | free)),
+            self.started.eq(stepping & row[0]),
+            ends.eq(stepping & row[-1] & (tiles == 1)),
+            self.free.eq((tiles == 0) | ends),
+            self.take.eq(self.valid & self.free),
+            self.done.eq(ends),
+        ]
+        with m.If(stepping):
+            m.d.sync += [address.eq(address + 1), row.eq(row.rotate_left(1))]
+            with m.If(row[-1]):
+                m.d.sync += tiles.eq(tiles - 1)
+        with m.If(self.take):
+            m.d.sync += [address.eq(fields.base), tiles.eq(fields.tiles)]
+
+        with m.If(delay(m, self.taken, shadow_free(config) - 1, name="taken")):
+            m.d.sync += free.eq(1)
+        with m.If(self.started):
+            m.d.sync += free.eq(0)
+
+        enable = Signal(config.tile_words)
+        m.d.comb += enable.eq(row & stepping.replicate(config.tile_words))
+        m.d.comb += self.row_enable.eq(delay(m, enable, MEMORY + 1, name="row_enable"))
+        m.d.sync += self.weights.eq(ram.r_data)
+        return m

@@ -1,0 +1,85 @@
+"""Nested loops in hardware: counters, and values that are affine in them."""
+
+from collections.abc import Mapping, Sequence
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class LoopNest(wiring.Component):
+    """Nested loops, outermost level first; one iteration of the innermost per `step`.
+
+    `levels` maps a level's name to the width of its count. `values` maps a value's name to ``(width, levels it
+    depends on)``; it is ``base + sum(index[level] * stride[level])`` modulo ``2**width``. Members:
+
+    - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
+      iteration show in the next cycle.
+    - ``step`` advances to the next iteration.
+    - ``n_LEVEL`` (in): count, at least 1. ``base_VALUE`` (in), ``VALUE_LEVEL`` (in): base and stride.
+    - ``VALUE`` (out). ``last_LEVEL`` (out): this level and all inside it are in their last iteration.
+    """
+
+    def __init__(self, levels: Mapping[str, int], values: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+        self.levels, self.values = dict(levels), {name: (w, tuple(on)) for name, (w, on) in values.items()}
+        members: dict[str, In | Out] = {"start": In(1), "step": In(1)}
+        for level, bits in self.levels.items():
+            members[f"n_{level}"] = In(bits)
+            members[f"last_{level}"] = Out(1)
+        for name, (width, on) in self.values.items():
+            members[f"base_{name}"] = In(width)
+            members[name] = Out(width)
+            members |= {f"{name}_{level}": In(width) for level in on}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        advance = self._counters(m)
+        for name in self.values:
+            self._value(m, name, advance)
+        return m
+
+    def _counters(self, m: Module) -> dict[str, Signal]:
+        """Count each level; the result says which single level a step increments."""
+        advance, inner_last = {}, 1
+        for level, bits in reversed(self.levels.items()):
+            count = getattr(self, f"n_{level}")
+            left = Signal(bits, name=f"left_{level}")
+            at_last = Signal(name=f"at_last_{level}")
+            advance[level] = Signal(name=f"advance_{level}")
+            m.d.comb += [
+                getattr(self, f"last_{level}").eq(at_last & inner_last),
+                advance[level].eq(~at_last & inner_last),
+            ]
+            with m.If(self.start | (self.step & inner_last & at_last)):
+                m.d.sync += [left.eq(count - 1), at_last.eq(count == 1)]
+            with m.Elif(self.step & inner_last):
+                m.d.sync += [left.eq(left - 1), at_last.eq(left == 1)]
+            inner_last = at_last & inner_last
+        return advance
+
+    def _value(self, m: Module, name: str, advance: dict[str, Signal]) -> None:
+        """One affine value: a register per level it depends on holds it as of that level's iteration."""
+        width, on = self.values[name]
+        at = {level: Signal(width, name=f"{name}_at_{level}") for level in on}
+        m.d.comb += getattr(self, name).eq(at[on[-1]])
+        base = Signal(width, name=f"{name}_base")
+        following = Signal(width, name=f"{name}_next")
+        held, stride = base, 0
+        origin = base
+        for level in self.levels:  # the innermost advancing level decides; advance is one-hot
+            if level in on:
+                held = Mux(advance[level], at[level], held)
+                stride = Mux(advance[level], getattr(self, f"{name}_{level}"), stride)
+                origin = at[level]
+            else:
+                held = Mux(advance[level], origin, held)
+        m.d.comb += following.eq(held + stride)
+        with m.If(self.start):
+            m.d.sync += [signal.eq(getattr(self, f"base_{name}")) for signal in (base, *at.values())]
+        with m.Elif(self.step):
+            outer = list(self.levels)
+            for level in on:
+                reached = [advance[other] for other in outer[: outer.index(level) + 1]]
+                with m.If(Cat(*reached).any()):
+                    m.d.sync += at[level].eq(following)

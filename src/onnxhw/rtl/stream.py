@@ -1,0 +1,163 @@
+"""`ArrayUnit`: executes `Array`: streams activations through the systolic array into the accumulators."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig, bits_for
+from ..isa.instructions import Array
+from ..isa.timing import ACT_READ, MEMORY, MIN_TILE, array_latency, array_pipeline
+from .accumulator import Accumulators, target
+from .array import SystolicArray
+from .decode import Decoded
+from .delay import delay
+from .loops import LoopNest
+from .memory import read_request
+
+LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "oh": 12, "ow": 12}
+VALUES = {
+    "a": (16, ("kt", "kh", "kw", "oh", "ow")),
+    "ih": (16, ("kh", "oh")),
+    "iw": (16, ("kw", "ow")),
+    "sub": (6, ("sub",)),
+}
+
+
+class ArrayUnit(wiring.Component):
+    """One activation word per cycle; a new weight tile (`loaded`, `taken`) for each kt, sub, kh, kw.
+
+    ``streaming`` shows a pixel being issued, ``starved`` a tile that waits for its weights. `done` pulses
+    ``array_latency - 1`` cycles after the last pixel.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "valid": In(1),
+                "bits": In(32 * Array.words()),
+                "free": Out(1),
+                "take": Out(1),
+                "read": Out(read_request()),
+                "word": In(8 * config.word),
+                "loaded": In(1),
+                "taken": Out(1),
+                "weights": In(8 * config.weight_word),
+                "row_enable": In(config.tile_words),
+                "drain_bank": In(1),
+                "drain_row": In(bits_for(config.acc_depth)),
+                "drain": Out(config.cols * config.acc_bits),
+                "done": Out(1),
+                "streaming": Out(1),
+                "starved": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.array = array = SystolicArray(config)
+        m.submodules.accumulators = accumulators = Accumulators(config)
+        m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
+        now = Decoded(Array, self._sequence(m, loops))
+
+        tag = Signal(target(config))
+        m.d.comb += [
+            self.read.en.eq(self.streaming),
+            self.read.addr.eq(loops.a),
+            array.x.eq(self._operand(m, now, loops)),
+            array.swap.eq(delay(m, self.taken, ACT_READ, name="swap")),
+            array.weights.eq(self.weights),
+            array.row_enable.eq(self.row_enable),
+            tag.eq(self._target(m, now, loops)),
+            accumulators.i_target.eq(
+                delay(m, tag.as_value(), ACT_READ + 1 + array_pipeline(config) - MEMORY, name="target")
+            ),
+            accumulators.drain_bank.eq(self.drain_bank),
+            accumulators.drain_row.eq(self.drain_row),
+            self.drain.eq(accumulators.drain),
+        ]
+        for c in range(config.cols):
+            m.d.comb += accumulators.i_sums[c].eq(array.sums[c])
+        return m
+
+    def _sequence(self, m: Module, loops: LoopNest) -> Signal:
+        """Issue instructions and pixels; returns the bits of the running instruction."""
+        bits = Signal.like(self.bits)
+        busy = Signal()
+        ready = Signal()  # the next tile's weights stand in the shadow registers
+        cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
+        at_tile = Signal()
+        last = Signal()
+        m.d.comb += [
+            self.streaming.eq(busy & (~at_tile | (ready & (cooling == 0)))),
+            self.starved.eq(busy & at_tile & (cooling == 0) & ~ready),
+            self.taken.eq(self.streaming & at_tile),
+            last.eq(self.streaming & loops.last_kt),
+            self.free.eq(~busy | last),
+            self.take.eq(self.valid & self.free),
+            loops.start.eq(self.take),
+            loops.step.eq(self.streaming),
+            self.done.eq(delay(m, last, array_latency(self.config) - 1, name="done")),
+        ]
+        with m.If(cooling != 0):
+            m.d.sync += cooling.eq(cooling - 1)
+        with m.If(self.taken):
+            m.d.sync += [ready.eq(0), cooling.eq(MIN_TILE - 1), at_tile.eq(0)]
+        with m.If(self.loaded):
+            m.d.sync += ready.eq(1)
+        with m.If(self.streaming & loops.last_oh):
+            m.d.sync += at_tile.eq(1)
+        with m.If(last):
+            m.d.sync += busy.eq(0)
+        with m.If(self.take):
+            m.d.sync += [busy.eq(1), at_tile.eq(1), bits.eq(self.bits)]
+
+        following, now = Decoded(Array, self.bits), Decoded(Array, bits)
+        m.d.comb += [
+            loops.base_a.eq(following.act_base),
+            loops.base_ih.eq(following.ih0),
+            loops.base_iw.eq(following.iw0),
+            loops.base_sub.eq(0),
+            loops.sub_sub.eq(1),
+            *(getattr(loops, f"a_{level}").eq(getattr(now, f"a_{level}")) for level in VALUES["a"][1]),
+            *(getattr(loops, name).eq(getattr(now, name)) for name in ("ih_kh", "ih_oh", "iw_kw", "iw_ow")),
+        ]
+        for level in LEVELS:  # counts are loaded with the start, then kept
+            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
+            m.d.comb += getattr(loops, f"n_{level}").eq(source)
+        return bits
+
+    def _operand(self, m: Module, now: Decoded, loops: LoopNest) -> Signal:
+        """R bytes from the word read, or the pad value: at the array `ACT_READ` + 1 cycles after the issue."""
+        config = self.config
+        within = Signal()
+        m.d.sync += within.eq((loops.ih < now.in_h) & (loops.iw < now.in_w))
+        within_4 = delay(m, within, ACT_READ - 1, name="within")
+        pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
+        sub_4 = delay(m, loops.sub, ACT_READ, name="sub", reset=False)
+        lanes = Signal(8 * config.rows * config.row_groups)
+        m.d.comb += lanes.eq(self.word)
+        group = lanes.word_select(sub_4[: bits_for(config.row_groups)], 8 * config.rows)
+        x_5 = Signal(8 * config.rows, reset_less=True)
+        m.d.sync += x_5.eq(Mux(within_4, group, pad_4.replicate(config.rows)))
+        return x_5
+
+    def _target(self, m: Module, now: Decoded, loops: LoopNest) -> Signal:
+        """The accumulator row of the pixel being issued."""
+        tag = Signal(target(self.config))
+        row = Signal(15)
+        first = Signal()  # the instruction's first weight tile
+        m.d.comb += [
+            tag.valid.eq(self.streaming),
+            tag.bank.eq(now.acc_bank),
+            tag.row.eq(row),
+            tag.replace.eq(first & ~now.accumulate),
+        ]
+        with m.If(self.streaming):
+            m.d.sync += row.eq(Mux(loops.last_oh, now.acc_base, row + 1))
+            with m.If(loops.last_oh):
+                m.d.sync += first.eq(0)
+        with m.If(self.take):
+            m.d.sync += [row.eq(Decoded(Array, self.bits).acc_base), first.eq(1)]
+        return tag

@@ -1,0 +1,163 @@
+"""The design around the core: `Device` with plain pins, and `Top` with the pins of a board."""
+
+from typing import Any
+
+from amaranth import Elaboratable, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig
+from ..isa.link import Info
+from ..isa.memory import Space
+from .autorun import Autorun, Standalone
+from .core import Core
+from .loader import Loader
+from .uart import UartReceiver, UartTransmitter
+
+BAUD = 1_000_000
+"""The line's speed unless asked otherwise."""
+
+
+class Device(wiring.Component):
+    """Core, loader and serial line. Everything a simulation needs, and all that a board adds pins to.
+
+    Parameters
+    ----------
+    clock_hz, baud : the clock of domain "sync" and the line's speed (at least 8 cycles per bit).
+    standalone : counts of a program baked into the memories, or None.
+    build_id : 64 bits that name the build, told to the host.
+    core : another component with the host port of `Core`, for tests.
+
+    Members
+    -------
+    rx, tx : the line, asynchronous to the clock.
+    start : In(1), one cycle starts a run of the baked program (no effect without `standalone`).
+    running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
+        was dropped.
+    """
+
+    def __init__(
+        self,
+        config: HwConfig,
+        *,
+        clock_hz: int,
+        baud: int = BAUD,
+        standalone: Standalone | None = None,
+        build_id: int = 0,
+        core: Any = None,
+    ) -> None:
+        self.config, self.clock_hz, self.baud, self.standalone = config, clock_hz, baud, standalone
+        self.info = Info.of(config, clock_hz=clock_hz, baud=baud, build_id=build_id, standalone=standalone is not None)
+        self.core = core if core is not None else Core(config)
+        self.receiver = UartReceiver(clock_hz=clock_hz, baud=baud)
+        self.transmitter = UartTransmitter(clock_hz=clock_hz, baud=baud)
+        super().__init__(
+            {
+                "rx": In(1, init=1),
+                "tx": Out(1, init=1),
+                "start": In(1),
+                "running": Out(1),
+                "busy": Out(1),
+                "fault": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.core = core = self.core
+        m.submodules.loader = loader = Loader(self.info)
+        m.submodules.receiver = receiver = self.receiver
+        m.submodules.transmitter = transmitter = self.transmitter
+
+        wiring.connect(m, receiver.o, loader.i)
+        wiring.connect(m, loader.o, transmitter.i)
+        m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
+        for name in ("space", "addr", "wdata", "wstrb", "we", "re"):
+            m.d.comb += getattr(core, f"host_{name}").eq(getattr(loader, f"host_{name}"))
+        m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
+        m.d.comb += [loader.running.eq(core.running), self.running.eq(core.running), self.busy.eq(loader.busy)]
+        m.d.sync += self.fault.eq(loader.bad_frame)
+
+        if self.standalone is not None:
+            self._add_autorun(m, core, loader, self.standalone)
+        return m
+
+    def _add_autorun(self, m: Module, core: Any, loader: Loader, standalone: Standalone) -> None:
+        """Give `Autorun` the host port in cycles in which the loader does not use it."""
+        m.submodules.autorun = autorun = Autorun(standalone)
+        m.d.comb += [
+            autorun.start.eq(self.start),
+            autorun.running.eq(core.running),
+            autorun.granted.eq(~loader.host_we & ~loader.host_re),
+        ]
+        with m.If(autorun.granted & autorun.we):
+            m.d.comb += [
+                core.host_space.eq(Space.CONTROL),
+                core.host_addr.eq(autorun.addr),
+                core.host_wdata.eq(autorun.data),
+                core.host_we.eq(1),
+            ]
+
+
+HEARTBEAT_BITS = 25
+"""The heartbeat's period is 2**25 cycles, a third of a second at 100 MHz."""
+FAULT_BITS = 24
+"""A fault lights its LED for 2**24 cycles."""
+
+
+class Top(Elaboratable):
+    """A `Device` on a board.
+
+    Takes serial line 0 and, where the board has them, LEDs 0 (heartbeat), 1 (a run is in progress), 2 (a frame
+    is being performed) and 3 (a frame was dropped lately), and button "button_fire" 0 as start.
+
+    Parameters
+    ----------
+    clock_hz : frequency of domain "sync".
+    clock : a module that makes domain "sync" (with its reset), or None: the platform's default clock.
+
+    Other parameters as of `Device`.
+    """
+
+    def __init__(
+        self,
+        config: HwConfig,
+        *,
+        clock_hz: int,
+        clock: Any = None,
+        baud: int = BAUD,
+        standalone: Standalone | None = None,
+        build_id: int = 0,
+    ) -> None:
+        self.clock = clock
+        self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        if self.clock is not None:
+            m.submodules.clock = self.clock
+        m.submodules.device = device = self.device
+
+        uart = platform.request("uart", 0)
+        m.d.comb += [device.rx.eq(uart.rx.i), uart.tx.o.eq(device.tx)]
+
+        heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
+        m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]
+        for number, light in enumerate((heartbeat[-1], device.running, device.busy, fault[-1])):
+            if ("led", number) in platform.resources:
+                m.d.comb += platform.request("led", number).o.eq(light)
+
+        if device.standalone is not None and ("button_fire", 0) in platform.resources:
+            self._add_button(m, platform)
+        return m
+
+    def _add_button(self, m: Module, platform: Any) -> None:
+        """A press (seen after 2**16 quiet cycles, against bouncing) starts a run."""
+        button, quiet = Signal(), Signal(17, init=0)
+        m.submodules.button = FFSynchronizer(platform.request("button_fire", 0).i, button)
+        with m.If(button):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(~quiet[-1]):
+            m.d.sync += quiet.eq(quiet + 1)
+        m.d.comb += self.device.start.eq(button & quiet[-1])

@@ -1,0 +1,136 @@
+"""A serial line, 8 data bits, no parity, 1 stop bit: receiver and transmitter."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from ..errors import UsageError
+
+MIN_RATIO = 8
+"""Fewest clock cycles per bit: each eighth of a bit must be seen."""
+
+
+def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
+    """Width and step of a phase accumulator that wraps once per bit: ``baud ~ clock * step / 2**width``.
+
+    The rate is met within 1/2048; `UsageError` E2140 if the clock has less than `MIN_RATIO` cycles per bit.
+    """
+    ratio = clock_hz / baud
+    if ratio < MIN_RATIO:
+        raise UsageError(
+            "E2140",
+            f"{baud:g} baud needs a clock of at least {MIN_RATIO * baud / 1e6:g} MHz, not {clock_hz / 1e6:g} MHz",
+            hint=f"at most {clock_hz / MIN_RATIO:g} baud with this clock",
+        )
+    width = 11 + int(ratio).bit_length()
+    return width, round((1 << width) / ratio)
+
+
+class Received(data.Struct):
+    """One item of the receiver: a byte, or the mark that bytes before it are lost or unreadable."""
+
+    data: 8
+    error: 1
+
+
+class UartReceiver(wiring.Component):
+    """Bytes of the line `rx`, each sampled three times and decided by majority.
+
+    The start bit is checked again like any other. A bit is sampled at 2/8, 3/8 and 4/8 of its time. The stop
+    bit ends with its last sample: later than half would let a transmitter 2 % fast run ahead at 8 to 11
+    cycles per bit, byte by byte.
+
+    Members
+    -------
+    o : Out(stream of Received)
+        `error` is set if the stop bit was low (framing error, break) or the byte before was lost because
+        nobody had taken it in time: data is then not to be trusted.
+    line_break : Out(1)
+        The line has been low since a missing stop bit (or since reset).
+    """
+
+    def __init__(self, *, clock_hz: float, baud: float) -> None:
+        self.width, self.step = bit_phase(clock_hz, baud)
+        super().__init__({"rx": In(1, init=1), "o": Out(stream.Signature(Received)), "line_break": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        rx = Signal(init=1)
+        m.submodules.synchronizer = FFSynchronizer(self.rx, rx, init=1)
+
+        phase = Signal(self.width)
+        eighth, eighth_was = phase[-3:], Signal(3)
+        entered = Signal()
+        m.d.sync += [phase.eq(phase + self.step), eighth_was.eq(eighth)]
+        m.d.comb += entered.eq(eighth != eighth_was)
+
+        samples, bit = Signal(2), Signal()
+        with m.If(entered & ((eighth == 2) | (eighth == 3))):
+            m.d.sync += samples.eq(Cat(samples[1:], rx))
+        m.d.comb += bit.eq(samples.all() | (samples.any() & rx))
+        decided = entered & (eighth == 4)
+
+        index, byte = Signal(4), Signal(8)
+        complete = Signal()
+        with m.FSM(init="BREAK"):
+            with m.State("BREAK"):
+                m.d.comb += self.line_break.eq(1)
+                with m.If(rx):
+                    m.next = "IDLE"
+            with m.State("IDLE"), m.If(~rx):
+                m.d.sync += [phase.eq(self.step), eighth_was.eq(0), index.eq(0)]
+                m.next = "START"
+            with m.State("START"), m.If(decided):
+                m.next = "BITS"
+                with m.If(bit):
+                    m.next = "IDLE"
+            with m.State("BITS"), m.If(decided):
+                m.d.sync += index.eq(index + 1)
+                with m.If(index == 8):
+                    m.d.comb += complete.eq(1)
+                    m.next = "IDLE"
+                    with m.If(~bit):
+                        m.next = "BREAK"
+                with m.Else():
+                    m.d.sync += byte.eq(Cat(byte[1:], bit))
+
+        lost = Signal()
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(complete):
+            with m.If(self.o.valid & ~self.o.ready):
+                m.d.sync += lost.eq(1)
+            with m.Else():
+                m.d.sync += [
+                    self.o.valid.eq(1),
+                    self.o.payload.data.eq(byte),
+                    self.o.payload.error.eq(lost | ~bit),
+                    lost.eq(0),
+                ]
+        return m
+
+
+class UartTransmitter(wiring.Component):
+    """Sends the bytes of `i` on the line `tx`; one byte takes ten bit times and at most two cycles."""
+
+    def __init__(self, *, clock_hz: float, baud: float) -> None:
+        self.width, self.step = bit_phase(clock_hz, baud)
+        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        phase = Signal(self.width + 1)
+        bits, left = Signal(9), Signal(4)
+        m.d.comb += self.i.ready.eq(left == 0)
+        m.d.sync += phase.eq(phase[:-1] + self.step)
+        with m.If(self.i.ready):
+            with m.If(self.i.valid):
+                m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1)), left.eq(10), phase.eq(self.step)]
+        with m.Elif(phase[-1]):
+            m.d.sync += left.eq(left - 1)
+            with m.If(left != 1):
+                m.d.sync += [self.tx.eq(bits[0]), bits.eq(Cat(bits[1:], 1))]
+        return m

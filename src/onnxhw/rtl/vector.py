@@ -1,0 +1,263 @@
+"""`VectorUnit`: executes `Vector`: drain, pooling, addition, multiplication, tables."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig, bits_for
+from ..fixed import MULTIPLIER_BITS
+from ..isa.instructions import Vector, VectorOp
+from ..isa.timing import ACT_READ, REQUANTIZE, vector_latency
+from .decode import Decoded
+from .delay import delay
+from .loops import LoopNest
+from .memory import read_request, write_request
+from .params import ParamFetch
+from .reduce import WindowReduce
+from .requantize import RequantizeLane
+from .tables import Tables
+
+LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 8}
+VALUES = {
+    "a": (16, ("cb", "oh", "ow", "kh", "kw")),
+    "b": (16, ("cb", "oh", "ow")),
+    "ih": (16, ("oh", "kh")),
+    "iw": (16, ("ow", "kw")),
+}
+OUT_LEVELS = {"cb": 12, "oh": 15, "ow": 15}
+OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
+
+
+class VectorUnit(wiring.Component):
+    """One window position per cycle, then one group of Q lanes per cycle; one instruction at a time.
+
+    An instruction is taken when the one before is done. The accumulator row and both activation operands arrive
+    `ACT_READ` cycles after their address.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "valid": In(1),
+                "bits": In(32 * Vector.words()),
+                "free": Out(1),
+                "take": Out(1),
+                "read_a": Out(read_request()),
+                "word_a": In(8 * config.word),
+                "read_b": Out(read_request()),
+                "word_b": In(8 * config.word),
+                "drain_bank": Out(1),
+                "drain_row": Out(bits_for(config.acc_depth)),
+                "drain": In(config.cols * config.acc_bits),
+                "write": Out(write_request(config)),
+                "busy": Out(1),
+                "done": Out(1),
+            }
+        )
+        self.params = ParamFetch(config)
+        self.tables = Tables(config)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.params, m.submodules.tables = self.params, self.tables
+        m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
+        m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
+        m.submodules.reduce = reduce = WindowReduce(self.config.word)
+        bits = Signal.like(self.bits)
+        now = Decoded(Vector, bits)
+        with m.If(self.take):
+            m.d.sync += bits.eq(self.bits)
+        m.d.comb += [
+            self.free.eq(~self.busy),
+            self.take.eq(self.valid & self.free),
+            self.params.take.eq(self.take),
+        ]
+
+        read, first, word_ends, last = self._sequence(m, loops, now)
+        self._addresses(m, loops, now, read, word_ends)
+        m.d.comb += [
+            reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
+            reduce.first.eq(delay(m, first, ACT_READ, name="first")),
+            reduce.inside.eq(self._inside(m, loops, now)),
+            reduce.op.eq(now.op),
+            reduce.za.eq(now.za),
+            reduce.zb.eq(now.zb),
+            reduce.word_a.eq(self.word_a),
+            reduce.word_b.eq(self.word_b),
+        ]
+        word_5 = delay(m, word_ends, ACT_READ + reduce.latency - 1, name="word_ends")
+        valid_7, lanes = self._lanes(m, reduce, now, word_5)
+        self._results(m, out_loops, now, valid_7, lanes)
+
+        # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
+        finished = Signal()
+        m.d.comb += [finished.eq(last), self.done.eq(delay(m, finished, vector_latency() - 1, name="finished"))]
+        with m.If(self.take):
+            m.d.sync += self.busy.eq(1)
+        with m.Elif(self.done):
+            m.d.sync += self.busy.eq(0)
+        return m
+
+    def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal]:
+        """Reads of a word's window, then groups - 1 cycles of pause: read, first, last of a word, end of all."""
+        active, at_first = Signal(), Signal()
+        pause = Signal(6)  # cycles until the next word
+        read, word_ends, last = Signal(), Signal(), Signal()
+        final = Signal()  # the pause after the last word
+        following = Decoded(Vector, self.bits)
+        m.d.comb += [
+            read.eq(active & (pause == 0) & ~final),
+            word_ends.eq(read & loops.last_kh),
+            loops.step.eq(read),
+            loops.start.eq(self.take),
+            last.eq(Mux(now.groups == 1, read & loops.last_cb, final & (pause == 1))),
+        ]
+        with m.If(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
+        with m.If(read):
+            m.d.sync += at_first.eq(loops.last_kh)
+        with m.If(word_ends):
+            m.d.sync += pause.eq(now.groups - 1)
+        with m.If(read & loops.last_cb):
+            m.d.sync += final.eq(1)
+        with m.If(last):
+            m.d.sync += active.eq(0)
+        with m.If(self.take):
+            m.d.sync += [active.eq(1), at_first.eq(1), pause.eq(0), final.eq(0)]
+        for level in LEVELS:
+            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
+            m.d.comb += getattr(loops, f"n_{level}").eq(source)
+        first = Signal()
+        m.d.comb += first.eq(read & at_first)
+        return read, first, word_ends, last
+
+    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Signal, word_ends: Signal) -> None:
+        """Operand addresses; the drain's row counts the words."""
+        following = Decoded(Vector, self.bits)
+        draining = now.op == VectorOp.DRAIN
+        pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL)
+        row = Signal(16)
+        with m.If(self.take):
+            m.d.sync += row.eq(following.a_base)
+        with m.Elif(word_ends):
+            m.d.sync += row.eq(row + 1)
+        m.d.comb += [
+            loops.base_a.eq(following.a_base),
+            loops.base_b.eq(following.b_base),
+            loops.base_ih.eq(following.ih0),
+            loops.base_iw.eq(following.iw0),
+            *(getattr(loops, f"{v}_{level}").eq(getattr(now, f"{v}_{level}")) for v in "ab" for level in VALUES[v][1]),
+            loops.ih_oh.eq(now.ih_oh),
+            loops.ih_kh.eq(now.ih_kh),
+            loops.iw_ow.eq(now.iw_ow),
+            loops.iw_kw.eq(now.iw_kw),
+            self.read_a.en.eq(read & ~draining),
+            self.read_a.addr.eq(loops.a),
+            self.read_b.en.eq(read & pairs),
+            self.read_b.addr.eq(loops.b),
+            self.drain_bank.eq(now.acc_bank),
+            self.drain_row.eq(row),
+        ]
+
+    def _inside(self, m: Module, loops: LoopNest, now: Decoded) -> Signal:
+        """Whether the position read `ACT_READ` cycles ago counts; always, but for windows."""
+        window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
+        inside_1 = Signal()
+        m.d.sync += inside_1.eq(~window | ((loops.ih < now.in_h) & (loops.iw < now.in_w)))
+        return delay(m, inside_1, ACT_READ - 1, name="inside")
+
+    def _lanes(self, m: Module, reduce: WindowReduce, now: Decoded, word_5: Signal) -> tuple[Signal, list[Signal]]:
+        """Give the lanes one group per cycle."""
+        config = self.config
+        # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
+        drain_6 = delay(m, self.drain, reduce.latency, name="drain", reset=False)
+        held = Signal.like(drain_6, reset_less=True)
+        group_6, left = Signal(6), Signal(6)
+        valid_6, fresh_6 = Signal(), Signal()
+        m.d.sync += [valid_6.eq(word_5 | (left != 0)), fresh_6.eq(word_5)]
+        with m.If(word_5):
+            m.d.sync += [group_6.eq(0), left.eq(now.groups - 1)]
+        with m.Elif(left != 0):
+            m.d.sync += [group_6.eq(group_6 + 1), left.eq(left - 1)]
+        with m.If(fresh_6):
+            m.d.sync += held.eq(drain_6)
+        row = Mux(fresh_6, drain_6, held)
+
+        # Cycle 7: operands and parameters of the group.
+        m.d.comb += self.params.group.eq(Mux(now.per_channel, group_6, 0))
+        column = (now.column_group + group_6)[: bits_for(config.col_groups)]
+        lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
+        results = []
+        for q in range(config.lanes):
+            unit = RequantizeLane(config.acc_bits, config.requant_multiplier)
+            m.submodules[f"lane_{q}"] = unit
+            columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
+            operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
+            entry = self.params.entries[q]
+            for port, choices, index in (
+                (unit.acc, columns, column),
+                (unit.a, operands_a, lane),
+                (unit.b, operands_b, lane),
+            ):
+                chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
+                with m.Switch(index):
+                    for g, choice in enumerate(choices):
+                        with m.Case(g):
+                            m.d.sync += chosen.eq(choice)
+                m.d.comb += port.eq(chosen)
+            for port, value in (
+                (unit.bias, entry[:32]),
+                (unit.multiplier, entry[32 : 32 + MULTIPLIER_BITS]),
+                (unit.shift, entry[58:63]),
+            ):
+                chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
+                m.d.sync += chosen.eq(value)
+                m.d.comb += port.eq(chosen)
+            m.d.comb += [
+                unit.op.eq(now.op),
+                unit.exact.eq(now.exact),
+                unit.zero_point.eq(now.zy),
+                unit.lo.eq(now.lo),
+                unit.hi.eq(now.hi),
+            ]
+            results.append(unit.y)
+        return delay(m, valid_6, 1, name="valid"), results
+
+    def _results(self, m: Module, out_loops: LoopNest, now: Decoded, valid_7: Signal, lanes: list[Signal]) -> None:
+        """Table, then the write of one group of lanes."""
+        config = self.config
+        m.d.comb += self.tables.index.eq(now.table_index)
+        for q, y in enumerate(lanes):
+            m.d.comb += self.tables.i[q].eq(y)
+        plain = [delay(m, y, self.tables.latency, name=f"plain_{q}", reset=False) for q, y in enumerate(lanes)]
+        valid = delay(m, valid_7, REQUANTIZE + self.tables.latency, name="valid_7")
+
+        group = Signal(6)
+        following = Decoded(Vector, self.bits)
+        word_ends = valid & (group == now.groups - 1)
+        with m.If(self.take):
+            m.d.sync += group.eq(0)
+        with m.Elif(valid):
+            m.d.sync += group.eq(Mux(word_ends, 0, group + 1))
+        m.d.comb += [
+            out_loops.start.eq(self.take),
+            out_loops.step.eq(word_ends),
+            out_loops.base_o.eq(following.o_base),
+            *(getattr(out_loops, f"o_{level}").eq(getattr(now, f"o_{level}")) for level in OUT_LEVELS),
+        ]
+        for level in OUT_LEVELS:
+            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
+            m.d.comb += getattr(out_loops, f"n_{level}").eq(source)
+
+        lane = (now.lane_group + group)[:6]
+        for g in range(config.lane_groups):
+            with m.If(valid & (lane == g)):
+                m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(-1)
+            with m.Else():
+                m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(0)
+            for q in range(config.lanes):
+                y = Mux(now.use_table, self.tables.o[q], plain[q])
+                m.d.sync += self.write.data.word_select(g * config.lanes + q, 8).eq(y)
+        m.d.sync += self.write.addr.eq(out_loops.o)

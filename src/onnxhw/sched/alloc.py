@@ -1,0 +1,195 @@
+"""Where every root lies in activation memory: lifetimes, reuse, and operands in different banks.
+
+A root lives from the position in the work sequence that first writes it to the position that last reads
+it, both included (inputs from the start, outputs to the end); roots whose lives overlap do not overlap
+in memory. The two operands of an Add or Mul are read in the same cycle and must meet in different banks
+(a *pair*). Vector work that runs beside the array runs without waiting if it reads other banks than the
+array (a *wish*).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..config import HwConfig
+from ..errors import DoesNotFitError
+from ..ir.graph import Graph
+from .places import Homes, blocks
+from .work import Region, Work
+
+LOOK_AHEAD = 2
+"""Array steps after a vector step that are taken to run beside it."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Operands read in the same cycle: offsets in their roots and words; `lockstep`: word i meets word i."""
+
+    roots: tuple[str, str]
+    offsets: tuple[int, int]
+    words: tuple[int, int]
+    lockstep: bool
+
+
+@dataclass
+class Needs:
+    """What an allocation must respect."""
+
+    size: dict[str, int]
+    life: dict[str, tuple[int, int]]
+    pairs: dict[str, list[Pair]] = field(default_factory=lambda: defaultdict(list))
+    wishes: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+
+def find_needs(graph: Graph, homes: Homes, works: Sequence[Work], config: HwConfig) -> Needs:
+    """Lifetimes, pairs and wishes of a work sequence."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+
+    def touch(name: str, position: int) -> None:
+        root = homes.of[name].root
+        first[root] = min(first.get(root, position), position)
+        last[root] = max(last.get(root, position), position)
+
+    for port in graph.inputs:
+        touch(port.tensor, -1)
+    for position, work in enumerate(works):
+        for region in [*work.regions_read(), *(step.writes for step in work.vectors)]:
+            touch(region.tensor, position)
+    for port in graph.outputs:
+        touch(port.tensor, len(works))
+    life = {root: (first.get(root, 0), last.get(root, 0)) for root in homes.size}
+    needs = Needs(homes.size, life)
+    for pair in {pair for work in works for pair in _pairs(work, graph, homes, config)}:
+        for root in set(pair.roots):
+            needs.pairs[root].append(pair)
+    _find_wishes(works, homes, needs)
+    return needs
+
+
+def _pairs(work: Work, graph: Graph, homes: Homes, config: HwConfig) -> Iterable[Pair]:
+    for step in work.vectors:
+        if step.a and step.b:
+            a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
+            roots = homes.of[a.name].root, homes.of[b.name].root
+            words = blocks(a, config) * a.height * a.width, blocks(b, config) * b.height * b.width
+            yield Pair(roots, (homes.offset(a), homes.offset(b)), words, a.shape == b.shape)
+
+
+def _find_wishes(works: Sequence[Work], homes: Homes, needs: Needs) -> None:
+    arrays = [(position, step) for position, work in enumerate(works) for step in work.arrays]
+    at = 0
+    for position, work in enumerate(works):
+        while at < len(arrays) and arrays[at][0] <= position:
+            at += 1
+        for region in _operands(work):
+            mine = homes.of[region.tensor].root
+            for _, step in arrays[at : at + LOOK_AHEAD]:
+                other = homes.of[step.tensor].root
+                if mine != other:
+                    for one, two in ((mine, other), (other, mine)):
+                        needs.wishes[one][two] = needs.wishes[one].get(two, 0) + 1
+
+
+def _operands(work: Work) -> list[Region]:
+    return [region for step in work.vectors for region in (step.a, step.b) if region]
+
+
+def banks_meet(a: int, b: int, words: int, depth: int) -> bool:
+    """Whether ``a + i`` and ``b + i`` lie in the same bank for some i below `words`."""
+    low, distance = min(a, b), abs(a - b)
+    if distance >= depth:
+        return False
+    if low % depth < depth - distance:
+        return True
+    return low + words > (low // depth + 1) * depth
+
+
+def share_banks(a: int, a_words: int, b: int, b_words: int, depth: int) -> bool:
+    """Whether two ranges touch a common bank."""
+    return a // depth <= (b + b_words - 1) // depth and b // depth <= (a + a_words - 1) // depth
+
+
+ORDERS = ("size", "birth", "tied")
+"""Strategies: largest first, in order of birth, those with pairs and wishes first."""
+
+
+def allocate(needs: Needs, config: HwConfig, order: str, wishes: bool) -> dict[str, int] | None:
+    """Bases of all roots by one strategy, or None if it finds no room."""
+    size, life = needs.size, needs.life
+    keys = {
+        "size": lambda root: (-size[root], life[root], root),
+        "birth": lambda root: (life[root], -size[root], root),
+        "tied": lambda root: (-len(needs.pairs.get(root, ())), -sum(needs.wishes.get(root, {}).values()), -size[root], root),
+    }
+    placed: dict[str, int] = {}
+    for root in sorted(size, key=keys[order]):
+        base = _place(root, placed, needs, config, wishes)
+        if base is None:
+            return None
+        placed[root] = base
+    return placed
+
+
+def _place(root: str, placed: dict[str, int], needs: Needs, config: HwConfig, wishes: bool) -> int | None:
+    size, depth = needs.size[root], config.act_depth
+    birth, death = needs.life[root]
+    taken = sorted(
+        (base, base + needs.size[other])
+        for other, base in placed.items()
+        if needs.life[other][0] <= death and birth <= needs.life[other][1]
+    )
+    starts = {0}
+    for low, high in taken:
+        starts |= {high, low - size}
+    for bank in range(config.act_banks):
+        starts |= {bank * depth, (bank + 1) * depth - size}
+    best: tuple[int, int] | None = None
+    for base in sorted(starts):
+        if base < 0 or base + size > config.act_words or any(low < base + size and base < high for low, high in taken):
+            continue
+        if any(_meets(pair, {**placed, root: base}, config) for pair in needs.pairs.get(root, ())):
+            continue
+        cost = 0
+        if wishes:
+            for other, weight in needs.wishes.get(root, {}).items():
+                if other in placed and share_banks(base, size, placed[other], needs.size[other], depth):
+                    cost += weight
+        if best is None or (cost, base) < best:
+            best = cost, base
+    return None if best is None else best[1]
+
+
+def _meets(pair: Pair, bases: dict[str, int], config: HwConfig) -> bool:
+    if any(root not in bases for root in pair.roots):
+        return False
+    a, b = (bases[root] + offset for root, offset in zip(pair.roots, pair.offsets, strict=True))
+    if pair.lockstep:
+        return banks_meet(a, b, pair.words[0], config.act_depth)
+    return share_banks(a, pair.words[0], b, pair.words[1], config.act_depth)
+
+
+def peak(needs: Needs) -> tuple[int, int]:
+    """Most words alive at once, and the position in the sequence where that is."""
+    starts = sorted({birth for birth, _ in needs.life.values()})
+    sums = [(sum(needs.size[r] for r, (b, d) in needs.life.items() if b <= p <= d), p) for p in starts]
+    return max(sums, default=(0, 0))
+
+
+def no_room(needs: Needs, works: Sequence[Work], config: HwConfig) -> DoesNotFitError:
+    """The error for a graph that no strategy could place."""
+    words, position = peak(needs)
+    where = works[position].op if 0 <= position < len(works) else ""
+    alive = {root: needs.size[root] for root, (birth, death) in needs.life.items() if birth <= position <= death}
+    largest = ", ".join(f"{root!r} {size}" for root, size in sorted(alive.items(), key=lambda item: -item[1])[:3])
+    if words > config.act_words:
+        what = f"activations need {words} words of {config.word} bytes at once, {config.name} has {config.act_words}"
+    else:
+        what = (
+            f"no placement found for {words} words of activations alive at once in {config.act_banks} banks of "
+            f"{config.act_depth} words, with both operands of every Add and Mul in different banks"
+        )
+    return DoesNotFitError(
+        "E5101", f"{what}; largest: {largest}", where=f"node {where!r}" if where else "",
+        hint="a configuration with more act_depth or act_banks",
+    )

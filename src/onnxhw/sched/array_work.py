@@ -1,0 +1,119 @@
+"""Works of the operations that run on the array: Conv, and Concat where it copies."""
+
+from dataclasses import dataclass
+
+from ..config import HwConfig
+from ..fixed import INT8_MAX, INT8_MIN
+from ..ir.graph import Concat, Conv, Graph, Tensor
+from ..isa.instructions import Array, Load, Vector, VectorOp
+from .columns import ColumnTile
+from .work import ArrayStep, Choice, Region, VectorStep, Work, window_rows
+
+ADDRESS = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The spatial side of an array operation: one window rule for all input tensors."""
+
+    op: str
+    y: Tensor
+    pad: int = 0
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    zero_point: int = 0
+    lo: int = INT8_MIN
+    hi: int = INT8_MAX
+    exact: int = 1
+
+
+def geometry(op: Conv | Concat, graph: Graph) -> Geometry:
+    """The geometry of an operation."""
+    y = graph.tensors[op.output]
+    if isinstance(op, Concat):
+        return Geometry(op.name, y)
+    kernel = op.weight.shape[2], op.weight.shape[3]
+    zero = graph.tensors[op.inputs[0]].zero_point
+    return Geometry(op.name, y, zero, kernel, op.strides, op.dilations, op.pads, y.zero_point, op.lo, op.hi, exact=0)
+
+
+def max_rows(y: Tensor, config: HwConfig) -> int:
+    """Most output rows of a tile: what the accumulators hold and the instruction can count."""
+    return max(1, min(config.acc_depth // min(y.width, config.acc_depth), 4095))
+
+
+def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
+    """One work per spatial tile and column tile; rows wider than the accumulators are cut into columns."""
+    y = g.y
+    parts = -(-y.width // config.acc_depth)
+    edges = [y.width * i // parts for i in range(parts + 1)]
+    boxes = [(rows, cols) for rows in choice.tiles for cols in zip(edges[:-1], edges[1:], strict=True)]
+    if choice.planes_first:
+        return [_work(g, column, *box) for column in columns for box in boxes]
+    return [_work(g, column, *box) for box in boxes for column in columns]
+
+
+def _work(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[int, int]) -> Work:
+    arrays, accumulate = [], 0
+    for run in column.runs:
+        x = run.tensor
+        plane = x.height * x.width
+        ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
+        array = Array(
+            act_base=(run.plane * plane + ih0 * x.width + iw0) & ADDRESS,
+            kt_n=run.kt_n,
+            sub_n=run.sub_n,
+            kh_n=g.kernel[0],
+            kw_n=g.kernel[1],
+            oh_n=rows[1] - rows[0],
+            ow_n=cols[1] - cols[0],
+            a_kt=plane & ADDRESS,
+            a_kh=g.dilations[0] * x.width & ADDRESS,
+            a_kw=g.dilations[1],
+            a_oh=g.strides[0] * x.width & ADDRESS,
+            a_ow=g.strides[1],
+            ih0=ih0,
+            iw0=iw0,
+            ih_kh=g.dilations[0],
+            iw_kw=g.dilations[1],
+            ih_oh=g.strides[0],
+            iw_ow=g.strides[1],
+            in_h=x.height,
+            in_w=x.width,
+            pad=g.pad,
+            accumulate=accumulate,
+        )
+        seen_rows = window_rows(*rows, g.strides[0], g.pads[0], g.kernel[0], g.dilations[0], x.height)
+        seen_cols = window_rows(*cols, g.strides[1], g.pads[1], g.kernel[1], g.dilations[1], x.width)
+        region = Region(x.name, (run.plane, run.plane + run.kt_n), seen_rows, seen_cols)
+        empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+        arrays.append(ArrayStep(Load(base=run.weights, tiles=run.tiles), array, x.name, () if empty else (region,)))
+        accumulate = 1
+    return Work(g.op, tuple(arrays), tuple(_drain_steps(g, column, rows, cols)))
+
+
+def _drain_steps(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[int, int]) -> list[VectorStep]:
+    y = g.y
+    steps = []
+    for drain in column.drains:
+        vector = Vector(
+            op=VectorOp.DRAIN,
+            per_channel=1,
+            exact=g.exact,
+            oh_n=rows[1] - rows[0],
+            ow_n=cols[1] - cols[0],
+            o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
+            o_oh=y.width,
+            o_ow=1,
+            groups=drain.groups,
+            column_group=drain.column_group,
+            lane_group=drain.lane_group,
+            param_base=drain.params,
+            zy=g.zero_point,
+            lo=g.lo,
+            hi=g.hi,
+        )
+        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + 1), rows, cols)))
+    return steps

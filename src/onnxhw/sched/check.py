@@ -1,0 +1,272 @@
+"""`check`: proves one program safe, from its instructions alone.
+
+What is proved, for every input:
+
+- every field fits its bits and every access lies in its memory (act, acc, weights, params, tables,
+  microcode);
+- the program ends (no ordering or weight deadlock), tiles loaded are the tiles taken, and the
+  predicted cycles are those of the timeline;
+- an activation word is read only after it was written (or is an input), and no instruction that might
+  run at the same time writes it: RAW and WAR by the ordering fields, so the proof holds for any
+  timing; WAW because vector instructions, the only writers, run one after the other;
+- an accumulator row is drained only after it was filled, and its bank is not filled meanwhile;
+- one reader per activation bank and cycle, by the timeline;
+- each output is complete at the end, and each tensor of the table between its `ready` and `last`.
+
+A program that fails is a compiler bug: `InternalError` E12xx with the instruction's text.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..errors import InternalError
+from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, params, tiles, timeline
+from ..program.model import Program
+from . import footprint
+
+Words = npt.NDArray[np.int64]
+NEVER = 1 << 30
+
+
+def check(program: Program) -> Timeline:
+    """Prove the program safe; returns its timeline."""
+    _Checker(program).ranges()
+    times = timeline(program.config, program.code)
+    if times.cycles != program.cycles:
+        raise InternalError("E1201", f"cycles must be {times.cycles}, not {program.cycles}")
+    checker = _Checker(program)
+    checker.activations()
+    checker.accumulators(times)
+    checker.banks(times)
+    checker.tensors()
+    return times
+
+
+class _Checker:
+    """The program and what its instructions touch."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.config: HwConfig = program.config
+        code = program.code
+        if set(code) - set(UNITS):
+            raise InternalError("E1202", f"unknown units {sorted(set(code) - set(UNITS))}")
+        self.loads = [i for i in code.get("load", ()) if isinstance(i, Load)]
+        self.arrays = [i for i in code.get("array", ()) if isinstance(i, Array)]
+        self.vectors = [i for i in code.get("vector", ()) if isinstance(i, Vector)]
+        for unit, found in (("load", self.loads), ("array", self.arrays), ("vector", self.vectors)):
+            if len(found) != len(code.get(unit, ())):
+                raise InternalError("E1202", f"{unit} holds an instruction of another unit")
+        self.array_reads = [footprint.array_reads(i) for i in self.arrays]
+        self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
+        self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
+        # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
+        self.array_after = _running([i.after_vector for i in self.arrays])
+        self.vector_after = _running([i.after_array for i in self.vectors])
+
+    def _fail(self, code: str, unit: str, index: int, what: str) -> None:
+        raise InternalError(code, what, where=f"{unit}[{index}] {self.program.code[unit][index].text()}")
+
+    # -- ranges --------------------------------------------------------------------------------
+    def ranges(self) -> None:
+        """Fields, addresses, constants, microcode, tiles."""
+        config, program = self.config, self.program
+        for unit, kind in UNITS.items():
+            used, depth = len(program.code.get(unit, ())) * kind.words(), getattr(config, f"{unit}_ucode")
+            if used > depth:
+                raise InternalError("E1203", f"{unit} microcode has {used} words, the memory {depth}")
+            for index, instruction in enumerate(program.code.get(unit, ())):
+                self._fields(unit, index, instruction)
+        for name, image, size in (
+            ("weights", program.weights, config.weight_depth),
+            ("params", program.params, config.param_depth),
+            ("tables", program.tables, config.tables),
+        ):
+            if len(image) > size:
+                raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
+        for index, load in enumerate(self.loads):
+            if load.base + load.tiles * config.tile_words > len(program.weights):
+                self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
+        for index, array in enumerate(self.arrays):
+            self._array_range(index, array)
+        for index, vector in enumerate(self.vectors):
+            self._vector_range(index, vector)
+        loaded, taken = sum(i.tiles for i in self.loads), sum(tiles(i) for i in self.arrays)
+        if loaded != taken:
+            raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
+
+    def _fields(self, unit: str, index: int, instruction: Ordered) -> None:
+        try:
+            instruction.encode()
+        except InternalError as error:
+            self._fail("E1204", unit, index, error.what)
+        for spec in instruction.specs():
+            if (spec.name.endswith("_n") or spec.name in ("tiles", "groups")) and getattr(instruction, spec.name) < 1:
+                self._fail("E1204", unit, index, f"{spec.name} must be at least 1")
+
+    def _array_range(self, index: int, i: Array) -> None:
+        if i.sub_n > self.config.row_groups:
+            self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
+        if footprint.accumulator_rows(i)[1] > self.config.acc_depth:
+            self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
+        self._inside("array", index, self.array_reads[index])
+
+    def _vector_range(self, index: int, i: Vector) -> None:
+        config = self.config
+        if i.op not in set(VectorOp):
+            self._fail("E1204", "vector", index, "no such operation")
+        if i.lane_group + i.groups > config.lane_groups:
+            self._fail("E1204", "vector", index, f"uses lane groups beyond {config.lane_groups}")
+        if i.op == VectorOp.DRAIN and i.column_group + i.groups > config.col_groups:
+            self._fail("E1204", "vector", index, f"drains column groups beyond {config.col_groups}")
+        if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
+            self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX")
+        if footprint.accumulator_rows(i)[1] > config.acc_depth:
+            self._fail("E1204", "vector", index, f"drains beyond {config.acc_depth} accumulator rows")
+        if i.param_base + params(i, config) > len(self.program.params):
+            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter entries")
+        if i.use_table and i.table_index >= len(self.program.tables):
+            self._fail("E1204", "vector", index, f"uses a table beyond {len(self.program.tables)}")
+        self._inside("vector", index, self.vector_reads[index])
+        self._inside("vector", index, self.vector_writes[index])
+        if len(np.unique(self.vector_writes[index])) != len(self.vector_writes[index]):
+            self._fail("E1204", "vector", index, "writes a word twice")
+
+    def _inside(self, unit: str, index: int, words: Words) -> None:
+        if len(words) and int(words.max()) >= self.config.act_words:
+            self._fail("E1204", unit, index, f"touches word {int(words.max())} of {self.config.act_words}")
+
+    # -- activation memory ---------------------------------------------------------------------
+    def activations(self) -> None:
+        """Written before read, and nobody writes while another may read."""
+        written = np.full(self.config.act_words, NEVER, np.int64)
+        for port in self.program.inputs:
+            written[self._tensor_words(port.tensor)] = -1
+        for index, words in enumerate(self.vector_writes):
+            reads = self.vector_reads[index]
+            if len(reads) and int(written[reads].max()) >= index:
+                self._fail("E1206", "vector", index, f"reads word {self._worst(reads, written)} before it is written")
+            if len(reads) and np.intersect1d(reads, words).size:
+                self._fail("E1207", "vector", index, "writes what it reads")
+            written[words] = np.minimum(written[words], index)
+        for index, reads in enumerate(self.array_reads):
+            after = self.array_after[index]
+            if not len(reads):
+                continue
+            if int(written[reads].max()) >= after:
+                word = self._worst(reads, written)
+                self._fail("E1206", "array", index, f"may read word {word} before it is written")
+            mine = np.zeros(self.config.act_words, bool)
+            mine[reads] = True
+            for other in self._beside(index):
+                if mine[self.vector_writes[other]].any():
+                    text = self.vectors[other].text()
+                    self._fail("E1207", "array", index, f"may read while vector[{other}] writes: {text}")
+
+    def _worst(self, reads: Words, written: Words) -> int:
+        return int(reads[int(written[reads].argmax())])
+
+    def _beside(self, array: int) -> range:
+        """Vector instructions that no ordering field keeps apart from an array instruction."""
+        first = self.array_after[array]
+        end = int(np.searchsorted(self.vector_after, array, side="right"))
+        return range(first, max(first, end))
+
+    # -- accumulators --------------------------------------------------------------------------
+    def accumulators(self, times: Timeline) -> None:
+        """Filled before drained, never filled while drained, never accumulated too soon."""
+        rows = [footprint.accumulator_rows(i) for i in self.arrays]
+        filled = np.full((2, self.config.acc_depth), NEVER, np.int64)
+        last: dict[int, int] = {}
+        tile = 0
+        for index, array in enumerate(self.arrays):
+            box = filled[array.acc_bank, slice(*rows[index])]
+            if array.accumulate and int(box.max()) == NEVER:
+                self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
+            previous = last.get(array.acc_bank)
+            if array.accumulate and previous is not None and rows[previous][0] != rows[index][0]:
+                # Row r is touched at pixel r - acc_base: the sums must have arrived.
+                wait = (times.tile_start[tile] - rows[index][0]) - (times.tile_start[tile - 1] - rows[previous][0])
+                if wait < ACCUMULATE:
+                    self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
+            if not array.accumulate and previous is not None and not self._drained(previous, index):
+                self._fail("E1208", "array", index, f"overwrites what array[{previous}] accumulated before it is drained")
+            last[array.acc_bank] = index
+            tile += tiles(array)
+            box[...] = np.minimum(box, index)
+            for other in self._beside(index):
+                vector = self.vectors[other]
+                if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
+                    self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {vector.text()}")
+        for index, vector in enumerate(self.vectors):
+            if vector.op == VectorOp.DRAIN:
+                box = filled[vector.acc_bank, slice(*footprint.accumulator_rows(vector))]
+                if int(box.max()) >= self.vector_after[index]:
+                    self._fail("E1208", "vector", index, "may drain rows before they are filled")
+
+    def _drained(self, filler: int, later: int) -> bool:
+        """Whether a DRAIN of the bank is ordered after one array instruction and before another."""
+        first = int(np.searchsorted(self.vector_after, filler, side="right"))
+        bank = self.arrays[filler].acc_bank
+        drains = self.vectors[first : self.array_after[later]]
+        return any(i.op == VectorOp.DRAIN and i.acc_bank == bank for i in drains)
+
+    # -- bank conflicts ------------------------------------------------------------------------
+    def banks(self, times: Timeline) -> None:
+        """No two readers of one activation bank in the same cycle."""
+        depth = self.config.act_depth
+        for index, i in enumerate(self.vectors):
+            if i.op in (VectorOp.ADD, VectorOp.MUL):
+                a = footprint.vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) // depth
+                b = footprint.vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow) // depth
+                if (a == b).any():
+                    self._fail("E1210", "vector", index, "reads both operands from one bank")
+        readers = [index for index, reads in enumerate(self.vector_reads) if len(reads)]
+        vector_banks = {index: set((self.vector_reads[index] // depth).tolist()) for index in readers}
+        spans = times.spans
+        for index, reads in enumerate(self.array_reads):
+            mine = set((reads // depth).tolist())
+            span = spans["array"][index]
+            for other in readers:
+                theirs = spans["vector"][other]
+                apart = theirs.issue > span.end + ACT_READ or span.issue > theirs.end + ACT_READ
+                if not apart and mine & vector_banks[other]:
+                    text = self.vectors[other].text()
+                    self._fail("E1210", "array", index, f"reads a bank that vector[{other}] reads: {text}")
+
+    # -- the tensor table ----------------------------------------------------------------------
+    def tensors(self) -> None:
+        """Each tensor is written by `ready` and untouched until `last`; outputs until the end."""
+        count = len(self.vectors)
+        inputs = {port.tensor for port in self.program.inputs}
+        outputs = {port.tensor for port in self.program.outputs}
+        first = np.full(self.config.act_words, NEVER, np.int64)
+        for index in reversed(range(count)):
+            first[self.vector_writes[index]] = index
+        for name, entry in self.program.tensors.items():
+            where = f"tensor {name!r}"
+            words = self._tensor_words(name)
+            if not 0 <= entry.ready <= entry.last <= count:
+                raise InternalError("E1211", f"ready {entry.ready} and last {entry.last} must lie in 0 .. {count}", where=where)
+            if name not in inputs and int(first[words].max()) >= entry.ready:
+                raise InternalError("E1211", f"is not complete after {entry.ready} vector instructions", where=where)
+            mine = np.zeros(self.config.act_words, bool)
+            mine[words] = True
+            for index in range(entry.ready, count if name in outputs else entry.last):
+                if mine[self.vector_writes[index]].any():
+                    text = self.vectors[index].text()
+                    raise InternalError("E1211", f"is overwritten by vector[{index}] {text}", where=where)
+
+    def _tensor_words(self, name: str) -> Words:
+        if name not in self.program.tensors:
+            raise InternalError("E1211", "is not in the tensor table", where=f"tensor {name!r}")
+        words = self.program.tensors[name].place.addresses(self.config.word).ravel().astype(np.int64)
+        if int(words.min()) < 0 or int(words.max()) >= self.config.act_words:
+            raise InternalError("E1211", f"does not lie in {self.config.act_words} words", where=f"tensor {name!r}")
+        return words
+
+
+def _running(values: list[int]) -> Words:
+    return np.maximum.accumulate(np.array(values, np.int64)) if values else np.zeros(0, np.int64)

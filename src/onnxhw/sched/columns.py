@@ -1,0 +1,156 @@
+"""Output channels onto array columns, input channels onto rows: column tiles and their weight images.
+
+A column tile is up to ``used_cols`` output channels, beginning at a multiple of Q so that lane groups
+of the columns are lane groups of the activation words. Its input channels (all, or those of its groups)
+lie in some planes; the array takes, per plane, R channels at a time (`sub`). Planes that need equally
+many row groups form one `Run`, one array instruction.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..config import HwConfig
+from ..errors import UnsupportedError
+from ..fixed import ONE, SHIFT_MIN, NotProvable, Scale, scale_for_requantize
+from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
+from .certificate import Sums
+from .images import Images
+
+
+@dataclass(frozen=True)
+class Run:
+    """Planes ``plane .. plane + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`."""
+
+    tensor: Tensor
+    plane: int
+    kt_n: int
+    sub_n: int
+    weights: int
+    tiles: int
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Adjacent lane groups of one output plane: what one vector instruction can write."""
+
+    plane: int
+    lane_group: int
+    column_group: int
+    groups: int
+    params: int
+
+
+@dataclass(frozen=True)
+class ColumnTile:
+    """One column tile: what the array streams and where the columns go."""
+
+    runs: tuple[Run, ...]
+    drains: tuple[Drain, ...]
+
+
+def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> list[ColumnTile]:
+    """The column tiles of a convolution; `UnsupportedError` E4303 if a channel's scale cannot be proved."""
+    x = graph.tensors[op.inputs[0]]
+    scales = [_scale(op, channel, sums) for channel in range(len(op.weight))]
+    outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
+    tiles = []
+    for first in range(0, len(op.weight), config.used_cols):
+        end = min(first + config.used_cols, len(op.weight))
+        low, high = first // outputs * depth, ((end - 1) // outputs + 1) * depth
+        matrix = np.zeros((high - low, config.cols, *op.weight.shape[2:]), np.int8)
+        for column, channel in enumerate(range(first, end)):
+            at = channel // outputs * depth - low
+            matrix[at : at + depth, column] = op.weight[channel]
+        runs = _runs(op.name, x, low, matrix, images, config)
+        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], images, config)))
+    return tiles
+
+
+def concat_columns(op: Concat, graph: Graph, copied: set[tuple[str, int]], images: Images, config: HwConfig) -> list[ColumnTile]:
+    """Column tiles that copy the parts of a concatenation which do not lie in place.
+
+    A copy is a 1x1 convolution whose weights are a shifted identity: the accumulator holds the
+    value itself, to be scaled by 1.
+    """
+    parts, start = [], 0
+    for position, name in enumerate(op.inputs):
+        tensor = graph.tensors[name]
+        if (op.name, position) in copied:
+            parts.append((start, tensor))
+        start += tensor.channels
+    tiles = []
+    for first, end in _column_ranges(parts, config.used_cols):
+        runs: list[Run] = []
+        for at, tensor in parts:
+            low, high = max(first, at), min(end, at + tensor.channels)
+            if low < high:
+                matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
+                matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
+                runs += _runs(op.name, tensor, low - at, matrix, images, config)
+        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, [ONE] * (end - first), images, config)))
+    return tiles
+
+
+def _column_ranges(parts: list[tuple[int, Tensor]], width: int) -> list[tuple[int, int]]:
+    """Channel ranges of at most `width` that cover adjacent parts; gaps (parts in place) begin a new one."""
+    spans: list[list[int]] = []
+    for at, tensor in parts:
+        if spans and spans[-1][1] == at:
+            spans[-1][1] += tensor.channels
+        else:
+            spans.append([at, at + tensor.channels])
+    return [(first, min(first + width, end)) for start, end in spans for first in range(start, end, width)]
+
+
+def _scale(op: Conv, channel: int, sums: Sums) -> Scale:
+    low, high = int(sums.low[channel]), int(sums.high[channel])
+    try:
+        return scale_for_requantize(float(op.multiplier[channel]), low, high, int(sums.bias[channel]))
+    except NotProvable as error:
+        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=f"node {op.name!r} (Conv)") from error
+
+
+def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, config: HwConfig) -> list[Run]:
+    """Runs over the channels ``low ..`` of a tensor with weights int8 ``[channels, C, KH, KW]``."""
+    word, rows = config.word, config.rows
+    first, end = low // word, -(-(low + len(matrix)) // word)
+    padded = np.zeros((end - first, word, *matrix.shape[1:]), np.int8)
+    padded.reshape(-1, *matrix.shape[1:])[low - first * word : low - first * word + len(matrix)] = matrix
+    subs = [-(-(min(low + len(matrix), (plane + 1) * word) - plane * word) // rows) for plane in range(first, end)]
+    runs: list[Run] = []
+    plane = first
+    while plane < end:
+        stop = plane
+        while stop < end and subs[stop - first] == subs[plane - first]:
+            stop += 1
+        tiles = _tiles(padded[plane - first : stop - first], subs[plane - first], config)
+        weights = images.weights(layer, tiles)
+        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles)))
+        plane = stop
+    return runs
+
+
+def _tiles(planes: Array8, sub_n: int, config: HwConfig) -> Array8:
+    """Weights int8 ``[planes, W, C, KH, KW]`` as tiles ``[n, R, C]`` in the order kt, sub, kh, kw."""
+    count, word, cols, kh, kw = planes.shape
+    padded = np.zeros((count, config.row_groups * config.rows, cols, kh, kw), np.int8)
+    padded[:, :word] = planes
+    split = padded.reshape(count, config.row_groups, config.rows, cols, kh, kw)[:, :sub_n]
+    return np.ascontiguousarray(split.transpose(0, 1, 4, 5, 2, 3)).reshape(-1, config.rows, cols)
+
+
+def _drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
+    """The drains of the columns that hold output channels ``first ..``."""
+    groups = -(-len(scales) // config.lanes)
+    entries = scales + [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
+    params = images.params(layer, entries)
+    drains: list[Drain] = []
+    for group in range(groups):
+        plane, lane = divmod(first // config.lanes + group, config.lane_groups)
+        if drains and drains[-1].plane == plane:
+            last = drains.pop()
+            drains.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
+        else:
+            drains.append(Drain(plane, lane, group, 1, params + group * config.lanes))
+    return tuple(drains)

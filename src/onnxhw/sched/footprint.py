@@ -1,0 +1,66 @@
+"""Which words an instruction touches, computed from the instruction's own fields (see `isa.instructions`)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.instructions import Array, Vector, VectorOp
+
+Words = npt.NDArray[np.int64]
+ADDRESS = 0xFFFF
+
+
+def _axis(count_k: int, count_o: int, start: int, step_k: int, step_o: int, size: int, a_k: int, a_o: int) -> Words:
+    """Address offsets of the positions of one axis that lie inside the input."""
+    position = start + np.arange(count_k)[:, None] * step_k + np.arange(count_o) * step_o
+    offset = np.arange(count_k)[:, None] * a_k + np.arange(count_o) * a_o
+    return np.unique(offset[(position >= 0) & (position < size)]).astype(np.int64)
+
+
+def _sum(base: int, outer: Words, rows: Words, cols: Words) -> Words:
+    return np.unique((base + outer[:, None, None] + rows[:, None] + cols) & ADDRESS)
+
+
+def _window(i: Array | Vector) -> tuple[Words, Words]:
+    rows = _axis(i.kh_n, i.oh_n, i.ih0, i.ih_kh, i.ih_oh, i.in_h, i.a_kh, i.a_oh)
+    cols = _axis(i.kw_n, i.ow_n, i.iw0, i.iw_kw, i.iw_ow, i.in_w, i.a_kw, i.a_ow)
+    return rows, cols
+
+
+def array_reads(i: Array) -> Words:
+    """Activation words that an array instruction reads."""
+    return _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))
+
+
+def vector_a(i: Vector) -> Words:
+    """Activation words that a vector instruction reads as its first operand."""
+    if i.op == VectorOp.DRAIN:
+        return np.zeros(0, np.int64)
+    if i.op in (VectorOp.ADD, VectorOp.MUL):
+        return np.unique(vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow))
+    return _sum(i.a_base, np.arange(i.cb_n) * i.a_cb, *_window(i))
+
+
+def vector_b(i: Vector) -> Words:
+    """Activation words that a vector instruction reads as its second operand."""
+    if i.op not in (VectorOp.ADD, VectorOp.MUL):
+        return np.zeros(0, np.int64)
+    return np.unique(vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow))
+
+
+def vector_steps(i: Vector, base: int, cb: int, oh: int, ow: int) -> Words:
+    """Addresses of one operand in the order of the loop, one per output word."""
+    outer = np.arange(i.cb_n)[:, None, None] * cb + np.arange(i.oh_n)[:, None] * oh + np.arange(i.ow_n) * ow
+    return ((base + outer) & ADDRESS).ravel().astype(np.int64)
+
+
+def vector_writes(i: Vector) -> Words:
+    """Activation words that a vector instruction writes, in loop order."""
+    return vector_steps(i, i.o_base, i.o_cb, i.o_oh, i.o_ow)
+
+
+def accumulator_rows(i: Array | Vector) -> tuple[int, int]:
+    """Accumulator rows ``(first, end)`` that an array instruction fills or a DRAIN reads."""
+    if isinstance(i, Array):
+        return i.acc_base, i.acc_base + i.oh_n * i.ow_n
+    rows = i.a_base, i.a_base + i.cb_n * i.oh_n * i.ow_n
+    return rows if i.op == VectorOp.DRAIN else (0, 0)

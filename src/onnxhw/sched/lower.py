@@ -1,0 +1,95 @@
+"""Every operation of a graph with its constants found: weights, parameters and tables in their images."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..config import HwConfig
+from ..errors import InternalError, UnsupportedError
+from ..ir.graph import Concat, Conv, Graph, Op, Reshape
+from .array_work import array_works, geometry
+from .certificate import certify
+from .columns import concat_columns, conv_columns
+from .images import Images
+from .places import Homes, find_homes
+from .ranges import value_ranges
+from .vector_work import lower_vector
+from .work import Choice, Work
+
+Lowered = Callable[[Choice], list[Work]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A graph ready to be cut into works: `ops` makes the works of each operation for a choice, by name."""
+
+    graph: Graph
+    config: HwConfig
+    homes: Homes
+    images: Images
+    ops: dict[str, Lowered]
+    known: dict[tuple[str, Choice], list[Work]] = field(default_factory=dict)
+
+    def works(self, op: str, choice: Choice) -> list[Work]:
+        """The works of an operation, made once per choice."""
+        if (op, choice) not in self.known:
+            self.known[op, choice] = self.ops[op](choice)
+        return self.known[op, choice]
+
+
+def lower(graph: Graph, config: HwConfig) -> Plan:
+    """Lower all operations; `UnsupportedError` E4300 lists every operation that cannot be mapped."""
+    homes = find_homes(graph, config)
+    images = Images(config)
+    ranges = value_ranges(graph)
+    lowered: dict[str, Lowered] = {}
+    blockers: list[UnsupportedError] = []
+
+    def one(op: Op) -> Lowered:
+        if isinstance(op, Conv):
+            x = graph.tensors[op.inputs[0]]
+            sums = certify(op, x.zero_point, ranges[x.name], config.acc_bits)
+            columns = conv_columns(op, graph, sums, images, config)
+            return lambda choice: array_works(geometry(op, graph), columns, choice, config)
+        if isinstance(op, Concat):
+            copies = concat_columns(op, graph, homes.copied, images, config)
+            return lambda choice: array_works(geometry(op, graph), copies, choice, config)
+        if isinstance(op, Reshape):
+            return lambda choice: []
+        return lower_vector(op, graph, images, config)
+
+    for op in graph.ops:
+        try:
+            lowered[op.name] = one(op)
+            _check_fields(op, lowered[op.name](Choice((0, graph.tensors[op.output].height))), config)
+        except UnsupportedError as error:
+            blockers.append(error)
+    if len(blockers) == 1:
+        raise blockers[0]
+    if blockers:
+        lines = "".join(f"\n  {error.text()}" for error in blockers)
+        raise UnsupportedError("E4300", f"{len(blockers)} operations cannot be mapped:{lines}")
+    return Plan(graph, config, homes, images, lowered)
+
+
+FROM_TILING = {"oh_n", "ow_n"}
+"""Fields that a finer tiling makes smaller."""
+
+
+def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
+    """`UnsupportedError` E4307 if a property of the operation exceeds a field of its instruction."""
+    for work in works:
+        for step in work.vectors:
+            instructions = [step.vector, *(s for array in work.arrays for s in (array.load, array.array))]
+            for instruction in instructions:
+                for spec in instruction.specs():
+                    value = int(getattr(instruction, spec.name))
+                    try:
+                        spec.pack(value, instruction.UNIT)
+                    except InternalError:
+                        if spec.name in FROM_TILING or spec.name.endswith("base"):
+                            continue
+                        raise UnsupportedError(
+                            "E4307",
+                            f"{spec.doc} is {value}, more than the {spec.bits} bits of {instruction.UNIT}.{spec.name} hold",
+                            where=f"node {op.name!r} ({type(op).__name__})",
+                        ) from None

@@ -1,0 +1,96 @@
+"""`schedule`: a typed integer graph onto one accelerator, as a checked program."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..errors import DoesNotFitError
+from ..ir.graph import Conv, Graph
+from ..program.layout import Place
+from ..program.model import Entry, Layer, Program
+from .check import check
+from .images import Images
+from .lower import Plan, lower
+from .places import producers
+from .rewrite import same_operand
+from .search import Candidate, best
+from .work import Region
+
+
+def schedule(graph: Graph, config: HwConfig) -> Program:
+    """The program of a graph; it has passed `check`.
+
+    `UnsupportedError` (E43xx) names what cannot be mapped, `DoesNotFitError` (E51xx) what is too large,
+    with the numbers.
+    """
+    plan = lower(same_operand(graph), config)
+    check_capacity(plan.images, config)
+    candidate = best(plan)
+    program = Program(
+        config,
+        graph.name,
+        candidate.code,
+        plan.images.weight_image,
+        plan.images.param_image,
+        plan.images.table_image,
+        entries(plan, candidate),
+        list(graph.inputs),
+        list(graph.outputs),
+        layers(plan, candidate),
+        candidate.cycles,
+        graph.macs(),
+    )
+    check(program)
+    return program
+
+
+def check_capacity(images: Images, config: HwConfig) -> None:
+    """`DoesNotFitError` E5102 (weights), E5103 (parameters) or E5105 (tables), with all that is too large."""
+    problems = []
+    for code, what, used, available, use, field in (
+        ("E5102", f"weight words of {config.weight_word} bytes", len(images.weight_image), config.weight_depth,
+         images.weight_use, "weight_depth"),
+        ("E5103", "parameter entries", len(images.param_image), config.param_depth, images.param_use, "param_depth"),
+        ("E5105", "tables", len(images.table_image), config.tables, {}, "tables"),
+    ):  # fmt: skip
+        if used > available:
+            largest = max(use, key=lambda name: use[name]) if use else ""
+            detail = f"; largest layer: {largest!r} with {use[largest]}" if largest else ""
+            problems.append((code, f"needs {used} {what}, {config.name} has {available}{detail}", field))
+    if problems:
+        code = problems[0][0]
+        fields = ", ".join(field for _, _, field in problems)
+        raise DoesNotFitError(code, "; ".join(text for _, text, _ in problems), hint=f"a configuration with more {fields}")
+
+
+def _words(place: Place, region: Region) -> npt.NDArray[np.int64]:
+    planes, rows, cols = (np.arange(*span) for span in (region.planes, region.rows, region.cols))
+    return (place.base + planes[:, None, None] * place.plane + rows[:, None] * place.row + cols).ravel()
+
+
+def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
+    """The tensor table: where each tensor lies, and between which vector instructions it is there."""
+    graph, makers = plan.graph, producers(plan.graph)
+    roots = {name: home.root for name, home in plan.homes.of.items()}
+    writes = [(roots[region.tensor], _words(candidate.places[region.tensor], region)) for region in candidate.writes]
+    found = {}
+    for name, tensor in graph.tensors.items():
+        place = candidate.places[name]
+        mine = np.zeros(plan.config.act_words, bool)
+        mine[place.addresses(plan.config.word).ravel()] = True
+        hits = [(index, root) for index, (root, words) in enumerate(writes) if mine[words].any()]
+        ready = max((index + 1 for index, root in hits if root == roots[name]), default=0)
+        last = min((index for index, _ in hits if index >= ready), default=len(writes))
+        op = makers[name].name if name in makers else ""
+        found[name] = Entry(name, place, tensor.scale, tensor.zero_point, ready, last, op)
+    return found
+
+
+def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
+    """One layer per operation. Vector instructions of neighbours may interleave: a range spans the layer's own."""
+    found = []
+    for op in plan.graph.ops:
+        y = plan.graph.tensors[op.output]
+        macs = op.weight.size * y.height * y.width if isinstance(op, Conv) else 0
+        found.append(Layer(op.name, type(op).__name__, macs, dict(candidate.ranges.get(op.name, {}))))
+    return found

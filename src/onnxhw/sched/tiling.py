@@ -1,0 +1,106 @@
+"""How operations may be cut into row tiles, and the cuts to try.
+
+A tile must fit the accumulators. Beyond that, cuts decide how much of the machine overlaps: the next
+layer starts when the rows it reads are written, so a layer should begin with rows that its producer
+has finished early and end with a tile that drains quickly.
+"""
+
+from collections.abc import Mapping
+
+from ..config import HwConfig
+from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
+from ..isa.timing import MIN_TILE, SHADOW_READY, shadow_free
+from .array_work import max_rows
+from .places import producers
+from .work import Choice
+
+
+def even(height: int, parts: int) -> tuple[int, ...]:
+    """`parts` tiles of nearly equal height."""
+    parts = max(1, min(parts, height))
+    return tuple(height * i // parts for i in range(parts + 1))
+
+
+def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    """The same cuts and as many more as make every tile at most `rows` high."""
+    out = [0]
+    for first, end in zip(cuts[:-1], cuts[1:], strict=True):
+        parts = -(-(end - first) // rows)
+        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
+    return tuple(out)
+
+
+def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
+    """The fewest tiles."""
+    y = graph.tensors[op.output]
+    if isinstance(op, (Conv, Concat)):
+        return Choice(limit((0, y.height), max_rows(y, config)))
+    return Choice((0, y.height))
+
+
+def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice]) -> tuple[int, ...]:
+    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete."""
+    y = graph.tensors[op.output]
+    makers = producers(graph)
+    row = y.height
+    for name in op.inputs:
+        maker, x = makers.get(name), graph.tensors[name]
+        if maker and maker.name in chosen and graph.tensors[maker.output].height == x.height:
+            row = min(row, _computable(op, x, chosen[maker.name].cuts[-2]))
+    if not 0 < row < y.height:
+        row = y.height // 2
+    return (0, row, y.height) if row else (0, y.height)
+
+
+def _computable(op: Op, x: Tensor, rows: int) -> int:
+    """Output rows that need only the first `rows` input rows."""
+    if isinstance(op, Conv):
+        kernel, stride, dilation, pad = op.weight.shape[2], op.strides[0], op.dilations[0], op.pads[0]
+    elif isinstance(op, (MaxPool, AveragePool)):
+        kernel, stride, dilation, pad = op.kernel[0], op.strides[0], op.dilations[0], op.pads[0]
+    else:
+        return rows
+    return (rows - 1 - (kernel - 1) * dilation + pad) // stride + 1
+
+
+def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
+    """For every operation the cuts that let it begin before its producers end, where tiles stay large enough."""
+    chosen: dict[str, Choice] = {}
+    for op in graph.ops:
+        y = graph.tensors[op.output]
+        cuts = follow(op, graph, chosen)
+        if isinstance(op, (Conv, Concat)):
+            if any((end - first) * y.width < short_tile(config) for first, end in zip(cuts[:-1], cuts[1:], strict=True)):
+                cuts = (0, y.height)
+            cuts = limit(cuts, max_rows(y, config))
+        chosen[op.name] = Choice(cuts)
+    return chosen
+
+
+def short_tile(config: HwConfig) -> int:
+    """Pixels below which the array waits for weights."""
+    return max(shadow_free(config) + SHADOW_READY, config.tile_words, MIN_TILE)
+
+
+def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
+    """Choices worth trying for one operation, given those of the others."""
+    y = graph.tensors[op.output]
+    array = isinstance(op, (Conv, Concat))
+    rows = max_rows(y, config) if array else y.height
+    fewest = -(-y.height // rows)
+    cuts = [even(y.height, fewest + extra) for extra in range(3)] + [limit(follow(op, graph, chosen), rows)]
+    if y.height >= 4:
+        tail = max(1, y.height // 8)
+        cuts.append(limit((0, y.height - tail, y.height), rows))
+        half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
+        cuts.append(limit(half, rows))
+    found: list[Choice] = []
+    for cut in cuts:
+        cut = limit(cut, rows)
+        for planes_first in (False, True):
+            choice = Choice(cut, planes_first)
+            one_plane = y.channels <= (config.used_cols if array else config.word)
+            pointless = one_plane or (array and len(cut) == 2)
+            if choice not in found and not (planes_first and pointless):
+                found.append(choice)
+    return found

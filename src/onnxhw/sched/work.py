@@ -1,0 +1,88 @@
+"""`Work`: the instructions of one tile of one operation, addresses still relative to their tensors."""
+
+from dataclasses import dataclass, field
+
+from ..isa.instructions import Array, Load, Vector
+
+
+@dataclass(frozen=True)
+class Region:
+    """A box of words of a tensor: planes, rows and columns, each ``(first, end)``."""
+
+    tensor: str
+    planes: tuple[int, int]
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ArrayStep:
+    """A weight load and the array instruction that takes its tiles; `act_base` counts from the tensor's base.
+
+    `reads` is empty if every position lies in the padding.
+    """
+
+    load: Load
+    array: Array
+    tensor: str
+    reads: tuple[Region, ...]
+
+
+@dataclass(frozen=True)
+class VectorStep:
+    """A vector instruction; `a_base`, `b_base` and `o_base` count from the bases of their tensors.
+
+    `a` and `b` are None where the operation has no such operand in activation memory.
+    """
+
+    vector: Vector
+    a: Region | None
+    b: Region | None
+    writes: Region
+
+
+@dataclass(frozen=True)
+class Work:
+    """What must happen together: array steps into one accumulator bank and the vector steps after them.
+
+    The accumulator bank is chosen when the work is emitted; works of vector operations have no array
+    steps.
+    """
+
+    op: str
+    arrays: tuple[ArrayStep, ...] = ()
+    vectors: tuple[VectorStep, ...] = field(default_factory=tuple)
+
+    def regions_read(self) -> list[Region]:
+        """Everything the work needs in activation memory."""
+        found = [region for step in self.arrays for region in step.reads]
+        for step in self.vectors:
+            found += [region for region in (step.a, step.b) if region]
+        return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How an operation is cut into works.
+
+    Parameters
+    ----------
+    cuts : first output row of each tile, then the height: ``(0, ..., H)``.
+    planes_first : array operations: all rows of one column tile before the next column tile; vector
+        operations: one work per plane instead of one for all planes.
+    """
+
+    cuts: tuple[int, ...]
+    planes_first: bool = False
+
+    @property
+    def tiles(self) -> list[tuple[int, int]]:
+        """Row ranges."""
+        return list(zip(self.cuts[:-1], self.cuts[1:], strict=True))
+
+
+def window_rows(first: int, end: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> tuple[int, int]:
+    """Input rows (or columns) ``(first, end)`` that the windows of output rows ``first .. end - 1`` can meet."""
+    low = max(0, first * stride - pad)
+    high = min(size, (end - 1) * stride - pad + (kernel - 1) * dilation + 1)
+    return low, max(low, high)

@@ -1,0 +1,168 @@
+"""From a command line to words on the right stream and the right exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+
+from onnxhw import __version__, errors
+from onnxhw.cli import app as application
+from onnxhw.cli import main
+
+
+@pytest.fixture
+def raising(monkeypatch):
+    """Make the command `boards` raise what the test chooses."""
+
+    def install(error: BaseException) -> None:
+        @click.command()
+        @click.option("--json", is_flag=True)
+        def command(json: bool) -> None:
+            raise error
+
+        monkeypatch.setattr(application.Commands, "get_command", lambda self, ctx, name: command)
+
+    return install
+
+
+def test_help_leads_with_examples_and_lists_every_command(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("Examples:") < text.index("Options:")
+    for name in application.COMMANDS:
+        assert f"  {name} " in text
+    assert "Exit status: 0 ok, 1 bug of ours, 2 usage" in text
+
+
+@pytest.mark.parametrize("name", application.COMMANDS)
+def test_every_command_has_examples_json_and_verbosity(name, capsys):
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Examples:" in text
+    assert f"onnxhw {name}" in text
+    for option in ("--json", "--verbose", "--quiet"):
+        assert option in text, option
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"onnxhw, version {__version__}\n"
+
+
+def test_no_command_shows_the_help(capsys):
+    assert main([]) == 2
+    assert "Examples:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("complie", "did you mean 'compile'?"),
+        ("simulat", "did you mean 'simulate'?"),
+        ("xyzzy", "commands: compile, simulate"),
+    ],
+)
+def test_mistyped_command(typed, words, capsys):
+    assert main([typed]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"E2900 usage: no command named '{typed}'" in captured.err
+    assert words in captured.err
+
+
+def test_mistyped_option_is_a_usage_error_with_a_suggestion(capsys):
+    assert main(["doctor", "--jsn"]) == 2
+    text = capsys.readouterr().err
+    assert "E2901 usage: No such option" in text
+    assert "--json" in text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "InternalError",
+        "UsageError",
+        "InvalidModelError",
+        "UnsupportedError",
+        "DoesNotFitError",
+        "TimingError",
+        "ToolError",
+        "MismatchError",
+        "LinkError",
+    ],
+)
+def test_exit_status_is_the_errors_own(kind, raising, capsys):
+    error = getattr(errors, kind)("E0000", "what happened", where="layer 'x'", hint="do this")
+    raising(error)
+    assert main(["boards"]) == error.exit_status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"E0000 {error.kind}: layer 'x': what happened\n  hint: do this\n"
+
+
+def test_an_error_with_json_is_one_document_on_stdout(raising, capsys):
+    raising(errors.DoesNotFitError("E5000", "too large", hint="smaller"))
+    assert main(["boards", "--json"]) == 5
+    record = json.loads(capsys.readouterr().out)
+    assert record == {
+        "error": {
+            "code": "E5000",
+            "kind": "does not fit",
+            "what": "too large",
+            "where": "",
+            "hint": "smaller",
+            "exit_status": 5,
+        }
+    }
+
+
+def test_ctrl_c(raising, capsys):
+    raising(KeyboardInterrupt())
+    assert main(["boards"]) == 130
+    assert capsys.readouterr().err.strip() == "interrupted; nothing was written half"
+
+
+def test_an_unexpected_exception_is_one_message_and_a_file_to_report(raising, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    raising(ZeroDivisionError("oops"))
+    assert main(["boards"]) == 1
+    text = capsys.readouterr().err
+    (file,) = tmp_path.iterdir()
+    assert "E1901 internal error: ZeroDivisionError: oops" in text
+    assert f"please report it with the file {file}" in text
+    assert "Traceback" not in text
+    assert "Traceback" in file.read_text()
+    assert "arguments: boards" in file.read_text()
+
+
+def test_the_traceback_shows_when_asked_for(raising, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("ONNXHW_DEBUG", "1")
+    raising(ZeroDivisionError("oops"))
+    assert main(["boards"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_sigterm_unwinds_like_ctrl_c(monkeypatch):
+    @click.command()
+    def command() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(application.Commands, "get_command", lambda self, ctx, name: command)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["boards"]) == 130
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_module_is_the_command_and_starts_without_heavy_imports():
+    code = (
+        "import sys, onnxhw.cli; s = onnxhw.cli.main(['--help']); "
+        "sys.exit(s or any(m in sys.modules for m in ('onnx', 'amaranth', 'numpy')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    run = subprocess.run([sys.executable, "-m", "onnxhw", "--version"], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, f"onnxhw, version {__version__}\n")

@@ -1,0 +1,81 @@
+"""An output directory holds complete files or none."""
+
+import os
+
+import pytest
+
+from onnxhw.cli.outdir import refuse_unwritable, staged, write_atomically
+from onnxhw.errors import UsageError
+
+
+def names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_files_appear_together_at_the_end(tmp_path):
+    target = tmp_path / "a" / "out"
+    with staged(target) as stage:
+        (stage / "one").write_text("1")
+        assert not target.exists()
+    assert names(target) == ["one"]
+    assert names(tmp_path / "a") == ["out"]
+
+
+def test_files_that_are_not_replaced_stay(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "old").write_text("old")
+    (target / "one").write_text("before")
+    with staged(target) as stage:
+        (stage / "one").write_text("after")
+    assert {name: (target / name).read_text() for name in names(target)} == {"old": "old", "one": "after"}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_nothing_stays_of_work_that_fails(tmp_path, error):
+    with pytest.raises(error), staged(tmp_path / "deep" / "out") as stage:
+        (stage / "one").write_text("1")
+        raise error
+    assert names(tmp_path) == []
+
+
+def test_an_existing_directory_is_left_as_it_was(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "one").write_text("before")
+    with pytest.raises(ValueError, match="half"), staged(target) as stage:
+        (stage / "one").write_text("after")
+        raise ValueError("half")
+    assert (target / "one").read_text() == "before"
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_file_in_the_way_is_refused_by_name(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError) as caught:
+        refuse_unwritable(tmp_path / "file" / "out")
+    assert caught.value.code == "E2903"
+    assert str(tmp_path / "file") in caught.value.text()
+
+
+def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
+    def denied(**arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", denied)
+    with pytest.raises(UsageError) as caught:
+        refuse_unwritable(tmp_path / "out")
+    assert caught.value.text() == (
+        f"E2903 usage: {tmp_path / 'out'}: cannot write: Permission denied Hint: choose another directory with -o"
+    )
+
+
+def test_write_atomically_replaces_and_leaves_no_rest(tmp_path):
+    target = tmp_path / "new" / "file"
+    write_atomically(target, b"1")
+    write_atomically(target, b"2")
+    assert target.read_bytes() == b"2"
+    assert names(target.parent) == ["file"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert target.stat().st_mode & 0o777 == 0o666 & ~mask

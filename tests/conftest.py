@@ -1,0 +1,63 @@
+"""Fixtures shared by all tests: where things lie, and what is skipped when it is absent."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def digits() -> Path:
+    """The example network, committed."""
+    return REPOSITORY / "examples" / "digits.onnx"
+
+
+@pytest.fixture(scope="session")
+def digits_test() -> Path:
+    """Its 360 held-out images (`input`) and labels (`label`)."""
+    return REPOSITORY / "examples" / "digits_test.npz"
+
+
+def _shared(kind: str) -> Path:
+    folder = REPOSITORY.parent / "shared" / kind
+    if not folder.is_dir():
+        pytest.skip(f"the reference {kind} are not here (../shared/{kind} beside the checkout)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reference_models() -> Path:
+    """MLPerf Tiny reference models; the test is skipped where they are absent."""
+    return _shared("models")
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Inputs for the reference models; the test is skipped where they are absent."""
+    return _shared("data")
+
+
+def _tool(name: str, package: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed (Debian: apt install {package})")
+
+
+@pytest.fixture(scope="session")
+def compiler() -> None:
+    """Skips where there is no C++ compiler."""
+    if shutil.which("clang++") is None:
+        _tool("g++", "g++")
+
+
+@pytest.fixture(scope="session")
+def icarus() -> None:
+    """Skips where there is no Icarus Verilog."""
+    _tool("iverilog", "iverilog")

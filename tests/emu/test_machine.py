@@ -1,0 +1,284 @@
+"""The machine equals the loops of the instructions' docstrings, written out literally."""
+
+import random
+from collections import deque
+
+import numpy as np
+import pytest
+
+from onnxhw.config import HwConfig
+from onnxhw.emu import Machine
+from onnxhw.errors import InternalError
+from onnxhw.fixed import Scale, lane_add, lane_drain
+from onnxhw.isa import Array, Load, Vector, VectorOp
+
+DEPTHS = {"act_banks": 4, "act_depth": 512, "weight_depth": 512, "acc_depth": 64, "param_depth": 256, "tables": 3}
+GEOMETRIES = [
+    HwConfig("4x4", rows=4, cols=4, word=4, lanes=2, acc_bits=20, **DEPTHS),
+    HwConfig("5x3", rows=5, cols=3, word=5, lanes=1, acc_bits=21, **DEPTHS),
+    HwConfig("8x16", rows=8, cols=16, word=8, lanes=8, load_rows=2, acc_bits=24, **DEPTHS),
+    HwConfig("two row groups", rows=4, cols=6, word=8, lanes=4, load_rows=4, acc_bits=20, **DEPTHS),  # C % Q = 2
+    HwConfig("partial row group", rows=3, cols=5, word=5, lanes=1, load_rows=3, acc_bits=20, **DEPTHS),
+    HwConfig("8x6", rows=8, cols=6, word=8, lanes=2, load_rows=4, acc_bits=32, **DEPTHS),
+]
+READ, WRITE = 700, 1300
+"""Middle of the words that random instructions read and write."""
+
+
+class Literal:
+    """The docstrings, one scalar at a time, on copies of a machine's memories."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.config = machine.config
+        self.act, self.acc = machine.act.astype(int).tolist(), machine.acc.tolist()
+        self.weights, self.params = machine.weights.tolist(), machine.params.tolist()
+        self.tables = machine.tables.tolist()
+        self.shadow: deque[list[list[int]]] = deque()
+
+    def load(self, i: Load) -> None:
+        r, c, k = self.config.rows, self.config.cols, self.config.load_rows
+        for tile in range(i.tiles):
+            shadow = []
+            for step in range(r // k):
+                word = self.weights[i.base + tile * r // k + step]
+                shadow += [[(b + 128) % 256 - 128 for b in word[row * c : row * c + c]] for row in range(k)]
+            self.shadow.append(shadow)
+
+    def array(self, i: Array) -> None:
+        r, c, bits = self.config.rows, self.config.cols, self.config.acc_bits
+        first = not i.accumulate
+        for kt in range(i.kt_n):
+            for sub in range(i.sub_n):
+                for kh in range(i.kh_n):
+                    for kw in range(i.kw_n):
+                        w = self.shadow.popleft()
+                        for oh in range(i.oh_n):
+                            for ow in range(i.ow_n):
+                                ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
+                                iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                                a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                                if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                                    x = (self.act[a % 65536] + [0] * r)[sub * r : sub * r + r]
+                                else:
+                                    x = [i.pad] * r
+                                row = self.acc[i.acc_bank][i.acc_base + oh * i.ow_n + ow]
+                                for column in range(c):
+                                    total = 0 if first else row[column]
+                                    total += sum(x[n] * w[n][column] for n in range(r))
+                                    row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+                        first = False
+
+    def vector(self, i: Vector) -> None:
+        q = self.config.lanes
+        for cb in range(i.cb_n):
+            for oh in range(i.oh_n):
+                for ow in range(i.ow_n):
+                    window = []
+                    for kh in range(i.kh_n):
+                        for kw in range(i.kw_n):
+                            ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
+                            iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                            if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                                a = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                                window.append(a % 65536)
+                    b = self.act[(i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow) % 65536]
+                    row = i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow
+                    o = self.act[(i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) % 65536]
+                    for lane in range(i.groups * q):
+                        p = Scale.unpack(self.params[i.param_base + (lane if i.per_channel else 0)])
+                        n = i.lane_group * q + lane
+                        if i.op == VectorOp.DRAIN:
+                            v = self.acc[i.acc_bank][row][i.column_group * q + lane] + p.bias
+                            v = (v + (1 << 31)) % (1 << 32) - (1 << 31)
+                        elif i.op == VectorOp.SUM:
+                            v = sum(self.act[a][n] - i.za for a in window)
+                        elif i.op == VectorOp.MAX:
+                            v = max(self.act[a][n] - i.za for a in window)
+                        elif i.op == VectorOp.MUL:
+                            v = (self.act[window[0]][n] - i.za) * (b[n] - i.zb)
+                        rest = (p, bool(i.exact), i.zy, i.lo, i.hi)
+                        if i.op == VectorOp.ADD:
+                            pair = np.array([self.act[window[0]][n] - i.za]), np.array([b[n] - i.zb])
+                            y = int(lane_add(*pair, *rest)[0])
+                        else:
+                            y = int(lane_drain(np.array([v]), *rest)[0])
+                        o[n] = self.tables[i.table_index][y + 128] if i.use_table else y
+
+
+def filled(config: HwConfig, seed: int) -> Machine:
+    """A machine with random memories, rich in extremes, ties and large biases."""
+    rng = np.random.default_rng(seed)
+    machine = Machine(config)
+    machine.act[:] = rng.choice([-128, 127, 0, *rng.integers(-128, 128, 5)], machine.act.shape)
+    machine.weights[:] = rng.choice([128, 127, *rng.integers(0, 256, 6)], machine.weights.shape)
+    half = 1 << (config.acc_bits - 1)
+    machine.acc[:] = rng.choice([half - 1, -half, *rng.integers(-half, half, 9), *range(-40, 40)], machine.acc.shape)
+    chance = random.Random(seed)
+    scales = [
+        Scale(chance.choice([1 << 23, chance.randrange(1 << 26)]), chance.choice([23, 24, 26, 33, 40]),
+              chance.choice([0, 100, -(1 << 31), (1 << 31) - 1, chance.randrange(1 << 26)]))
+        for _ in range(config.param_depth)
+    ]  # fmt: skip
+    machine.params[:] = [scale.pack() for scale in scales]
+    machine.tables[:] = rng.integers(-128, 128, machine.tables.shape)
+    return machine
+
+
+def step(rng: random.Random, most: int) -> int:
+    """An address step of either sign."""
+    return rng.randint(-most, most) & 0xFFFF
+
+
+def random_array(config: HwConfig, rng: random.Random) -> Array:
+    return Array(
+        act_base=READ, kt_n=rng.randint(1, 2), sub_n=rng.randint(1, config.row_groups),
+        kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 2), oh_n=rng.randint(1, 4), ow_n=rng.randint(1, 4),
+        a_kt=step(rng, 90), a_kh=step(rng, 9), a_kw=step(rng, 3), a_oh=step(rng, 20), a_ow=step(rng, 3),
+        ih0=rng.randint(-3, 2), iw0=rng.randint(-3, 2), ih_kh=rng.randint(0, 2), iw_kw=rng.randint(0, 2),
+        ih_oh=rng.randint(0, 3), iw_ow=rng.randint(0, 3), in_h=rng.randint(1, 8), in_w=rng.randint(1, 8),
+        pad=rng.randint(-128, 127), acc_base=rng.randint(0, 20), acc_bank=rng.randint(0, 1),
+        accumulate=rng.randint(0, 1),
+    )  # fmt: skip
+
+
+def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
+    window = op in (VectorOp.SUM, VectorOp.MAX)
+    kh, kw = (rng.randint(1, 3), rng.randint(1, 3)) if window else (1, 1)
+    limits = {"in_h": 99, "in_w": 99}
+    if op == VectorOp.MAX:  # each window has a position inside
+        limits |= {"ih0": 1 - kh, "iw0": 1 - kw}
+    elif op == VectorOp.SUM:
+        limits = {"ih0": rng.randint(-3, 2), "iw0": rng.randint(-3, 2), "in_h": rng.randint(1, 7), "in_w": 4}
+    drain = op == VectorOp.DRAIN
+    groups = rng.randint(1, min(config.lane_groups, config.col_groups if drain else 99))
+    lo, hi = sorted([rng.randint(-128, 127), rng.randint(-128, 127)]) if rng.random() < 0.3 else (-128, 127)
+    return Vector(
+        op=op, per_channel=rng.randint(0, 1), exact=rng.randint(0, 1), use_table=rng.randint(0, 1),
+        table_index=rng.randrange(config.tables), cb_n=rng.randint(1, 2), oh_n=rng.randint(1, 4),
+        ow_n=rng.randint(1, 4), kh_n=kh, kw_n=kw, a_base=rng.randint(0, 20) if drain else READ,
+        acc_bank=rng.randint(0, 1), a_cb=step(rng, 90), a_oh=step(rng, 20), a_ow=step(rng, 3), a_kh=step(rng, 9),
+        a_kw=step(rng, 3), ih_kh=1, iw_kw=1, ih_oh=rng.randint(0, 2), iw_ow=rng.randint(0, 2), **limits,
+        b_base=READ, b_cb=step(rng, 90), b_oh=step(rng, 20), b_ow=step(rng, 3),
+        o_base=WRITE, o_cb=step(rng, 90), o_oh=step(rng, 20), o_ow=step(rng, 3), groups=groups,
+        column_group=rng.randint(0, config.col_groups - groups) if drain else 0,
+        lane_group=rng.randint(0, config.lane_groups - groups), param_base=rng.randint(0, 100),
+        za=rng.randint(-128, 127), zb=rng.randint(-128, 127), zy=rng.randint(-128, 127), lo=lo, hi=hi,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("config", GEOMETRIES, ids=lambda config: config.name)
+@pytest.mark.parametrize("seed", range(25))
+def test_array_is_its_loop(config: HwConfig, seed: int) -> None:
+    rng = random.Random(seed)
+    machine = filled(config, seed)
+    literal = Literal(machine)
+    for _ in range(2):
+        i = random_array(config, rng)
+        tiles = i.kt_n * i.sub_n * i.kh_n * i.kw_n
+        split = rng.randint(1, tiles)
+        for count in filter(None, (split, tiles - split)):
+            load = Load(base=rng.randint(0, config.weight_depth - count * config.tile_words), tiles=count)
+            machine.execute(load)
+            literal.load(load)
+        machine.execute(i)
+        literal.array(i)
+    assert machine.acc.tolist() == literal.acc
+    assert not machine.fifo
+
+
+@pytest.mark.parametrize("config", GEOMETRIES, ids=lambda config: config.name)
+@pytest.mark.parametrize("op", VectorOp)
+@pytest.mark.parametrize("seed", range(15))
+def test_vector_is_its_loop(config: HwConfig, op: VectorOp, seed: int) -> None:
+    rng = random.Random(seed * 10 + op)
+    machine = filled(config, seed)
+    literal = Literal(machine)
+    for _ in range(2):
+        i = random_vector(config, rng, op)
+        machine.execute(i)
+        literal.vector(i)
+    assert machine.act.tolist() == literal.act
+
+
+def test_addresses_wrap_at_65536() -> None:
+    config = HwConfig("deep", rows=2, cols=2, word=2, lanes=1, act_banks=4, act_depth=16384)
+    machine = filled(config, 1)
+    literal = Literal(machine)
+    load = Load(tiles=1)
+    array = Array(act_base=65534, ow_n=5, a_ow=1, iw_ow=1, in_w=5)
+    reads = Vector(op=VectorOp.SUM, ow_n=4, a_base=1, a_ow=65535, o_base=99, o_ow=1, iw_ow=1, in_w=4)
+    writes = Vector(op=VectorOp.SUM, ow_n=4, a_base=200, a_ow=65533, o_base=65534, o_ow=1, iw_ow=1, in_w=4)
+    machine.execute(load)
+    literal.load(load)
+    machine.execute(array)
+    literal.array(array)
+    for vector in (reads, writes):
+        machine.execute(vector)
+        literal.vector(vector)
+    assert machine.acc.tolist() == literal.acc
+    assert machine.act.tolist() == literal.act
+
+
+def test_accumulators_wrap_at_their_width() -> None:
+    config = GEOMETRIES[0]
+    machine = Machine(config)
+    machine.acc[0, 0] = (1 << (config.acc_bits - 1)) - 1
+    machine.weights[:] = 1
+    machine.act[0] = [1, 0, 0, 0]
+    machine.execute(Load(tiles=1))
+    machine.execute(Array(accumulate=1))
+    assert machine.acc[0, 0].tolist() == [-(1 << (config.acc_bits - 1))] * 4
+
+
+def test_bias_wraps_at_32_bits() -> None:
+    machine = Machine(GEOMETRIES[5])
+    machine.acc[0, 0] = (1 << 31) - 1
+    machine.params[0] = Scale(1 << 23, 23, 1).pack()
+    machine.execute(Vector())
+    assert machine.act[0].tolist() == [-128, -128, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_write_keeps_the_other_lanes() -> None:
+    machine = filled(GEOMETRIES[3], 3)
+    before = machine.act[WRITE].copy()
+    machine.execute(Vector(op=VectorOp.SUM, a_base=READ, o_base=WRITE, lane_group=1, lo=5, hi=5))
+    assert machine.act[WRITE].tolist() == [*before[:4], 5, 5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "code", "words"),
+    [
+        (Load(base=509, tiles=1), "E1121", "weight word 512 of 512"),
+        (Array(act_base=2047, ow_n=2, a_ow=1, iw_ow=1, in_w=2), "E1121", "address 2048 in a memory of 2048 words"),
+        (Array(acc_base=63, ow_n=2), "E1121", "address 64 in a memory of 64 words"),
+        (Array(sub_n=2), "E1121", "row group 1 of 1"),
+        (Array(kw_n=2), "E1124", "not loaded"),
+        (Array(oh_n=0), "E1122", "oh_n must be at least 1"),
+        (Vector(a_base=64), "E1121", "address 64 in a memory of 64"),
+        (Vector(op=VectorOp.SUM, a_base=2048), "E1121", "address 2048"),
+        (Vector(op=VectorOp.ADD, b_base=2048), "E1121", "address 2048"),
+        (Vector(o_base=2048), "E1121", "address 2048"),
+        (Vector(groups=3), "E1121", "lane group 2 of 2"),
+        (Vector(column_group=2), "E1121", "column group 2 of 2"),
+        (Vector(use_table=1, table_index=3), "E1121", "table 3 of 3"),
+        (Vector(per_channel=1, param_base=255), "E1121", "parameter entry 256 of 256"),
+        (Vector(op=7), "E1122", "no vector operation 7"),
+        (Vector(op=VectorOp.ADD, kh_n=2), "E1122", "only SUM and MAX have a window"),
+        (Vector(op=VectorOp.MUL, iw0=-1), "E1122", "only SUM and MAX may leave positions out"),
+        (Vector(op=VectorOp.MAX, ih0=-1), "E1122", "without a position inside"),
+    ],
+)
+def test_what_means_nothing_is_refused(instruction: Load | Array | Vector, code: str, words: str) -> None:
+    machine = Machine(GEOMETRIES[0])
+    if not isinstance(instruction, Load):
+        machine.execute(Load(tiles=1))
+    with pytest.raises(InternalError, match=words) as caught:
+        machine.execute(instruction)
+    assert caught.value.code == code
+
+
+def test_padding_reads_no_memory() -> None:
+    machine = Machine(GEOMETRIES[0])
+    machine.execute(Load(tiles=1))
+    machine.execute(Array(act_base=60000, ih0=-1, pad=3))
+    machine.execute(Vector(op=VectorOp.SUM, a_base=60000, iw0=1))

@@ -1,0 +1,210 @@
+"""What the link's tests share: a core made of memory, and byte lines into an Amaranth simulation."""
+
+import random
+from collections import deque
+
+import numpy as np
+from amaranth import Cat, Module, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from onnxhw.isa.memory import Control, Space
+
+CLOCK = 1_000_000
+SPAN = 256
+"""Host words of each space of `MemoryCore`."""
+
+
+class MemoryCore(wiring.Component):
+    """The host port of `Core` before plain memories of `SPAN` words; a run lasts `run_cycles` cycles.
+
+    `wild` tells that an address beyond them, or a memory during a run, was written; `runs` counts the runs.
+    """
+
+    latency = 5
+
+    def __init__(self, run_cycles: int = 3000) -> None:
+        self.run_cycles = run_cycles
+        self.storage = memory.MemoryData(shape=32, depth=16 * SPAN, init=[])
+        super().__init__(
+            {
+                "host_space": In(4),
+                "host_addr": In(24),
+                "host_wdata": In(32),
+                "host_wstrb": In(4),
+                "host_we": In(1),
+                "host_re": In(1),
+                "host_rdata": Out(32),
+                "host_rvalid": Out(1),
+                "running": Out(1),
+                "wild": Out(1),
+                "runs": Out(16),
+                "writes": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = mem = memory.Memory(self.storage)
+        write, read = mem.write_port(), mem.read_port()
+        place = Cat(self.host_addr[:8], self.host_space)
+        run = (self.host_space == Space.CONTROL) & (self.host_addr == Control.RUN)
+        left, ended = Signal(32), Signal()
+        m.d.comb += [write.addr.eq(place), write.data.eq(self.host_wdata), write.en.eq(self.host_we & ~run)]
+        m.d.comb += [read.addr.eq(place), read.en.eq(1), self.running.eq(left != 0)]
+        with m.If(self.running):
+            m.d.sync += [left.eq(left - 1), ended.eq(left == 1)]
+        with m.If(self.host_we):
+            m.d.sync += self.writes.eq(self.writes + 1)
+            outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
+            with m.If(outside | (self.running & (self.host_space != Space.CONTROL))):
+                m.d.sync += self.wild.eq(1)
+            with m.If(run & self.host_wdata[0]):
+                m.d.sync += [left.eq(self.run_cycles), ended.eq(0), self.runs.eq(self.runs + 1)]
+        asked, asked_run = self.host_re, run
+        for _ in range(self.latency - 1):
+            asked, asked_run = self._later(m, asked), self._later(m, asked_run)
+        data = read.data
+        for _ in range(self.latency - 2):
+            data = self._later(m, data)
+        m.d.sync += self.host_rvalid.eq(asked)
+        m.d.sync += self.host_rdata.eq(data)
+        with m.If(asked_run):
+            m.d.sync += self.host_rdata.eq(Cat(self.running, ended))
+        return m
+
+    @staticmethod
+    def _later(m, value):
+        out = Signal(len(value))
+        m.d.sync += out.eq(value)
+        return out
+
+
+class StreamLine:
+    """A `ByteLine` to a component with streams `i` (of `Received`) and `o`, in pysim; a byte takes about a cycle."""
+
+    def __init__(self, component, submodules=()) -> None:
+        self.component = component
+        self.cycles = 0
+        self._in: deque[int] = deque()
+        self._out = bytearray()
+        self.sim = Simulator(component)
+        self.sim.add_clock(1 / CLOCK)
+        self.sim.add_testbench(self._feed, background=True)
+        self.sim.add_testbench(self._collect, background=True)
+
+    async def _feed(self, ctx) -> None:
+        self.context = ctx  # good for looking at signals between runs
+        i = self.component.i
+        while True:
+            if not self._in:
+                await ctx.tick()
+                continue
+            byte = self._in.popleft()
+            ctx.set(i.payload, {"data": byte & 0xFF, "error": byte >> 8})
+            ctx.set(i.valid, 1)
+            await ctx.tick().until(i.ready)
+            ctx.set(i.valid, 0)
+
+    async def _collect(self, ctx) -> None:
+        o = self.component.o
+        ctx.set(o.ready, 1)
+        async for _, _, valid, payload in ctx.tick().sample(o.valid, o.payload):
+            if valid:
+                self._out.append(payload)
+
+    def run(self, cycles: int) -> None:
+        self.cycles += cycles
+        self.sim.run_until(self.cycles / CLOCK)
+
+    def exchange(self, data) -> bytes:
+        """`data` may hold 0x100: a framing error."""
+        self._in.extend(data)
+        self.run(100)
+        while self._in:
+            self.run(100)
+        out, self._out = bytes(self._out), bytearray()
+        return out
+
+    def seconds(self) -> float:
+        return self.cycles / CLOCK
+
+
+class NoisyLine:
+    """Flips bits, drops, inserts and doubles bytes in both directions, each byte with probability `rate`."""
+
+    def __init__(self, line, rate: float, seed: int) -> None:
+        self.line, self.rate, self.rng = line, rate, random.Random(seed)
+        self.faults = 0
+
+    def spoil(self, data: bytes) -> bytes:
+        out = bytearray()
+        for byte in data:
+            if self.rng.random() >= self.rate:
+                out.append(byte)
+                continue
+            self.faults += 1
+            kind = self.rng.choice(("flip", "flip", "drop", "insert", "double", "zero"))
+            if kind == "flip":
+                out.append(byte ^ 1 << self.rng.randrange(8))
+            elif kind == "insert":
+                out += bytes([self.rng.randrange(256), byte])
+            elif kind == "double":
+                out += bytes([byte, byte])
+            elif kind == "zero":
+                out.append(0)
+        return bytes(out)
+
+    def exchange(self, data: bytes) -> bytes:
+        return self.spoil(self.line.exchange(self.spoil(data)))
+
+    def seconds(self) -> float:
+        return self.line.seconds()
+
+
+class LoaderBench(wiring.Component):
+    """A `Loader` before a `MemoryCore`."""
+
+    def __init__(self, loader, core) -> None:
+        self.loader, self.core = loader, core
+        super().__init__(
+            {"i": In(loader.i.signature.flip()), "o": Out(stream.Signature(8)), "bad_frames": Out(16)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.loader = loader = self.loader
+        m.submodules.core = core = self.core
+        wiring.connect(m, wiring.flipped(self.i), loader.i)
+        wiring.connect(m, loader.o, wiring.flipped(self.o))
+        for name in ("space", "addr", "wdata", "wstrb", "we", "re"):
+            m.d.comb += getattr(core, f"host_{name}").eq(getattr(loader, f"host_{name}"))
+        m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
+        m.d.comb += loader.running.eq(core.running)
+        with m.If(loader.bad_frame):
+            m.d.sync += self.bad_frames.eq(self.bad_frames + 1)
+        return m
+
+
+class Bench:
+    """A simulated loader: its line, and what its core holds."""
+
+    def __init__(self, info, run_cycles: int = 3000) -> None:
+        from onnxhw.rtl.loader import Loader
+
+        self.core = MemoryCore(run_cycles)
+        self.top = LoaderBench(Loader(info), self.core)
+        self.line = StreamLine(self.top)
+
+    def peek(self, signal) -> int:
+        return self._ask(lambda ctx: ctx.get(signal))
+
+    def contents(self) -> np.ndarray:
+        """Every word of every space: uint32 ``[16, SPAN]``."""
+        data = self.core.storage
+        values = self._ask(lambda ctx: [ctx.get(data[i]) for i in range(data.depth)])
+        return np.array(values, np.uint32).reshape(16, SPAN)
+
+    def _ask(self, question):
+        return question(self.line.context)

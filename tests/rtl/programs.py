@@ -1,0 +1,125 @@
+"""Random legal programs: every field of every instruction, in a conservative order."""
+
+import random
+
+import numpy as np
+
+from onnxhw.config import HwConfig
+from onnxhw.fixed import Scale
+from onnxhw.isa import Array, Load, Vector, VectorOp
+from onnxhw.isa.timing import params, timeline
+from onnxhw.program import Program
+
+
+def random_scale(rng: random.Random, op: VectorOp) -> Scale:
+    if op == VectorOp.ADD:
+        shift = rng.randint(20, 28)
+        return Scale(rng.randrange(1 << 26), shift, rng.randrange(1 << 26))
+    bias = rng.choice([rng.randint(-5000, 5000), rng.randint(-(1 << 31), (1 << 31) - 1)])
+    if rng.random() < 0.3:  # powers of two: ties
+        return Scale(1 << 23, rng.randint(23, 32), rng.randint(-64, 64))
+    return Scale(rng.randrange(1 << 23, 1 << 24), rng.randint(16, 40), bias)
+
+
+class Builder:
+    """Instructions that touch only memory they may."""
+
+    def __init__(self, config: HwConfig, seed: int) -> None:
+        self.config, self.rng = config, random.Random(seed)
+        self.code: dict[str, list] = {"load": [], "array": [], "vector": []}
+        numbers = np.random.default_rng(seed)
+        self.weights = numbers.integers(0, 256, (config.weight_depth, config.weight_word), np.uint8)
+        self.params: list[int] = []
+        self.tables = numbers.integers(-128, 128, (config.tables, 256)).astype(np.int8)
+        self.act = numbers.integers(-128, 128, (config.act_words, config.word)).astype(np.int8)
+        bank = config.act_depth
+        self.act[numbers.integers(0, config.act_words, config.act_words // 4)] = numbers.choice([-128, 127])
+        self.read_area, self.write_area = (0, bank), (2 * bank, bank)
+
+    def wait_all(self) -> dict[str, int]:
+        return {"after_array": len(self.code["array"]), "after_vector": len(self.code["vector"])}
+
+    def array(self, *, accumulate: bool = False, bank: int = 0, wait: bool = True) -> tuple[int, int]:
+        c, r = self.config, self.rng
+        kh, kw = r.randint(1, 3), r.randint(1, 3)
+        oh, ow = (r.randint(1, 5), r.randint(1, 5)) if r.random() < 0.8 else (1, r.randint(1, 2))
+        kt = r.randint(1, 2)
+        sub = r.randint(1, c.row_groups)
+        in_h, in_w = r.randint(1, 8), r.randint(1, 8)
+        instruction = Array(
+            **(self.wait_all() if wait else {}),
+            act_base=r.randrange(0, 16), kt_n=kt, sub_n=sub, kh_n=kh, kw_n=kw, oh_n=oh, ow_n=ow,
+            a_kt=r.randint(0, 40), a_kh=r.randint(0, 9), a_kw=r.randint(0, 3), a_oh=r.randint(0, 10), a_ow=r.randint(0, 3),
+            ih0=r.randint(-3, 3), iw0=r.randint(-3, 3), ih_kh=r.randint(0, 3), iw_kw=r.randint(0, 2),
+            ih_oh=r.randint(0, 2), iw_ow=r.randint(0, 2), in_h=in_h, in_w=in_w, pad=r.randint(-128, 127),
+            acc_base=r.randint(0, 7), acc_bank=bank, accumulate=int(accumulate),
+        )
+        tiles = kt * sub * kh * kw
+        self.code["array"].append(instruction)
+        split = r.randint(1, tiles)
+        for count in (split, tiles - split):
+            if count:
+                base = r.randrange(0, c.weight_depth - count * c.tile_words)
+                self.code["load"].append(Load(base=base, tiles=count))
+        return oh, ow
+
+    def vector(self, op: VectorOp, *, bank: int = 0, oh: int = 0, ow: int = 0) -> None:
+        c, r = self.config, self.rng
+        limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
+        groups = r.randint(1, min(limit, c.lane_groups))
+        lane_group = r.randint(0, c.lane_groups - groups)
+        window = op in (VectorOp.SUM, VectorOp.MAX)
+        oh, ow = oh or r.randint(1, 4), ow or r.randint(1, 4)
+        cb = 1 if op == VectorOp.DRAIN else r.randint(1, 2)
+        kh, kw = (r.randint(1, 3), r.randint(1, 3)) if window else (1, 1)
+        lo, hi = sorted((r.randint(-128, 127), r.randint(-128, 127))) if r.random() < 0.5 else (-128, 127)
+        extent = dict(ih0=0, iw0=0, in_h=99, in_w=99)
+        if op == VectorOp.SUM:
+            extent = dict(ih0=r.randint(-2, 2), iw0=r.randint(-2, 2), in_h=r.randint(1, 6), in_w=r.randint(1, 6))
+        if op == VectorOp.MAX and r.random() < 0.5:  # every window keeps a position inside
+            extent = dict(ih0=1 - kh, iw0=1 - kw, in_h=99, in_w=99)
+        per_channel = r.random() < 0.6
+        instruction = Vector(
+            **self.wait_all(), op=op, per_channel=int(per_channel), exact=r.randint(0, 1),
+            use_table=int(r.random() < 0.3), table_index=r.randrange(c.tables),
+            cb_n=cb, oh_n=oh, ow_n=ow, kh_n=kh, kw_n=kw,
+            a_base=r.randint(0, 7) if op == VectorOp.DRAIN else 20 + r.randint(0, 7), acc_bank=bank,
+            a_cb=r.randint(0, 50), a_oh=r.randint(0, 9), a_ow=r.randint(0, 3), a_kh=r.randint(0, 9), a_kw=r.randint(0, 3),
+            ih_kh=1, iw_kw=1, ih_oh=r.randint(0, 2), iw_ow=r.randint(0, 2), **extent,
+            b_base=c.act_depth + r.randint(0, 9), b_cb=r.randint(0, 50), b_oh=r.randint(0, 9), b_ow=r.randint(0, 3),
+            o_base=self.write_area[0] + r.randrange(0, 64), o_cb=64, o_oh=8, o_ow=1,
+            groups=groups, column_group=r.randint(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
+            lane_group=lane_group, param_base=len(self.params),
+            za=r.randint(-128, 127), zb=r.randint(-128, 127), zy=r.randint(-128, 127), lo=lo, hi=hi,
+        )
+        self.params += [random_scale(r, op).pack() for _ in range(params(instruction, c))]
+        self.code["vector"].append(instruction)
+
+    def program(self) -> Program:
+        cycles = timeline(self.config, self.code).cycles
+        return Program(
+            self.config, "random", self.code, self.weights, np.array(self.params, np.uint64), self.tables, {}, [], [], [],
+            cycles, 0,
+        )
+
+
+def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Program, np.ndarray]:
+    """A program of about `length` vector instructions, and the initial activation memory."""
+    build = Builder(config, seed)
+    for _ in range(length):
+        if build.rng.random() < 0.5:
+            bank = build.rng.randint(0, 1)
+            build.array(bank=bank)
+            if build.rng.random() < 0.4:  # the same rows again, at once
+                again = build.code["array"][-1]
+                tiles = again.kt_n * again.sub_n * again.kh_n * again.kw_n
+                build.code["array"].append(type(again)(**{**vars(again), "accumulate": 1, "after_array": 0}))
+                build.code["load"].append(Load(base=0, tiles=tiles))
+            oh, ow = build.code["array"][-1].oh_n, build.code["array"][-1].ow_n
+            build.vector(VectorOp.DRAIN, bank=bank, oh=oh, ow=ow)
+            build.code["vector"][-1] = type(build.code["vector"][-1])(
+                **{**vars(build.code["vector"][-1]), "a_base": build.code["array"][-1].acc_base}
+            )
+        else:
+            build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL]))
+    return build.program(), build.act
