@@ -36,9 +36,9 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `platform` is ``module:class`` of its Amaranth platform; `clock_hz` the oscillator at `clock_resource`, `core_hz` the
-    clock that the core should run at; `idcode` what the device answers over JTAG. In the commands
-    ``{bitstream}`` stands for the file.
+    `platform` is ``module:class`` of its Amaranth platform; `clock_hz` the oscillator at `clock_resource`, `core_hz`
+    the clock that the core should run at; `idcode` what the device answers over JTAG. In the commands ``{bitstream}``
+    stands for the file.
     """
 
     name: str
@@ -145,7 +145,9 @@ def _read_all(places: tuple[Path, ...]) -> dict[str, Board]:
             found.setdefault(board.name, board)
     if not found:
         looked = ", ".join(str(place) for place in places)
-        raise UsageError("E2304", "there are no board files", where=looked, hint="reinstall onnxhw or set ONNXHW_BOARDS")
+        raise UsageError(
+            "E2304", "there are no board files", where=looked, hint="reinstall onnxhw or set ONNXHW_BOARDS"
+        )
     return found
 
 
@@ -177,7 +179,7 @@ def parse_idcodes(detect_output: str) -> list[int]:
 
 
 def idcode_matches(entry: Board, idcode: int) -> bool:
-    """Whether a device that answers with this idcode is the board's. All 32 bits count: 12F and 25F differ in the top."""
+    """Whether a device with this idcode is the board's. All 32 bits count: 12F and 25F differ in the top three."""
     return idcode == entry.idcode
 
 

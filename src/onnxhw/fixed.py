@@ -87,24 +87,28 @@ def requantize(sums: Ints, multiplier: npt.ArrayLike, zero_point: int, lo: int =
     point, rounded half to even, plus the zero point; then `lo`, `hi` (a fused Relu or Clip).
     `multiplier` broadcasts against `sums`. Source: MLAS quantize.cpp (see docs/numerics.md).
     """
-    scaled = sums.astype(np.float32) * np.asarray(multiplier, np.float32)
+    with np.errstate(over="ignore"):  # beyond float32 it is saturated all the same
+        scaled = sums.astype(np.float32) * np.asarray(multiplier, np.float32)
     scaled = np.clip(scaled, np.float32(INT8_MIN - zero_point), np.float32(INT8_MAX - zero_point))
-    return np.clip(np.rint(scaled).astype(np.int64) + zero_point, lo, hi)
+    return np.asarray(np.clip(np.rint(scaled).astype(np.int64) + zero_point, lo, hi))
 
 
 def round_rational(numerators: Ints, denominator: int) -> Ints:
     """``numerators / denominator`` rounded half to even, exactly (``denominator > 0``)."""
-    quotient, remainder = np.divmod(numerators, denominator)
-    twice = 2 * remainder
-    up = (twice > denominator) | ((twice == denominator) & (quotient % 2 != 0))
-    return quotient + up
+    divisor = np.array(denominator, numerators.dtype)  # of one type: an object array has no limit
+    quotient = numerators // divisor
+    twice = 2 * (numerators - quotient * divisor)
+    up = (twice > divisor) | ((twice == divisor) & (quotient % 2 != 0))
+    return np.asarray(quotient + up)
 
 
 def _saturate(values: Ints, zero_point: int, lo: int, hi: int) -> Ints:
     return np.clip(np.clip(values, -(1 << 20), 1 << 20).astype(np.int64) + zero_point, lo, hi)
 
 
-def add(a: Ints, b: Ints, ratio_a: float, ratio_b: float, zero_point: int, lo: int = INT8_MIN, hi: int = INT8_MAX) -> Ints:
+def add(
+    a: Ints, b: Ints, ratio_a: float, ratio_b: float, zero_point: int, lo: int = INT8_MIN, hi: int = INT8_MAX
+) -> Ints:
     """``a * ratio_a + b * ratio_b`` for operands without their zero points.
 
     The float32 ratios (input scale / output scale) are taken as exact dyadic numbers; the exact sum is
@@ -134,10 +138,16 @@ def average(sums: Ints, ratio: float, count: int, zero_point: int, lo: int = INT
     return _saturate(round_rational(sums.astype(object) * numerator, denominator), zero_point, lo, hi)
 
 
-def quantize(x: npt.NDArray[np.float32], scale: np.float32, zero_point: int, low: int = INT8_MIN, high: int = INT8_MAX) -> Ints:
-    """QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, division in float32."""
-    rounded = np.rint(x.astype(np.float32) / np.float32(scale))
-    return np.clip(rounded.astype(np.float64) + zero_point, low, high).astype(np.int64)
+def quantize(
+    x: npt.NDArray[np.float32], scale: np.float32, zero_point: int, low: int = INT8_MIN, high: int = INT8_MAX
+) -> Ints:
+    """QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, division in float32.
+
+    Infinities and quotients beyond float32 saturate; NaN has no result (see `onnxhw.ir.steps`).
+    """
+    with np.errstate(over="ignore"):
+        rounded = np.rint(x.astype(np.float32) / np.float32(scale))
+    return np.asarray(np.clip(rounded.astype(np.float64) + zero_point, low, high).astype(np.int64))
 
 
 def dequantize(q: Ints, scale: np.float32, zero_point: int) -> npt.NDArray[np.float32]:
@@ -187,7 +197,7 @@ def lane_add(a: Ints, b: Ints, scale: Scale, exact: bool, zero_point: int, lo: i
 # -- constants, each proved ------------------------------------------------------------------------
 
 
-class NotProvable(ValueError):
+class NotProvable(ValueError):  # noqa: N818 - a finding, not a fault
     """No hardware constant was found that equals the definition; the node runs on the host."""
 
 
@@ -248,9 +258,9 @@ def scale_for_average(ratio: float, count: int, za: int, terms: int | None = Non
     Proved over every sum that can occur.
     """
     terms = count if terms is None else terms
-    sums = np.arange(terms * (INT8_MIN - za), terms * (INT8_MAX - za) + 1, dtype=np.int64)
-    if max(abs(int(sums[0])), abs(int(sums[-1]))) > SUM_MAX:
+    if terms * max(za - INT8_MIN, INT8_MAX - za) > SUM_MAX:
         raise NotProvable(f"a window of {terms} values can exceed {SUM_BITS} bits")
+    sums = np.arange(terms * (INT8_MIN - za), terms * (INT8_MAX - za) + 1, dtype=np.int64)
     wanted = average(sums, ratio, count, 0, -512, 511)
     target = _ratio(ratio) / count
     top = _common_shift(target)
@@ -263,7 +273,9 @@ def scale_for_average(ratio: float, count: int, za: int, terms: int | None = Non
     raise NotProvable(f"no constant equals sum * {float(ratio):g} / {count} for every sum")
 
 
-def scale_for_add(ratio_a: float, ratio_b: float, za: int, zb: int, lo: int = INT8_MIN, hi: int = INT8_MAX, zero_point: int = 0) -> tuple[Scale, bool]:
+def scale_for_add(
+    ratio_a: float, ratio_b: float, za: int, zb: int, lo: int = INT8_MIN, hi: int = INT8_MAX, zero_point: int = 0
+) -> tuple[Scale, bool]:
     """An entry (multiplier for a, bias for b) and its ``exact`` flag for Add.
 
     Proved over all 65,536 operand pairs, on the saturated result.

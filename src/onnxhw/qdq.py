@@ -6,6 +6,7 @@ fused Relu is the float operator followed by QuantizeLinear. Used by the example
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +129,7 @@ class QdqBuilder:
         onnx.checker.check_model(model, full_check=True)
         return model
 
-    def _node(self, op: str, name: str, inputs: list[str], **attributes: object) -> str:
+    def _node(self, op: str, name: str, inputs: list[str], **attributes: Any) -> str:
         out = f"{name}_{op.lower()}"
         self._nodes.append(helper.make_node(op, inputs, [out], name=out, **attributes))
         return out

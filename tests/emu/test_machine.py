@@ -238,6 +238,22 @@ def test_bias_wraps_at_32_bits() -> None:
     assert machine.act[0].tolist() == [-128, -128, 0, 0, 0, 0, 0, 0]
 
 
+def test_the_two_roundings_differ_and_are_chosen_by_the_flag() -> None:
+    """Near a tie: 24 significant bits first (as float32) or one rounding."""
+    scale = Scale(12345677, 37)
+    sums = np.arange(1 << 20)
+    once, twice = (lane_drain(sums, scale, exact, 0, -128, 127) for exact in (True, False))
+    differs = np.resize(sums[once != twice], 8)
+    assert differs.tolist() == [339543, 439736] * 4
+    machine = Machine(GEOMETRIES[2])
+    machine.acc[0, 0, :8] = differs
+    machine.params[0] = scale.pack()
+    machine.execute(Vector(exact=1))
+    machine.execute(Vector(o_base=1))
+    assert machine.act[0].tolist() == once[differs].tolist()
+    assert machine.act[1].tolist() == twice[differs].tolist()
+
+
 def test_a_write_keeps_the_other_lanes() -> None:
     machine = filled(GEOMETRIES[3], 3)
     before = machine.act[WRITE].copy()

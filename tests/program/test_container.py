@@ -31,6 +31,15 @@ def test_round_trip(program, tmp_path: Path) -> None:
     assert dumps(again) == dumps(program) == (tmp_path / "program.ohw").read_bytes()
 
 
+def test_a_wrong_checksum_is_refused(program) -> None:
+    file = message("File")
+    file.ParseFromString(dumps(program))
+    file.sha256 = bytes(32)
+    with pytest.raises(UsageError, match="its checksum differs") as caught:
+        loads(file.SerializeToString(deterministic=True))
+    assert caught.value.code == "E2121"
+
+
 def test_an_empty_program(program) -> None:
     empty = Program(
         program.config, "", {"load": [], "array": [], "vector": []},
@@ -211,6 +220,16 @@ def test_an_interrupted_write_leaves_the_old_file(program, tmp_path: Path, monke
         save(program, path)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["program.ohw"]
+
+
+def test_a_file_is_replaced_not_overwritten(program, tmp_path: Path) -> None:
+    """Who has the old file open, or linked, keeps it whole."""
+    path, reader = tmp_path / "program.ohw", tmp_path / "reader"
+    path.write_bytes(b"old")
+    os.link(path, reader)
+    save(program, path)
+    assert reader.read_bytes() == b"old"
+    assert path.read_bytes() == dumps(program)
 
 
 def test_a_host_step_must_be_json(program) -> None:

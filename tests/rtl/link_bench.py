@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from onnxhw.isa.memory import Control, Space
+from onnxhw.rtl.loader import Loader
 
 CLOCK = 1_000_000
 SPAN = 256
@@ -190,10 +191,8 @@ class LoaderBench(wiring.Component):
 class Bench:
     """A simulated loader: its line, and what its core holds."""
 
-    def __init__(self, info, run_cycles: int = 3000) -> None:
-        from onnxhw.rtl.loader import Loader
-
-        self.core = MemoryCore(run_cycles)
+    def __init__(self, info, core=None) -> None:
+        self.core = core if core is not None else MemoryCore()
         self.top = LoaderBench(Loader(info), self.core)
         self.line = StreamLine(self.top)
 

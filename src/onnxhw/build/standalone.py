@@ -1,9 +1,9 @@
 """Memory contents put into a routed design, without routing it again.
 
-nextpnr numbers the block RAMs of a design (WID) and writes their contents, 2048 bytes of 9 bits each, as ``.bram_init``
-sections of its textual configuration. Which number belongs to which part of which memory is read from the routed netlist
-(`locate`), where every block RAM of `rtl.cells.BlockRam` carries its identity as an attribute; `bake` then replaces
-contents. Packing the result takes seconds.
+nextpnr numbers the block RAMs of a design (WID) and writes their contents, 2048 bytes of 9 bits each, as
+``.bram_init`` sections of its textual configuration. Which number belongs to which part of which memory is read
+from the routed netlist (`locate`), where every block RAM of `rtl.cells.BlockRam` carries its identity as an
+attribute; `bake` then replaces contents. Packing the result takes seconds.
 """
 
 import re
@@ -78,10 +78,10 @@ def bake(config: str, locations: Sequence[Location], images: Mapping[str, Sequen
             raise UsageError("E2331", f"a word of memory {name!r} must be 0..2**{width} - 1, not {wide}")
     contents = {}
     for location in locations:
-        image = images.get(location.name or location.path)
-        if image is not None:
+        name = location.name or location.path
+        if name in images:
             tile = ebr.plan(location.width, location.depth, location.granularity)[location.tile]
-            contents[location.wid] = ebr.contents(tile, image)
+            contents[location.wid] = ebr.contents(tile, images[name])
     done = set()
 
     def replace(match: re.Match[str]) -> str:

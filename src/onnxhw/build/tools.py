@@ -98,7 +98,9 @@ def run(
     start = time.monotonic()
     try:
         if log is None:
-            done = subprocess.run(words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+            done = subprocess.run(
+                words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+            )
             return Result(done.returncode, done.stdout.decode(errors="replace"))
         with log.open("wb") as sink:
             process = subprocess.Popen(words, cwd=directory, stdin=subprocess.DEVNULL, stdout=sink,

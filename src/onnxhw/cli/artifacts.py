@@ -113,7 +113,11 @@ def _json(path: Path, otherwise: Any) -> Any:
     except FileNotFoundError:
         return otherwise
     except (OSError, ValueError) as error:
-        raise UsageError("E2907", f"cannot be read: {error}", where=str(path), hint="compile the model again") from error
+        raise UsageError(
+            "E2907", f"cannot be read: {error}", where=str(path), hint="compile the model again"
+        ) from error
     if type(found) is not type(otherwise):
-        raise UsageError("E2907", f"must hold a {type(otherwise).__name__}", where=str(path), hint="compile the model again")
+        raise UsageError(
+            "E2907", f"must hold a {type(otherwise).__name__}", where=str(path), hint="compile the model again"
+        )
     return found

@@ -59,7 +59,9 @@ def command(output: Output, model: Path | None) -> None:
         ],
         title="Boards",
     )  # fmt: skip
-    columns = ["preset", "array", "MACs/cycle", "activations", "weights", "boards"] + (["fits", "cycles"] if fits else [])
+    columns = ["preset", "array", "MACs/cycle", "activations", "weights", "boards"] + (
+        ["fits", "cycles"] if fits else []
+    )
     output.table(
         columns,
         [

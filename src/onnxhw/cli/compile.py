@@ -11,7 +11,8 @@ from .output import Output, pass_output
 @click.command(
     "compile",
     help="Compile a model to a program for a board."
-    "\n\n" + examples("""
+    "\n\n"
+    + examples("""
   onnxhw compile model.onnx --board ulx3s
   onnxhw compile model.onnx --board ulx3s-25f -o out --json
   onnxhw compile model.onnx --preset mini

@@ -19,5 +19,4 @@ def runner(engine: str, program: Program) -> Execute:
     from .. import engines
 
     opened = engines.open(engine, program.config)
-    opened.load(program)
-    return lambda inputs, trace: opened.run(inputs, trace)
+    return lambda inputs, trace: opened.run(program, inputs, trace)

@@ -85,4 +85,6 @@ def _arrays(path: Path) -> Mapping[str | None, npt.NDArray[Any]]:
     except OSError as error:
         raise UsageError("E2905", f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
     except Exception as error:  # numpy and zipfile raise many kinds for damaged files
-        raise UsageError("E2905", f"is not an .npy or .npz file of numbers: {error}", where=str(path), hint=hint) from error
+        raise UsageError(
+            "E2905", f"is not an .npy or .npz file of numbers: {error}", where=str(path), hint=hint
+        ) from error

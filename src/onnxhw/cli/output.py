@@ -50,9 +50,14 @@ class Output:
         for row in rows:
             table.add_row(*(escape(cell_text(cell)) for cell in row))
         console = Console(file=sys.stdout, highlight=False)
-        if not console.is_terminal:  # a pipe has no width: never fold there
-            console.width = 240
-        console.print(table)
+        if console.is_terminal:
+            console.print(table)
+            return
+        console.width = 240  # a pipe has no width: do not fold there, and leave no spaces at the ends of lines
+        with console.capture() as text:
+            console.print(table)
+        for line in text.get().splitlines():
+            click.echo(line.rstrip())
 
     def message(self, text: str) -> None:
         """A message on stderr, unless quiet."""

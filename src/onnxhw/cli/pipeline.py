@@ -46,7 +46,7 @@ def load_model(path: Path, output: Output) -> Graph:
 
 def compile_graph(graph: Graph, config: HwConfig, output: Output) -> Program:
     """The checked program of a graph."""
-    from ..sched.schedule import schedule
+    from ..compiler import compile as compile_model
 
     with output.stage(f"compile for {config.name}"):
-        return schedule(graph, config)
+        return compile_model(graph, config)

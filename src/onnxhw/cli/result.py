@@ -21,7 +21,9 @@ TOOLS = ("onnx", "numpy", "protobuf")
 """Packages on which a program depends; the flow adds its own tools."""
 
 
-def write_artifacts(stage: Path, program: Program, chosen: Target, model: Path, manifest: Manifest | None = None) -> Manifest:
+def write_artifacts(
+    stage: Path, program: Program, chosen: Target, model: Path, manifest: Manifest | None = None
+) -> Manifest:
     """Write program, model, report, trace and manifest; the manifest as completed.
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
@@ -51,13 +53,27 @@ def result(program: Program, chosen: Target, manifest: Manifest, folder: Path, *
         "config": chosen.config.fingerprint,
         "predicted_cycles": program.cycles,
         "macs": program.macs,
-        "resources": manifest.resources,
+        "resources": manifest.resources if routed else estimated(chosen),
+        "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
         "fmax_mhz": manifest.fmax_mhz if routed else None,
         "timing_met": manifest.timing_met if routed else None,
         "seed": manifest.seed if routed else None,
         "cached": cached,
         "artifacts": artifacts(folder),
+    }
+
+
+def estimated(chosen: Target) -> dict[str, dict[str, int]]:
+    """Resources before synthesis: block RAMs and multipliers exactly, logic about."""
+    from ..build.estimate import estimate
+
+    found, have = estimate(chosen.config), chosen.board.resources
+    return {
+        "lut": {"used": found.lut, "available": have.lut4},
+        "ff": {"used": found.ff, "available": have.ff},
+        "dsp": {"used": found.dsp, "available": have.dsp},
+        "ebr": {"used": found.ebr, "available": have.ebr},
     }
 
 
@@ -75,6 +91,6 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
                     f"{latency:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
-        output.line(", ".join(used))
+        output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))
     for name, path in record["artifacts"].items():
         output.line(f"  {name:14} {path}")

@@ -25,15 +25,35 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "Exit status 8 if any output differs from the golden model or any cycle count from the prediction.",
 )
 @click.argument("target", type=click.Path(path_type=Path))
-@click.option("-e", "--engine", type=click.Choice(ENGINES), default="cxxrtl", show_default=True,
-              help="golden: integers in numpy; emulator: instruction by instruction; cxxrtl, cocotb: the RTL.")
-@click.option("-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz of inputs.")
+@click.option(
+    "-e",
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="cxxrtl",
+    show_default=True,
+    help="golden: integers in numpy; emulator: instruction by instruction; cxxrtl, cocotb: the RTL.",
+)
+@click.option(
+    "-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz of inputs."
+)
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences of --input.")
-@click.option("-r", "--random", "random_count", type=click.IntRange(min=1), metavar="N",
-              help="N random inputs (the default is one).")
+@click.option(
+    "-r",
+    "--random",
+    "random_count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="N random inputs (the default is one).",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of --random.")
-@click.option("-o", "--output", "results", type=click.Path(path_type=Path), metavar="FILE",
-              help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.")
+@click.option(
+    "-o",
+    "--output",
+    "results",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.",
+)
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()
 @preset_option
@@ -56,7 +76,9 @@ def command(
     subject = open_subject(target, board, preset, output)
     place = results or subject.folder / "outputs.npz"
     refuse_unwritable(place.parent)
-    inputs = file_inputs(subject.graph, source, count) if source else random_inputs(subject.graph, random_count or 1, seed)
+    inputs = (
+        file_inputs(subject.graph, source, count) if source else random_inputs(subject.graph, random_count or 1, seed)
+    )
     start = time.monotonic()
     found = run(subject, engine, inputs, trace, output)
     seconds = time.monotonic() - start
@@ -94,8 +116,9 @@ def _print(output: Output, record: dict[str, Any], folder: Path) -> None:
     if output.json:
         output.data(record)
         return
-    output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: {record['inferences']} inferences, "
-                f"{record['tensors_compared']:,} tensors compared with the {record['reference']}: equal")  # fmt: skip
+    output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "
+                f"{record['inferences']} inferences, {record['tensors_compared']:,} tensors "
+                f"compared with the {record['reference']}: equal")  # fmt: skip
     if record["cycles"]:
         output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
                     f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip

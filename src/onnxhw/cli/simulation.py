@@ -124,7 +124,11 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
             found.compared += len(got)
             found.mismatch = difference(subject.program, got, wanted, index)
             if found.mismatch is None and result.cycles != subject.program.cycles:
-                found.mismatch = {"inference": index, "cycles": result.cycles, "predicted_cycles": subject.program.cycles}
+                found.mismatch = {
+                    "inference": index,
+                    "cycles": result.cycles,
+                    "predicted_cycles": subject.program.cycles,
+                }
             if found.mismatch:
                 break
     return found
@@ -172,8 +176,9 @@ def mismatch_error(
         f"{engine} and {subject.reference} differ first in tensor {found['tensor']!r} (layer {found['layer']!r}) at "
         f"[{at}]: {found['got']}, not {found['expected']}; {found['different']} of {found['of']} elements differ"
     )
-    return MismatchError("E8001", what, where=f"{record['model']}, inference {found['inference']}",
-                         hint="this is a bug of ours: please report it with the model; --trace compares every tensor")  # fmt: skip
+    where = f"{record['model']}, inference {found['inference']}"
+    hint = "this is a bug of ours: please report it with the model; --trace compares every tensor"
+    return MismatchError("E8001", what, where=where, hint=hint)
 
 
 def save_outputs(path: Path, subject: Subject, found: Found) -> None:

@@ -35,5 +35,5 @@ def _waited(spans: list[Span], whole: bool) -> int:
     free, total = 0, 0
     for span in spans:
         total += max(0, span.ordered - max(span.ready, free))
-        free = span.done if whole else span.end
+        free = span.done if whole else span.end + 1
     return total

@@ -65,12 +65,12 @@ class Machine:
 
     def write(self, place: Place, values: npt.NDArray[np.int8]) -> None:
         """Write a tensor to activation memory, as the host does (unused lanes become 0)."""
-        addresses = self._checked(place.addresses(self.config.word), len(self.act), f"{place}")
+        addresses = self._checked(place.addresses(self.config.word), len(self.act), place)
         self.act[addresses] = place.pack(values, self.config.word).view(np.int8)
 
     def read(self, place: Place) -> npt.NDArray[np.int8]:
         """Read a tensor from activation memory: int8 ``(1, C, H, W)``."""
-        addresses = self._checked(place.addresses(self.config.word), len(self.act), f"{place}")
+        addresses = self._checked(place.addresses(self.config.word), len(self.act), place)
         return place.unpack(self.act[addresses].view(np.uint8), self.config.word)
 
     # -- instructions --------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Machine:
         if i.sub_n > self.config.row_groups:
             raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
         oh, ow = _grid(i.oh_n, i.ow_n)
-        rows = self._checked((i.acc_base + oh * i.ow_n + ow) & ADDRESS, len(self.acc[0]), i.text())
+        rows = self._checked((i.acc_base + oh * i.ow_n + ow) & ADDRESS, len(self.acc[0]), i)
         sums = np.zeros((len(rows), self.config.cols))
         for kt in range(i.kt_n):
             for sub in range(i.sub_n):
@@ -119,17 +119,17 @@ class Machine:
                         a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                         inside = _inside(ih, iw, i)
                         x = np.zeros((len(rows), self.config.rows), np.float32)
-                        x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i.text())
+                        x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i)
                         x[~inside] = i.pad
                         sums += x @ w
         before = self.acc[i.acc_bank, rows] if i.accumulate else 0
         self.acc[i.acc_bank, rows] = wrap(before + sums.astype(np.int64), self.config.acc_bits)
 
     def _operand(
-        self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, where: str
+        self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, i: Ordered
     ) -> npt.NDArray[np.int8]:
         """Lanes of the words at `addresses`; where not inside, nothing is read and the values mean nothing."""
-        return self.act[self._checked(np.where(inside, addresses & ADDRESS, 0), len(self.act), where), lanes]
+        return self.act[self._checked(np.where(inside, addresses & ADDRESS, 0), len(self.act), i), lanes]
 
     def _vector(self, i: Vector) -> None:
         config, count = self.config, i.groups * self.config.lanes
@@ -167,7 +167,7 @@ class Machine:
                 raise InternalError("E1121", f"table {i.table_index} of {len(self.tables)}", where=i.text())
             y = self.tables[i.table_index][y + 128].astype(np.int64)
         o = (i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) & ADDRESS
-        self.act[self._checked(o, len(self.act), i.text()), lanes] = y
+        self.act[self._checked(o, len(self.act), i), lanes] = y
 
     def _accumulators(self, i: Vector, rows: Ints) -> Ints:
         """Columns ``[words, groups * Q]`` of accumulator rows."""
@@ -175,7 +175,7 @@ class Machine:
             last = i.column_group + i.groups - 1
             raise InternalError("E1121", f"column group {last} of {self.config.col_groups}", where=i.text())
         first = i.column_group * self.config.lanes
-        checked = self._checked(rows, len(self.acc[0]), i.text())
+        checked = self._checked(rows, len(self.acc[0]), i)
         return self.acc[i.acc_bank, checked, first : first + i.groups * self.config.lanes]
 
     def _window(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> Ints:
@@ -186,7 +186,7 @@ class Machine:
                 ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
                 inside = _inside(ih, iw, i)
                 address = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
-                a = self._operand(address, inside, lanes, i.text()).astype(np.int64) - i.za
+                a = self._operand(address, inside, lanes, i).astype(np.int64) - i.za
                 if i.op == VectorOp.SUM:
                     v += np.where(inside[:, None], a, 0)
                 else:
@@ -202,8 +202,8 @@ class Machine:
             raise InternalError("E1122", "only SUM and MAX may leave positions out", where=i.text())
         a = i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow
         b = i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow
-        v = self._operand(a, inside, lanes, i.text()).astype(np.int64) - i.za
-        return v, self._operand(b, inside, lanes, i.text()).astype(np.int64) - i.zb
+        v = self._operand(a, inside, lanes, i).astype(np.int64) - i.za
+        return v, self._operand(b, inside, lanes, i).astype(np.int64) - i.zb
 
     def _scales(self, i: Vector, count: int) -> list[tuple[slice, Scale]]:
         """The parameter entry of each lane, or the one for all."""
@@ -217,9 +217,10 @@ class Machine:
         return [(slice(lane, lane + 1), scale) for lane, scale in enumerate(scales)]
 
     @staticmethod
-    def _checked(addresses: Ints, size: int, where: str) -> Ints:
+    def _checked(addresses: Ints, size: int, owner: Ordered | Place) -> Ints:
         highest = int(addresses.max(initial=0))
         if highest >= size:
+            where = owner.text() if isinstance(owner, Ordered) else str(owner)
             raise InternalError("E1121", f"address {highest} in a memory of {size} words", where=where)
         return addresses
 

@@ -7,19 +7,27 @@ convert         quantized nodes -> IR operations              (convert.py, ops/,
 passes.PIPELINE rewrites of the IR, verified after each
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..ir.graph import Graph
-from ..passes import simplify
+from ..ir.verify import verify
 from .blockers import Blocker, UnsupportedNodesError
+from .constant_channels import constant_channels
 from .convert import convert
+from .dead import remove_dead
 from .load import read_model
 from .shapes import specialise
+from .two_valued_channels import two_valued_channels
 
 if TYPE_CHECKING:
     from .load import Source
 
 __all__ = ["Blocker", "UnsupportedNodesError", "load", "read_model", "specialise"]
+
+
+PIPELINE: tuple[Callable[[Graph], Graph], ...] = (remove_dead, constant_channels, two_valued_channels)
+"""The rewrites that every model goes through; none changes the values of a tensor that an output needs."""
 
 
 def load(source: "Source") -> Graph:
@@ -30,4 +38,9 @@ def load(source: "Source") -> Graph:
     """
     where = "model" if isinstance(source, bytes) else str(source)
     model, shapes = specialise(read_model(source), where)
-    return simplify(convert(model, shapes, where))
+    graph = convert(model, shapes, where)
+    verify(graph)
+    for rewrite in PIPELINE:
+        graph = rewrite(graph)
+        verify(graph)
+    return graph

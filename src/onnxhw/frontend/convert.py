@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
-from ..errors import UnsupportedError
+from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Graph, Port
 from .blockers import BlockedError, Blocker, UnsupportedNodesError
 from .context import Context, label
@@ -14,6 +13,7 @@ from .fold import fold
 from .ops import affine, edge, elementwise, layout, pool
 from .quant import qdq
 from .shapes import Shape
+from .tensors import array, dtype
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 Handler = Callable[[Context, onnx.NodeProto], Value]
@@ -83,16 +83,16 @@ def convert(model: onnx.ModelProto, shapes: dict[str, Shape], where: str = "mode
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     context = Context(Graph(source.name or "model", {}, [], [], []), opset, shapes)
     for tensor in source.initializer:
-        context.values[tensor.name] = Const(numpy_helper.to_array(tensor))
+        context.values[tensor.name] = Const(array(tensor))
     for value in source.input:
         if value.name not in context.values:
             shape = shapes[value.name]
-            dtype = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
-            context.values[value.name] = Fed(value.name, shape, dtype, shape)
+            context.values[value.name] = Fed(value.name, shape, dtype(value), shape)
     blockers: list[Blocker] = []
     context.op_types = {label(node): node.op_type for node in source.node}
-    for node in source.node:
-        _node(context, node, blockers)
+    with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
+        for node in source.node:
+            _node(context, node, blockers)
     for value in source.output:
         _output(context, value, blockers)
     if blockers:
@@ -113,7 +113,7 @@ def _node(context: Context, node: onnx.NodeProto, blockers: list[Blocker]) -> No
             return
         handler = _handler(node)
         if not any(isinstance(value, Unknown) for value in operands):
-            context.values[node.output[0]] = handler(context, node)
+            context.values[node.output[0]] = _checked(context, node, handler(context, node))
         elif node.op_type == "QuantizeLinear" and node.output[0] in context.shapes:
             context.values[node.output[0]] = qdq.placeholder(context, node)
     except BlockedError as blocked:
@@ -121,6 +121,14 @@ def _node(context: Context, node: onnx.NodeProto, blockers: list[Blocker]) -> No
         pending = next((value for value in operands if isinstance(value, Pending)), None)
         name = pending.nodes[0] if pending is not None and node.op_type == "QuantizeLinear" else label(node)
         blockers.append(Blocker(name, context.op_types.get(name, node.op_type), blocked.reason, blocked.hint))
+
+
+def _checked(context: Context, node: onnx.NodeProto, value: Value) -> Value:
+    """The value, if its shape is the one that onnx infers."""
+    inferred = context.shapes.get(node.output[0])
+    if inferred is not None and value.shape != inferred:
+        raise InternalError("E1303", f"result has shape {value.shape}, onnx infers {inferred}", where=label(node))
+    return value
 
 
 def _handler(node: onnx.NodeProto) -> Handler:
@@ -138,8 +146,7 @@ def _output(context: Context, value: onnx.ValueInfoProto, blockers: list[Blocker
     known = context.values[name]
     if isinstance(known, (Held, Hosted)):
         steps = known.steps() if isinstance(known, Held) else known.steps
-        dtype = str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
-        context.graph.outputs.append(Port(name, known.shape, dtype, known.tensor.name, steps))
+        context.graph.outputs.append(Port(name, known.shape, dtype(value), known.tensor.name, steps))
     elif isinstance(known, Pending):
         blockers.append(
             Blocker(

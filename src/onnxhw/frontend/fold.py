@@ -1,12 +1,15 @@
 """`fold`: nodes whose inputs are all known are computed now, if they are small and harmless."""
 
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from .blockers import BlockedError
 from .context import Context
+from .tensors import array
 from .values import Const
 
 FOLDABLE = frozenset(
@@ -40,7 +43,7 @@ def constant_node(node: onnx.NodeProto) -> Const | None:
     for attribute in node.attribute:
         value = onnx.helper.get_attribute_value(attribute)
         if attribute.name == "value":
-            return Const(onnx.numpy_helper.to_array(value))
+            return Const(array(value))
         if attribute.name in ("value_float", "value_floats"):
             return Const(np.array(value, np.float32))
         if attribute.name in ("value_int", "value_ints"):
@@ -70,5 +73,8 @@ def fold(context: Context, node: onnx.NodeProto) -> Const | None:
             return None
     if not feeds or prod(context.shapes.get(node.output[0], (0,))) > LARGEST:
         return None
-    result = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)[0]
-    return Const(np.asarray(result))
+    try:
+        results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
+    except Exception as error:  # the reference raises whatever numpy does
+        raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
+    return Const(np.asarray(results[0]))

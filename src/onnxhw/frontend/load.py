@@ -67,7 +67,7 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
     if not data:
         raise InvalidModelError("E3005", "is empty", where=where)
     try:
-        model = onnx.ModelProto.FromString(data)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except (DecodeError, ValueError) as error:
         raise InvalidModelError(
             "E3006",

@@ -28,8 +28,8 @@ def specialise(model: onnx.ModelProto, where: str = "model") -> tuple[onnx.Model
         if value.name not in constants:
             symbols |= _fix_batch(value, where)
     for value in graph.output:
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.dim_param in symbols or (axis == 0 and not dim.HasField("dim_value")):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in symbols:
                 dim.dim_value = 1
     del graph.value_info[:]
     try:

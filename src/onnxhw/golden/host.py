@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.graph import Array8, Graph, Port
-from .steps import apply
+from ..ir.steps import apply
 
 Array = npt.NDArray[Any]
 

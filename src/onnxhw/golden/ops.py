@@ -94,7 +94,7 @@ def sum_of_taps(op: AveragePool, x: Ints) -> Ints:
     """The sum over each window, padding counting as zeros."""
     total: Ints | None = None
     for _, _, seen in taps(x, op.kernel, op.strides, op.dilations, op.pads, 0):
-        total = seen.astype(np.int64) if total is None else total + seen
+        total = seen.astype(np.int64) if total is None else total + seen.astype(np.int64)
     assert total is not None
     return total
 

@@ -9,7 +9,18 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from ..isa.link import CRC_BYTES, HEAD_WORDS, HEADER_BYTES, MAX_WORDS, REPLY, Command, Header, Info, Status, command_kind
+from ..isa.link import (
+    CRC_BYTES,
+    HEAD_WORDS,
+    HEADER_BYTES,
+    MAX_WORDS,
+    REPLY,
+    Command,
+    Header,
+    Info,
+    Status,
+    command_kind,
+)
 from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
 from ..program.layout import Place, from_host, to_host
 from ..program.model import Program
@@ -55,6 +66,7 @@ class Client:
         self.counters = Counters()
         self._reader = FrameReader()
         self._seq = random.randrange(256)
+        self._head: Info | None = None
         self._info: Info | None = None
         self._program: Program | None = None
         # Two delimiters end whatever a session before has left unfinished on the line.
@@ -75,11 +87,16 @@ class Client:
     def info(self) -> Info:
         """What the device says it is (asked once)."""
         if self._info is None:
-            head = self._read(Command.INFO, 0, 0, HEAD_WORDS)
-            text = Info.text_words(head.tolist())
-            rest = self._read(Command.INFO, 0, HEAD_WORDS, text)
-            self._info = Info.from_words([*head.tolist(), *rest.tolist()])
+            head = self._read(Command.INFO, 0, 0, HEAD_WORDS).tolist()
+            rest = self._read(Command.INFO, 0, HEAD_WORDS, Info.text_words(head))
+            self._info = Info.from_words([*head, *rest.tolist()])
         return self._info
+
+    def head(self) -> Info:
+        """`info` without the configuration: one short frame, asked once."""
+        if self._head is None:
+            self._head = Info.from_words(self._read(Command.INFO, 0, 0, HEAD_WORDS).tolist())
+        return self._head
 
     def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
         """Write 32-bit words from host-word `address` of a space on."""
@@ -104,8 +121,8 @@ class Client:
 
     def check(self, config: HwConfig) -> None:
         """Refuse with `LinkError` E9107 a device of another configuration."""
-        info = self.info()
-        if info.fingerprint != config.fingerprint:
+        if self.head().fingerprint != config.fingerprint:
+            info = self.info()
             there = f"{info.config.name!r} ({info.fingerprint})" if info.config else info.fingerprint
             raise LinkError(
                 "E9107",
@@ -163,7 +180,7 @@ class Client:
         return Result(outputs, cycles=cycles, counters=counters)
 
     def _wait(self, program: Program) -> None:
-        deadline = self.transport.now() + 2 * program.cycles / self.info().clock_hz + self._patience(64)
+        deadline = self.transport.now() + 2 * program.cycles / self.head().clock_hz + self._patience(64)
         while True:
             status = self.status()
             if status & WATCHDOG:
@@ -177,7 +194,7 @@ class Client:
             if status & ENDED and not status & RUNNING:
                 return
             if self.transport.now() > deadline:
-                raise LinkError("E9110", f"the run has not ended (status {status})", hint="reset or reprogram the board")
+                raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
 
     # -- tensors -------------------------------------------------------------------------------
 
@@ -224,9 +241,8 @@ class Client:
             if answer.header.space == Status.OK and len(answer.payload) == asked:
                 return answer.payload
             if answer.header.space == Status.BUSY:
-                raise LinkError(
-                    "E9111", f"a run is in progress: {Space(space).name} cannot be reached", hint="wait, or abort the run"
-                )
+                what = f"a run is in progress: {Space(space).name} cannot be reached"
+                raise LinkError("E9111", what, hint="wait until it has ended")
             if answer.header.space == Status.BAD_COMMAND:
                 raise LinkError(
                     "E9104",

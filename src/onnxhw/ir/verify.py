@@ -10,7 +10,7 @@ from .graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Resh
 
 
 def verify(graph: Graph) -> None:
-    """Raise `InternalError` E1201 (names, order) or E1202 (shapes, values) unless the graph is consistent.
+    """Raise `InternalError` E1301 (names, order) or E1302 (shapes, values) unless the graph is consistent.
 
     Needs nothing. Holds afterwards: every tensor is made exactly once, before it is used; shapes,
     scales and constants agree with each operation's definition; ports name tensors that exist.
@@ -45,12 +45,12 @@ def window_size(size: int, before: int, after: int, kernel: int, stride: int, di
 
 def _order(holds: bool, where: str, what: str) -> None:
     if not holds:
-        raise InternalError("E1201", what, where=where)
+        raise InternalError("E1301", what, where=where)
 
 
 def _shape(holds: bool, where: str, what: str) -> None:
     if not holds:
-        raise InternalError("E1202", what, where=where)
+        raise InternalError("E1302", what, where=where)
 
 
 def _tensor(name: str, tensor: Tensor) -> None:

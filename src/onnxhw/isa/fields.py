@@ -9,9 +9,12 @@ be disassembled without one.
 import dataclasses
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InternalError, UsageError
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 WORD_BITS = 32
 
@@ -90,7 +93,7 @@ class Instruction:
         return [(value >> (WORD_BITS * i)) & 0xFFFFFFFF for i in range(self.words())]
 
     @classmethod
-    def decode(cls, words: list[int]) -> Self:
+    def decode(cls, words: list[int]) -> "Self":
         """Inverse of `encode`."""
         if len(words) != cls.words():
             raise InternalError("E1102", f"{cls.__name__} takes {cls.words()} words, not {len(words)}")
@@ -107,7 +110,7 @@ class Instruction:
         return " ".join(parts)
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str) -> "Self":
         """Inverse of `text`; a `UsageError` names what it cannot read."""
         unit, *parts = text.split()
         names = {field.name for field in dataclasses.fields(cls)}

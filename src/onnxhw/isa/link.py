@@ -141,9 +141,9 @@ class Info:
 
     @classmethod
     def from_words(cls, words: list[int]) -> "Info":
-        """Inverse of `to_words`."""
-        text_words = cls.text_words(words)
-        text = struct.pack(f"<{text_words}I", *words[HEAD_WORDS : HEAD_WORDS + text_words])[: words[10]]
+        """Inverse of `to_words`; of the head alone all but `config`."""
+        rest = words[HEAD_WORDS : HEAD_WORDS + cls.text_words(words)]
+        text = struct.pack(f"<{len(rest)}I", *rest)[: words[10]]
         try:
             config = HwConfig.from_json(text.decode())
         except (UsageError, UnicodeDecodeError):

@@ -7,8 +7,8 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the core r
 
 and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
 
-- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + SHADOW_FREE)``;
-- array tile n starts at ``s[n] = max(issue + 1, s[n-1] + max(P, MIN_TILE), l[n] + SHADOW_READY)``;
+- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
+- array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + SHADOW_READY)``;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
 
@@ -28,6 +28,8 @@ FETCH_OVERHEAD = MEMORY + 1
 """Cycles of a fetch beyond one per word, and of a parameter fetch beyond one per entry."""
 ORDER = 1
 """Cycles from a completion until an instruction that waited for it may issue."""
+START = 2
+"""Cycles from the issue of an array or vector instruction to its first operand address."""
 MULTIPLY = 3
 """Cycles of a multiplier: input, pipeline and output register."""
 ACT_READ = 1 + MEMORY + 1
@@ -42,7 +44,7 @@ STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
 SHADOW_READY = 1
 """Cycles from the start of a tile's load until the array may start that tile."""
-REQUANTIZE = 14
+REQUANTIZE = 15
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 2
 """Cycles from the last completion until the core has stopped."""
@@ -163,7 +165,7 @@ class _Run:
         ready = fetched + fetch_cycles(instruction, self.config)
         free = 0
         if done:
-            free = done[-1].done if unit == "vector" else done[-1].end
+            free = done[-1].done if unit == "vector" else done[-1].end + 1
         return ready, ordered, max(ready, ordered, free)
 
     def step(self, unit: str) -> bool:
@@ -176,7 +178,7 @@ class _Run:
             if times is None:
                 return False
             self.part[unit] = [*times, 0, 0]
-        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator]
+        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]
 
     def _finish(self, unit: str, end: int, done: int) -> bool:
         ready, ordered, issue, _, stalled = self.part.pop(unit)
@@ -200,7 +202,7 @@ class _Run:
         n = len(self.tile_start)
         if n >= len(self.load_start):
             return False
-        free = max(self.part["array"][2] + 1, self.tile_end)
+        free = max(self.part["array"][2] + START, self.tile_end)
         start = max(free, self.load_start[n] + SHADOW_READY)
         self.part["array"][4] += start - free
         self.tile_start.append(start)
@@ -212,7 +214,7 @@ class _Run:
         return True
 
     def _vector(self, instruction: Vector) -> bool:
-        end = self.part["vector"][2] + vector_cycles(instruction)
+        end = self.part["vector"][2] + START - 1 + vector_cycles(instruction)
         return self._finish("vector", end, end + vector_latency())
 
 

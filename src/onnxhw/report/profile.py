@@ -18,8 +18,9 @@ class LayerRow:
 
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
     the work so far; overlapped work is not counted twice, so the column adds up to the run.
-    `utilization`: MACs / (cycles x peak MACs per cycle). `waits`: cycles the array waited for weights,
-    and cycles its instructions and those of the vector unit waited for other units.
+    `utilization`: MACs / (window x peak MACs per cycle), where the window is the array's time from the end of the
+    layer before to the layer's own end, waiting included. `wait_*`: cycles the array waited for weights, and cycles
+    its instructions and those of the vector unit waited for other units.
     """
 
     name: str
@@ -135,7 +136,7 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
 
 def _layers(program: Program, times: Timeline) -> list[LayerRow]:
     rows: list[LayerRow] = []
-    frontier = 0
+    frontier = array_end = 0
     peak = program.config.macs_per_cycle
     for number, layer in enumerate(program.layers):
         picked = {
@@ -148,6 +149,11 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
             end = max(end, times.cycles)
         cycles = max(0, end - frontier)
         frontier = max(frontier, end)
+        array_before, array_end = (
+            array_end,
+            max([array_end, *(times.spans["array"][i].end for _, i in picked["array"])]),
+        )
+        window = array_end - array_before
         rows.append(
             LayerRow(
                 layer.name,
@@ -156,7 +162,7 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
                 start,
                 end,
                 cycles,
-                layer.macs / (cycles * peak) if cycles else 0.0,
+                layer.macs / (window * peak) if window else 0.0,
                 sum(busy(instruction, program.config) for instruction, _ in picked["array"]),
                 sum(busy(instruction, program.config) for instruction, _ in picked["vector"]),
                 sum(times.spans["array"][i].stalled for _, i in picked["array"]),

@@ -1,5 +1,7 @@
 """`Accumulators`: two banks of C-wide accumulator rows, read, added to and written every cycle."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -35,7 +37,7 @@ class Accumulators(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
         width = config.cols * config.acc_bits

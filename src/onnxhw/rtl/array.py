@@ -1,6 +1,8 @@
 """`SystolicArray`: the weight-stationary array of R x C processing elements."""
 
-from amaranth import Module, Signal, signed
+from typing import Any
+
+from amaranth import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,7 +34,7 @@ class ProcessingElement(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.multiplier = multiplier = Multiplier(8, 8, style=self.style)
         shadow = Signal(signed(8), reset_less=True)
@@ -71,10 +73,11 @@ class SystolicArray(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        west_a, west_swap = [], []
+        west_a: list[Value] = []
+        west_swap: list[Value] = []
         for r in range(config.rows):
             west_a.append(delay(m, self.x.word_select(r, 8), r, name=f"skew_{r}", reset=False))
             west_swap.append(self.swap if r == 0 else delay(m, west_swap[-1], 1, name=f"swap_{r}"))

@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth import Array, Const, Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.memory import Control
+from .cells import BlockRam
+
+MEMORY_NAME = "autorun"
+"""Name of the memory whose contents (`Standalone.words`) a standalone bitstream replaces."""
 
 
 @dataclass(frozen=True)
 class Standalone:
-    """What is not in the memories: the instruction counts and the cycle budget of the baked program.
+    """What a baked program needs beside its memories: its instruction counts and cycle budget.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.
     """
@@ -23,20 +27,16 @@ class Standalone:
     budget: int
     at_reset: bool = False
 
-    def writes(self) -> list[tuple[Control, int]]:
-        """The control registers and their values."""
-        return [
-            (Control.LOAD_COUNT, self.load_count),
-            (Control.ARRAY_COUNT, self.array_count),
-            (Control.VECTOR_COUNT, self.vector_count),
-            (Control.BUDGET, self.budget),
-        ]
+    def words(self) -> tuple[int, ...]:
+        """Contents of `Autorun`'s memory: flags, then Control.LOAD_COUNT .. BUDGET at their register numbers."""
+        return (1 | self.at_reset << 1, self.load_count, self.array_count, self.vector_count, self.budget)
 
 
 class Autorun(wiring.Component):
-    """Writes the counts after reset, then 1 to Control.RUN for each pulse of `start`.
+    """After reset writes the counts its memory holds, then 1 to Control.RUN for each pulse of `start`.
 
-    A host that loads another program later overwrites the counts; the button then starts that one.
+    Does nothing if the memory's first word is 0, as in a bitstream without a baked program. A host that
+    loads another program later overwrites the counts; the button then starts that one.
 
     Members
     -------
@@ -45,7 +45,7 @@ class Autorun(wiring.Component):
     granted : In(1), the host port is free this cycle and the access is made.
     """
 
-    def __init__(self, program: Standalone) -> None:
+    def __init__(self, program: Standalone | None = None) -> None:
         self.program = program
         super().__init__(
             {
@@ -60,27 +60,39 @@ class Autorun(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        writes = self.program.writes()
-        index, wanted = Signal(range(len(writes))), Signal(init=self.program.at_reset)
-        with m.If(self.start):
-            m.d.sync += wanted.eq(1)
+        words = self.program.words() if self.program else ()
+        m.submodules.memory = mem = BlockRam(width=32, depth=16, init=words, name=MEMORY_NAME)
+        at, settled, wanted, starting = Signal(4), Signal(2), Signal(), Signal()
+        m.d.comb += [
+            mem.r_addr.eq(at),
+            self.addr.eq(Mux(starting, Control.RUN, at)),
+            self.data.eq(Mux(starting, 1, mem.r_data)),
+        ]
+        m.d.sync += settled.eq(settled + 1)
         with m.FSM():
-            with m.State("COUNTS"):
-                m.d.comb += [
-                    self.we.eq(1),
-                    self.addr.eq(Array(Const(int(register), 24) for register, _ in writes)[index]),
-                    self.data.eq(Array(Const(value, 32) for _, value in writes)[index]),
-                ]
+            with m.State("FLAGS"), m.If(settled == 3):
+                m.d.sync += [wanted.eq(mem.r_data[1]), at.eq(Control.LOAD_COUNT)]
+                m.next = "OFF"
+                with m.If(mem.r_data[0]):
+                    m.next = "FETCH"
+            with m.State("OFF"):
+                pass
+            with m.State("FETCH"), m.If(settled == 3):
+                m.next = "COUNT"
+            with m.State("COUNT"):
+                m.d.comb += self.we.eq(1)
                 with m.If(self.granted):
-                    m.d.sync += index.eq(index + 1)
-                    with m.If(index == len(writes) - 1):
+                    m.d.sync += [at.eq(at + 1), settled.eq(0)]
+                    m.next = "FETCH"
+                    with m.If(at == Control.BUDGET):
                         m.next = "WAIT"
-            with m.State("WAIT"), m.If(wanted):
-                m.d.sync += wanted.eq(0)
-                with m.If(~self.running):
+            with m.State("WAIT"):
+                m.d.sync += wanted.eq(self.start)
+                with m.If(wanted & ~self.running):
                     m.next = "START"
             with m.State("START"):
-                m.d.comb += [self.we.eq(1), self.addr.eq(Control.RUN), self.data.eq(1)]
+                m.d.comb += [self.we.eq(1), starting.eq(1)]
                 with m.If(self.granted):
+                    m.d.sync += wanted.eq(0)
                     m.next = "WAIT"
         return m

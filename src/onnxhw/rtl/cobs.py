@@ -7,25 +7,16 @@ then its bytes. A piece of 254 bytes stands for no zero, and neither does the la
 from typing import Any
 
 from amaranth import Module, Signal
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .cells import BlockRam
 from .uart import Received
 
-
-class Decoded(data.Struct):
-    """A byte of a frame, or (`end`) the end of one; `good` tells that the frame was whole."""
-
-    data: 8
-    end: 1
-    good: 1
-
-
-class FrameByte(data.Struct):
-    """A byte to be sent; `last` of its frame."""
-
-    data: 8
-    last: 1
+Decoded = data.StructLayout({"data": 8, "end": 1, "good": 1})
+"""A byte of a frame, or (`end`) the end of one; `good` tells that the frame was whole."""
+FrameByte = data.StructLayout({"data": 8, "last": 1})
+"""A byte to be sent; `last` of its frame."""
 
 
 class CobsDecoder(wiring.Component):
@@ -34,8 +25,8 @@ class CobsDecoder(wiring.Component):
     An item with `error` spoils the frame it lies in. One cycle of latency; one item per cycle.
     """
 
-    i: In(stream.Signature(Received))
-    o: Out(stream.Signature(Decoded))
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(Received)), "o": Out(stream.Signature(Decoded))})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -71,14 +62,14 @@ class CobsEncoder(wiring.Component):
     """
 
     def __init__(self, *, depth: int = 1024) -> None:
-        assert depth >= 512 and depth & (depth - 1) == 0
+        assert depth >= 512, depth
+        assert depth & (depth - 1) == 0, depth
         self.depth = depth
         super().__init__({"i": In(stream.Signature(FrameByte)), "o": Out(stream.Signature(8))})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.memory = mem = memory.Memory(shape=8, depth=self.depth, init=[])
-        write, read = mem.write_port(), mem.read_port()
+        m.submodules.memory = mem = BlockRam(width=8, depth=self.depth)
         bits = (self.depth - 1).bit_length()
         hole, head, tail, released = Signal(bits), Signal(bits, init=1), Signal(bits), Signal(bits)
         length = Signal(8, init=1)
@@ -91,7 +82,7 @@ class CobsEncoder(wiring.Component):
 
         ending = Signal()
         item = self.i.payload
-        m.d.comb += [write.addr.eq(head), write.data.eq(item.data)]
+        m.d.comb += [mem.w_addr.eq(head), mem.w_data.eq(item.data)]
         with m.FSM():
             with m.State("COLLECT"):
                 m.d.comb += self.i.ready.eq(~full)
@@ -100,35 +91,35 @@ class CobsEncoder(wiring.Component):
                     with m.If(item.data == 0):
                         m.next = "CLOSE"
                     with m.Else():
-                        m.d.comb += write.en.eq(1)
+                        m.d.comb += mem.w_en.eq(1)
                         m.d.sync += [head.eq(head + 1), length.eq(length + 1)]
                         with m.If(item.last):
                             m.next = "CLOSE_LAST"
                         with m.Elif(length == 0xFE):
                             m.next = "CLOSE"
             with m.State("CLOSE"):
-                m.d.comb += [write.en.eq(1), write.addr.eq(hole), write.data.eq(length)]
+                m.d.comb += [mem.w_en.eq(1), mem.w_addr.eq(hole), mem.w_data.eq(length)]
                 m.d.sync += [hole.eq(head), head.eq(head + 1), released.eq(head), length.eq(1)]
                 m.next = "COLLECT"
                 with m.If(ending):
                     m.next = "CLOSE_LAST"
             with m.State("CLOSE_LAST"):
-                m.d.comb += [write.en.eq(1), write.addr.eq(hole), write.data.eq(length)]
+                m.d.comb += [mem.w_en.eq(1), mem.w_addr.eq(hole), mem.w_data.eq(length)]
                 m.next = "DELIMIT"
             with m.State("DELIMIT"):
-                m.d.comb += [write.en.eq(1), write.data.eq(0)]
+                m.d.comb += [mem.w_en.eq(1), mem.w_data.eq(0)]
                 m.d.sync += [hole.eq(head + 1), head.eq(head + 2), released.eq(head + 1), length.eq(1)]
                 m.next = "COLLECT"
 
-        # The line is slow: one byte every few cycles.
-        m.d.comb += [read.addr.eq(tail), read.en.eq(1)]
+        # The line is slow: one byte every few cycles. Two cycles from EMPTY to TAKE are the memory's latency.
+        m.d.comb += mem.r_addr.eq(tail)
         with m.FSM(name="reader"):
             with m.State("EMPTY"), m.If(tail != released):
                 m.next = "READ"
             with m.State("READ"):
                 m.next = "TAKE"
             with m.State("TAKE"):
-                m.d.sync += [self.o.payload.eq(read.data), self.o.valid.eq(1), tail.eq(tail + 1)]
+                m.d.sync += [self.o.payload.eq(mem.r_data), self.o.valid.eq(1), tail.eq(tail + 1)]
                 m.next = "OFFER"
             with m.State("OFFER"), m.If(self.o.ready):
                 m.d.sync += self.o.valid.eq(0)

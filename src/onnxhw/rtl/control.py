@@ -1,5 +1,7 @@
 """`RunControl`: control registers, run and watchdog, counters, the ring of last instructions."""
 
+from typing import Any
+
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -46,7 +48,7 @@ class RunControl(wiring.Component):
             }
         super().__init__(members)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         start, stop = Signal(), Signal()
         ended, overrun = Signal(), Signal()
@@ -115,7 +117,7 @@ class RunControl(wiring.Component):
             Control.BUSY_ARRAY: self.streaming,
             Control.BUSY_VECTOR: self.vector_busy,
         }
-        counters = {}
+        counters: dict[int, Signal] = {}
         for number, event in events.items():
             counter = Signal(32, name=number.name.lower())
             seen = Signal(name=f"{number.name.lower()}_event")

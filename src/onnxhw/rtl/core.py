@@ -1,6 +1,8 @@
 """`Core`: the accelerator behind its host port."""
 
-from amaranth import Module, ResetInserter, Signal
+from typing import Any
+
+from amaranth import Module, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -44,14 +46,14 @@ class Core(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
         m.submodules.control = control = RunControl(config)
         m.submodules.act = act = ActMemory(config)
         idle = ResetInserter(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
-        units = {"load": load, "array": array, "vector": vector}
+        units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
         depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
         fetchers = {name: Fetcher(UNITS[name], depths[name]) for name in units}
         for name, unit in units.items():
@@ -115,7 +117,15 @@ class Core(wiring.Component):
             fetch.extra_done.eq(params.complete),
         ]
 
-    def _host(self, m, control, act, load, vector, fetchers) -> None:
+    def _host(
+        self,
+        m: Module,
+        control: RunControl,
+        act: ActMemory,
+        load: LoadUnit,
+        vector: VectorUnit,
+        fetchers: dict[str, Fetcher],
+    ) -> None:
         """Decode host accesses."""
         config = self.config
         # Cycle 1: the access, registered.
@@ -130,7 +140,7 @@ class Core(wiring.Component):
             read.eq(self.host_re),
         ]
 
-        def wide(target: Space, w_addr, w_data, w_en) -> Signal:
+        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value) -> Value:
             """Write lanes of a wide memory word; returns the host word's place in it."""
             size = word_bytes(config, target)
             shift = (host_stride(size) - 1).bit_length()
@@ -183,6 +193,3 @@ class Core(wiring.Component):
             m.d.sync += self.host_rdata.eq(value_6)
         with m.Else():
             m.d.sync += self.host_rdata.eq(register_6)
-
-
-

@@ -1,5 +1,7 @@
 """`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -48,7 +50,7 @@ class Fetcher(wiring.Component):
         )
         self.fields = Decoded(instruction, self.bits)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]

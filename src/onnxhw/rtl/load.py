@@ -1,5 +1,7 @@
 """`LoadUnit`: weight memory, and the unit that streams its tiles into the array's shadow registers."""
 
+from typing import Any
+
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -39,7 +41,7 @@ class LoadUnit(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
         fields = Decoded(Load, self.bits)
@@ -56,7 +58,7 @@ class LoadUnit(wiring.Component):
             stepping.eq((tiles != 0) & (~row[0] | free)),
             self.started.eq(stepping & row[0]),
             ends.eq(stepping & row[-1] & (tiles == 1)),
-            self.free.eq((tiles == 0) | ends),
+            self.free.eq(tiles == 0),
             self.take.eq(self.valid & self.free),
             self.done.eq(ends),
         ]

@@ -29,7 +29,7 @@ class Loader(wiring.Component):
     * A frame that does not decode, or whose CRC or length is wrong, is dropped and answered with
       BAD_FRAME; after the next zero byte the loader listens again. Nothing was written.
     * A WRITE takes one cycle per word; a READ one host access per word, one after the other.
-    * The last WRITE sent again, with the same sequence number and nothing else between, is acknowledged
+    * The last WRITE sent again, with the same sequence number and no other intact frame between, is acknowledged
       and not performed: a lost acknowledgement never starts a run twice.
     * Spaces that the core does not have, or cannot read, are answered with BAD_COMMAND.
     * While `running`, spaces other than CONTROL are answered with BUSY.
@@ -71,7 +71,8 @@ class Loader(wiring.Component):
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
         m.submodules.buffer = buffer = BlockRam(width=32, depth=256)
         words = tuple(self.info.to_words())
-        m.submodules.description = description = BlockRam(width=32, depth=1 << (len(words) - 1).bit_length(), init=words)
+        depth = 1 << (len(words) - 1).bit_length()
+        m.submodules.description = description = BlockRam(width=32, depth=depth, init=words, name="description")
         wiring.connect(m, wiring.flipped(self.i), decoder.i)
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 
@@ -161,9 +162,9 @@ class Loader(wiring.Component):
                     m.d.comb += self.bad_frame.eq(1)
                     m.d.sync += [status.eq(Status.BAD_FRAME), head.eq(0), rest.eq(0)]
                 with m.Elif(~formed):
-                    m.d.sync += status.eq(Status.BAD_COMMAND)
+                    m.d.sync += [status.eq(Status.BAD_COMMAND), last_valid.eq(0)]
                 with m.Elif(blocked):
-                    m.d.sync += status.eq(Status.BUSY)
+                    m.d.sync += [status.eq(Status.BUSY), last_valid.eq(0)]
                 with m.Else():
                     m.d.sync += [last_valid.eq(is_write), last_crc.eq(word), last_seq.eq(seq)]
                     m.d.sync += left.eq(count)

@@ -1,6 +1,7 @@
 """Nested loops in hardware: counters, and values that are affine in them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -32,7 +33,7 @@ class LoopNest(wiring.Component):
             members |= {f"{name}_{level}": In(width) for level in on}
         super().__init__(members)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         advance = self._counters(m)
         for name in self.values:

@@ -1,6 +1,8 @@
 """`ActMemory`: the banks of activation memory with their users."""
 
-from amaranth import Cat, Module, Mux, Signal
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,7 +44,7 @@ class ActMemory(wiring.Component):
         members |= {f"write_{user}": In(write_request(config)) for user in WRITERS}
         super().__init__(members)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
         split = bits_for(config.act_depth)
@@ -53,37 +55,42 @@ class ActMemory(wiring.Component):
             m.submodules[f"bank_{i}"] = bank
             banks.append(bank)
 
-        def selects(address, i: int):
-            return address[split:] == i
+        def selected(enable: Value, address: Value) -> Value:
+            """Per bank, whether it is meant."""
+            return Cat(enable & (address[split:] == i) for i in range(config.act_banks))
 
-        # Cycle 1: requests.
-        reads, writes = {}, {}
+        # Cycle 1: requests, with the bank decoded.
+        offsets, hits = {}, {}
         for user in READERS:
-            reads[user] = Signal(read_request(), name=f"read_{user}_1")
-            m.d.sync += reads[user].eq(getattr(self, f"read_{user}"))
+            request = getattr(self, f"read_{user}")
+            offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
+            hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
+            m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
+        writes, targets = {}, {}
         for user in WRITERS:
+            request = getattr(self, f"write_{user}")
             writes[user] = Signal(write_request(config), name=f"write_{user}_1")
-            m.d.sync += writes[user].eq(getattr(self, f"write_{user}"))
+            targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
+            m.d.sync += [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
 
         for i, bank in enumerate(banks):
             read = 0
             for user in READERS:
-                hit = reads[user].en & selects(reads[user].addr, i)
-                read = read | Mux(hit, reads[user].addr[:split], 0)
-            m.d.comb += bank.r_addr.eq(read)
-            from_host = Signal(name=f"from_host_{i}")
-            m.d.comb += from_host.eq(writes["host"].en.any())
-            write = Signal(write_request(config), name=f"write_{i}")
-            m.d.comb += write.eq(Mux(from_host, writes["host"].as_value(), writes["vector"].as_value()))
+                read = read | Mux(hits[user][i], offsets[user], 0)
+            host, vector = writes["host"], writes["vector"]
+            from_host, from_vector = targets["host"][i], targets["vector"][i]
             m.d.comb += [
-                bank.w_addr.eq(write.addr[:split]),
-                bank.w_data.eq(write.data),
-                bank.w_en.eq(Mux(selects(write.addr, i), write.en, 0)),
+                bank.r_addr.eq(read),
+                bank.w_addr.eq(Mux(from_host, host.addr[:split], vector.addr[:split])),
+                bank.w_data.eq(Mux(from_host, host.data, vector.data)),
+                bank.w_en.eq(Mux(from_host, host.en, 0) | Mux(from_vector, vector.en, 0)),
             ]
 
         # Cycle 1 + MEMORY: select the bank.
         words = Cat(bank.r_data for bank in banks)
+        number_bits = bits_for(config.act_banks)
         for user in READERS:
-            number = delay(m, reads[user].addr[split:], MEMORY, name=f"bank_{user}", reset=False)
-            m.d.sync += getattr(self, f"word_{user}").eq(words.word_select(number[: bits_for(config.act_banks)], 8 * config.word))
+            number = getattr(self, f"read_{user}").addr[split:][:number_bits]
+            number_3 = delay(m, number, 1 + MEMORY, name=f"bank_{user}", reset=False)
+            m.d.sync += getattr(self, f"word_{user}").eq(words.word_select(number_3, 8 * config.word))
         return m

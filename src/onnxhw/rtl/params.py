@@ -1,5 +1,7 @@
 """`ParamFetch`: parameter memory, and the entries of the next vector instruction."""
 
+from typing import Any
+
 from amaranth import Cat, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -38,7 +40,7 @@ class ParamFetch(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         lanes = self.config.lanes
         groups = bits_for(max(self.config.col_groups, self.config.lane_groups))

@@ -1,4 +1,4 @@
-"""`Pll`: the core's clock from the board's oscillator, with one EHXPLLL of the ECP5.
+"""`Clocked`: a design with the core's clock, made from the board's oscillator, with one EHXPLLL of the ECP5.
 
 With the feedback from the primary output, ``f_out = f_in * feedback / input`` and the oscillator inside runs at
 ``f_out * output``. Limits from the data sheet (FPGA-DS-02012, sysCLOCK PLL timing).
@@ -6,6 +6,7 @@ With the feedback from the primary output, ``f_out = f_in * feedback / input`` a
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
@@ -46,13 +47,17 @@ class PllSetting:
     def legal(self) -> bool:
         """Whether every frequency is within the device's limits."""
         detector = Fraction(self.input_hz, self.input_div)
-        pairs = [
-            (self.input_hz, INPUT_HZ), (detector, PHASE_DETECTOR_HZ), (self.vco_hz, VCO_HZ), (self.output_hz, OUTPUT_HZ)
-        ]  # fmt: skip
+        pairs = (
+            (Fraction(self.input_hz), INPUT_HZ),
+            (detector, PHASE_DETECTOR_HZ),
+            (self.vco_hz, VCO_HZ),
+            (self.output_hz, OUTPUT_HZ),
+        )
         return all(low <= value <= high for value, (low, high) in pairs)
 
 
-def settings(input_hz: int) -> list[PllSetting]:
+@lru_cache(maxsize=8)
+def settings(input_hz: int) -> tuple[PllSetting, ...]:
     """Every legal setting for an input, one (the best) per output frequency."""
     best: dict[Fraction, tuple[tuple[int, Fraction], PllSetting]] = {}
     for input_div in DIVIDERS:
@@ -66,7 +71,7 @@ def settings(input_hz: int) -> list[PllSetting]:
                 rank = (input_div, abs(setting.vco_hz - VCO_AIM))
                 if output not in best or rank < best[output][0]:
                     best[output] = (rank, setting)
-    return [setting for _, setting in best.values()]
+    return tuple(setting for _, setting in best.values())
 
 
 def choose(input_hz: int, output_hz: int) -> PllSetting:
@@ -85,10 +90,14 @@ def choose(input_hz: int, output_hz: int) -> PllSetting:
     )
 
 
-class Pll(Elaboratable):
-    """Makes domain "sync" of `output_hz` from the board's clock `resource`; in reset until the PLL has locked."""
+class Clocked(Elaboratable):
+    """A design whose domain "sync" runs at `output_hz`, made from the board's clock `resource`.
 
-    def __init__(self, *, resource: str, input_hz: int, output_hz: int) -> None:
+    The domain is in reset until the PLL has locked. The design must not make the domain itself.
+    """
+
+    def __init__(self, design: Any, *, resource: str, input_hz: int, output_hz: int) -> None:
+        self.design = design
         self.resource = resource
         self.setting = choose(input_hz, output_hz)
 
@@ -125,5 +134,6 @@ class Pll(Elaboratable):
             o_CLKOP=clock, o_LOCK=locked,
         )  # fmt: skip
         m.d.comb += ClockSignal("sync").eq(clock)
+        m.submodules.design = self.design
         m.submodules.reset = ResetSynchronizer(~locked, domain="sync", stages=3)
         return m

@@ -1,5 +1,7 @@
 """`WindowReduce`: zero points, and sum or maximum over a window, for all W lanes of a word."""
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -34,13 +36,16 @@ class WindowReduce(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         valid_1, first_1, inside_1 = Signal(), Signal(), Signal()
         m.d.sync += [valid_1.eq(self.valid), first_1.eq(self.first), inside_1.eq(self.inside)]
         maximum = self.op == VectorOp.MAX
         for i in range(self.word):
-            a_1, b_1 = Signal(signed(9), name=f"a_1_{i}"), Signal(signed(9), name=f"b_1_{i}")
+            a_1, b_1 = (
+                Signal(signed(9), name=f"a_1_{i}", reset_less=True),
+                Signal(signed(9), name=f"b_1_{i}", reset_less=True),
+            )
             m.d.sync += [
                 a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za),
                 b_1.eq(self.word_b.word_select(i, 8).as_signed() - self.zb),

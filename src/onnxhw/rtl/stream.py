@@ -1,5 +1,7 @@
 """`ArrayUnit`: executes `Array`: streams activations through the systolic array into the accumulators."""
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -53,7 +55,7 @@ class ArrayUnit(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
         m.submodules.array = array = SystolicArray(config)
@@ -61,11 +63,12 @@ class ArrayUnit(wiring.Component):
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         now = Decoded(Array, self._sequence(m, loops))
 
-        tag = Signal(target(config))
+        tag, within = Signal(target(config)), Signal()
         m.d.comb += [
-            self.read.en.eq(self.streaming),
+            within.eq((loops.ih < now.in_h) & (loops.iw < now.in_w)),
+            self.read.en.eq(self.streaming & within),
             self.read.addr.eq(loops.a),
-            array.x.eq(self._operand(m, now, loops)),
+            array.x.eq(self._operand(m, now, loops, within)),
             array.swap.eq(delay(m, self.taken, ACT_READ, name="swap")),
             array.weights.eq(self.weights),
             array.row_enable.eq(self.row_enable),
@@ -84,19 +87,20 @@ class ArrayUnit(wiring.Component):
     def _sequence(self, m: Module, loops: LoopNest) -> Signal:
         """Issue instructions and pixels; returns the bits of the running instruction."""
         bits = Signal.like(self.bits)
-        busy = Signal()
+        busy, starting = Signal(), Signal()
+        active = Signal()  # the loops hold the running instruction
         ready = Signal()  # the next tile's weights stand in the shadow registers
         cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
         at_tile = Signal()
         last = Signal()
         m.d.comb += [
-            self.streaming.eq(busy & (~at_tile | (ready & (cooling == 0)))),
-            self.starved.eq(busy & at_tile & (cooling == 0) & ~ready),
+            self.streaming.eq(active & (~at_tile | (ready & (cooling == 0)))),
+            self.starved.eq(active & at_tile & (cooling == 0) & ~ready),
             self.taken.eq(self.streaming & at_tile),
             last.eq(self.streaming & loops.last_kt),
-            self.free.eq(~busy | last),
+            self.free.eq(~busy),
             self.take.eq(self.valid & self.free),
-            loops.start.eq(self.take),
+            loops.start.eq(starting),
             loops.step.eq(self.streaming),
             self.done.eq(delay(m, last, array_latency(self.config) - 1, name="done")),
         ]
@@ -108,32 +112,31 @@ class ArrayUnit(wiring.Component):
             m.d.sync += ready.eq(1)
         with m.If(self.streaming & loops.last_oh):
             m.d.sync += at_tile.eq(1)
+        m.d.sync += starting.eq(self.take)
         with m.If(last):
-            m.d.sync += busy.eq(0)
+            m.d.sync += [busy.eq(0), active.eq(0)]
         with m.If(self.take):
-            m.d.sync += [busy.eq(1), at_tile.eq(1), bits.eq(self.bits)]
+            m.d.sync += [busy.eq(1), bits.eq(self.bits)]
+        with m.If(starting):
+            m.d.sync += [active.eq(1), at_tile.eq(1)]
 
-        following, now = Decoded(Array, self.bits), Decoded(Array, bits)
+        now = Decoded(Array, bits)
         m.d.comb += [
-            loops.base_a.eq(following.act_base),
-            loops.base_ih.eq(following.ih0),
-            loops.base_iw.eq(following.iw0),
+            loops.base_a.eq(now.act_base),
+            loops.base_ih.eq(now.ih0),
+            loops.base_iw.eq(now.iw0),
             loops.base_sub.eq(0),
             loops.sub_sub.eq(1),
             *(getattr(loops, f"a_{level}").eq(getattr(now, f"a_{level}")) for level in VALUES["a"][1]),
             *(getattr(loops, name).eq(getattr(now, name)) for name in ("ih_kh", "ih_oh", "iw_kw", "iw_ow")),
+            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
         ]
-        for level in LEVELS:  # counts are loaded with the start, then kept
-            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
-            m.d.comb += getattr(loops, f"n_{level}").eq(source)
         return bits
 
-    def _operand(self, m: Module, now: Decoded, loops: LoopNest) -> Signal:
+    def _operand(self, m: Module, now: Decoded, loops: LoopNest, within: Signal) -> Signal:
         """R bytes from the word read, or the pad value: at the array `ACT_READ` + 1 cycles after the issue."""
         config = self.config
-        within = Signal()
-        m.d.sync += within.eq((loops.ih < now.in_h) & (loops.iw < now.in_w))
-        within_4 = delay(m, within, ACT_READ - 1, name="within")
+        within_4 = delay(m, within, ACT_READ, name="within")
         pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
         sub_4 = delay(m, loops.sub, ACT_READ, name="sub", reset=False)
         lanes = Signal(8 * config.rows * config.row_groups)
@@ -158,6 +161,6 @@ class ArrayUnit(wiring.Component):
             m.d.sync += row.eq(Mux(loops.last_oh, now.acc_base, row + 1))
             with m.If(loops.last_oh):
                 m.d.sync += first.eq(0)
-        with m.If(self.take):
-            m.d.sync += [row.eq(Decoded(Array, self.bits).acc_base), first.eq(1)]
+        with m.If(loops.start):
+            m.d.sync += [row.eq(now.acc_base), first.eq(1)]
         return tag

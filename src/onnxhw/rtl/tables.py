@@ -1,5 +1,7 @@
 """`Tables`: 256-entry int8 functions, one look-up per lane and cycle."""
 
+from typing import Any
+
 from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -27,7 +29,7 @@ class Tables(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         for q in range(self.config.lanes):
             ram = BlockRam(width=8, depth=self.config.tables * 256)

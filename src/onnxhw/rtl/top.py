@@ -25,14 +25,15 @@ class Device(wiring.Component):
     Parameters
     ----------
     clock_hz, baud : the clock of domain "sync" and the line's speed (at least 8 cycles per bit).
-    standalone : counts of a program baked into the memories, or None.
+    standalone : counts of a program baked into the memories, or None. In a routed design the contents of
+        the memories "autorun" and "description" can be replaced later (`Standalone.words`, `Info.to_words`).
     build_id : 64 bits that name the build, told to the host.
     core : another component with the host port of `Core`, for tests.
 
     Members
     -------
     rx, tx : the line, asynchronous to the clock.
-    start : In(1), one cycle starts a run of the baked program (no effect without `standalone`).
+    start : In(1), one cycle starts a run of the baked program (no effect if there is none).
     running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
         was dropped.
     """
@@ -79,13 +80,8 @@ class Device(wiring.Component):
         m.d.comb += [loader.running.eq(core.running), self.running.eq(core.running), self.busy.eq(loader.busy)]
         m.d.sync += self.fault.eq(loader.bad_frame)
 
-        if self.standalone is not None:
-            self._add_autorun(m, core, loader, self.standalone)
-        return m
-
-    def _add_autorun(self, m: Module, core: Any, loader: Loader, standalone: Standalone) -> None:
-        """Give `Autorun` the host port in cycles in which the loader does not use it."""
-        m.submodules.autorun = autorun = Autorun(standalone)
+        # `Autorun` has the host port in cycles in which the loader does not use it.
+        m.submodules.autorun = autorun = Autorun(self.standalone)
         m.d.comb += [
             autorun.start.eq(self.start),
             autorun.running.eq(core.running),
@@ -98,6 +94,7 @@ class Device(wiring.Component):
                 core.host_wdata.eq(autorun.data),
                 core.host_we.eq(1),
             ]
+        return m
 
 
 HEARTBEAT_BITS = 25
@@ -114,8 +111,7 @@ class Top(Elaboratable):
 
     Parameters
     ----------
-    clock_hz : frequency of domain "sync".
-    clock : a module that makes domain "sync" (with its reset), or None: the platform's default clock.
+    clock_hz : frequency of domain "sync": the platform's default clock, or what `onnxhw.rtl.pll.Clocked` makes of it.
 
     Other parameters as of `Device`.
     """
@@ -125,18 +121,15 @@ class Top(Elaboratable):
         config: HwConfig,
         *,
         clock_hz: int,
-        clock: Any = None,
         baud: int = BAUD,
         standalone: Standalone | None = None,
         build_id: int = 0,
     ) -> None:
-        self.clock = clock
+        self.clock_hz = clock_hz
         self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        if self.clock is not None:
-            m.submodules.clock = self.clock
         m.submodules.device = device = self.device
 
         uart = platform.request("uart", 0)
@@ -148,7 +141,7 @@ class Top(Elaboratable):
             if ("led", number) in platform.resources:
                 m.d.comb += platform.request("led", number).o.eq(light)
 
-        if device.standalone is not None and ("button_fire", 0) in platform.resources:
+        if ("button_fire", 0) in platform.resources:
             self._add_button(m, platform)
         return m
 

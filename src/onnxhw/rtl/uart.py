@@ -29,11 +29,8 @@ def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
     return width, round((1 << width) / ratio)
 
 
-class Received(data.Struct):
-    """One item of the receiver: a byte, or the mark that bytes before it are lost or unreadable."""
-
-    data: 8
-    error: 1
+Received = data.StructLayout({"data": 8, "error": 1})
+"""One item of the receiver: a byte, or (`error`) the mark that it or bytes before it are lost or unreadable."""
 
 
 class UartReceiver(wiring.Component):
@@ -126,10 +123,9 @@ class UartTransmitter(wiring.Component):
         bits, left = Signal(9), Signal(4)
         m.d.comb += self.i.ready.eq(left == 0)
         m.d.sync += phase.eq(phase[:-1] + self.step)
-        with m.If(self.i.ready):
-            with m.If(self.i.valid):
-                m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1)), left.eq(10), phase.eq(self.step)]
-        with m.Elif(phase[-1]):
+        with m.If(self.i.ready & self.i.valid):
+            m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1)), left.eq(10), phase.eq(self.step)]
+        with m.Elif(~self.i.ready & phase[-1]):
             m.d.sync += left.eq(left - 1)
             with m.If(left != 1):
                 m.d.sync += [self.tx.eq(bits[0]), bits.eq(Cat(bits[1:], 1))]

@@ -1,6 +1,8 @@
 """`VectorUnit`: executes `Vector`: drain, pooling, addition, multiplication, tables."""
 
-from amaranth import Module, Mux, Signal
+from typing import Any
+
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -58,7 +60,7 @@ class VectorUnit(wiring.Component):
         self.params = ParamFetch(config)
         self.tables = Tables(config)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.params, m.submodules.tables = self.params, self.tables
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
@@ -75,11 +77,12 @@ class VectorUnit(wiring.Component):
         ]
 
         read, first, word_ends, last = self._sequence(m, loops, now)
-        self._addresses(m, loops, now, read, word_ends)
+        inside = self._inside(m, loops, now)
+        self._addresses(m, loops, now, read & inside, word_ends)
         m.d.comb += [
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first, ACT_READ, name="first")),
-            reduce.inside.eq(self._inside(m, loops, now)),
+            reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
             reduce.op.eq(now.op),
             reduce.za.eq(now.za),
             reduce.zb.eq(now.zb),
@@ -102,15 +105,15 @@ class VectorUnit(wiring.Component):
     def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal]:
         """Reads of a word's window, then groups - 1 cycles of pause: read, first, last of a word, end of all."""
         active, at_first = Signal(), Signal()
+        m.d.sync += loops.start.eq(self.take)
         pause = Signal(6)  # cycles until the next word
         read, word_ends, last = Signal(), Signal(), Signal()
         final = Signal()  # the pause after the last word
-        following = Decoded(Vector, self.bits)
         m.d.comb += [
             read.eq(active & (pause == 0) & ~final),
             word_ends.eq(read & loops.last_kh),
             loops.step.eq(read),
-            loops.start.eq(self.take),
+            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
             last.eq(Mux(now.groups == 1, read & loops.last_cb, final & (pause == 1))),
         ]
         with m.If(pause != 0):
@@ -123,30 +126,26 @@ class VectorUnit(wiring.Component):
             m.d.sync += final.eq(1)
         with m.If(last):
             m.d.sync += active.eq(0)
-        with m.If(self.take):
+        with m.If(loops.start):
             m.d.sync += [active.eq(1), at_first.eq(1), pause.eq(0), final.eq(0)]
-        for level in LEVELS:
-            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
-            m.d.comb += getattr(loops, f"n_{level}").eq(source)
         first = Signal()
         m.d.comb += first.eq(read & at_first)
         return read, first, word_ends, last
 
-    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Signal, word_ends: Signal) -> None:
+    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value, word_ends: Signal) -> None:
         """Operand addresses; the drain's row counts the words."""
-        following = Decoded(Vector, self.bits)
         draining = now.op == VectorOp.DRAIN
         pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL)
         row = Signal(16)
-        with m.If(self.take):
-            m.d.sync += row.eq(following.a_base)
+        with m.If(loops.start):
+            m.d.sync += row.eq(now.a_base)
         with m.Elif(word_ends):
             m.d.sync += row.eq(row + 1)
         m.d.comb += [
-            loops.base_a.eq(following.a_base),
-            loops.base_b.eq(following.b_base),
-            loops.base_ih.eq(following.ih0),
-            loops.base_iw.eq(following.iw0),
+            loops.base_a.eq(now.a_base),
+            loops.base_b.eq(now.b_base),
+            loops.base_ih.eq(now.ih0),
+            loops.base_iw.eq(now.iw0),
             *(getattr(loops, f"{v}_{level}").eq(getattr(now, f"{v}_{level}")) for v in "ab" for level in VALUES[v][1]),
             loops.ih_oh.eq(now.ih_oh),
             loops.ih_kh.eq(now.ih_kh),
@@ -161,11 +160,11 @@ class VectorUnit(wiring.Component):
         ]
 
     def _inside(self, m: Module, loops: LoopNest, now: Decoded) -> Signal:
-        """Whether the position read `ACT_READ` cycles ago counts; always, but for windows."""
+        """Whether the position counts, and may be read; always, but for windows."""
         window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
-        inside_1 = Signal()
-        m.d.sync += inside_1.eq(~window | ((loops.ih < now.in_h) & (loops.iw < now.in_w)))
-        return delay(m, inside_1, ACT_READ - 1, name="inside")
+        inside = Signal()
+        m.d.comb += inside.eq(~window | ((loops.ih < now.in_h) & (loops.iw < now.in_w)))
+        return inside
 
     def _lanes(self, m: Module, reduce: WindowReduce, now: Decoded, word_5: Signal) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle."""
@@ -235,21 +234,18 @@ class VectorUnit(wiring.Component):
         valid = delay(m, valid_7, REQUANTIZE + self.tables.latency, name="valid_7")
 
         group = Signal(6)
-        following = Decoded(Vector, self.bits)
         word_ends = valid & (group == now.groups - 1)
-        with m.If(self.take):
+        m.d.sync += out_loops.start.eq(self.take)
+        with m.If(out_loops.start):
             m.d.sync += group.eq(0)
         with m.Elif(valid):
             m.d.sync += group.eq(Mux(word_ends, 0, group + 1))
         m.d.comb += [
-            out_loops.start.eq(self.take),
             out_loops.step.eq(word_ends),
-            out_loops.base_o.eq(following.o_base),
+            out_loops.base_o.eq(now.o_base),
             *(getattr(out_loops, f"o_{level}").eq(getattr(now, f"o_{level}")) for level in OUT_LEVELS),
+            *(getattr(out_loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in OUT_LEVELS),
         ]
-        for level in OUT_LEVELS:
-            source = Mux(self.take, getattr(following, f"{level}_n"), getattr(now, f"{level}_n"))
-            m.d.comb += getattr(out_loops, f"n_{level}").eq(source)
 
         lane = (now.lane_group + group)[:6]
         for g in range(config.lane_groups):

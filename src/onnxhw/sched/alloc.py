@@ -117,13 +117,16 @@ ORDERS = ("size", "birth", "tied")
 def allocate(needs: Needs, config: HwConfig, order: str, wishes: bool) -> dict[str, int] | None:
     """Bases of all roots by one strategy, or None if it finds no room."""
     size, life = needs.size, needs.life
-    keys = {
-        "size": lambda root: (-size[root], life[root], root),
-        "birth": lambda root: (life[root], -size[root], root),
-        "tied": lambda root: (-len(needs.pairs.get(root, ())), -sum(needs.wishes.get(root, {}).values()), -size[root], root),
-    }
+
+    def key(root: str) -> tuple[int, ...]:
+        if order == "size":
+            return -size[root], *life[root]
+        if order == "birth":
+            return *life[root], -size[root]
+        return -len(needs.pairs.get(root, ())), -sum(needs.wishes.get(root, {}).values()), -size[root]
+
     placed: dict[str, int] = {}
-    for root in sorted(size, key=keys[order]):
+    for root in sorted(size, key=lambda root: (key(root), root)):
         base = _place(root, placed, needs, config, wishes)
         if base is None:
             return None

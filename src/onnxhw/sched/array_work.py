@@ -1,6 +1,7 @@
 """Works of the operations that run on the array: Conv, and Concat where it copies."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
@@ -49,7 +50,7 @@ def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: 
     y = g.y
     parts = -(-y.width // config.acc_depth)
     edges = [y.width * i // parts for i in range(parts + 1)]
-    boxes = [(rows, cols) for rows in choice.tiles for cols in zip(edges[:-1], edges[1:], strict=True)]
+    boxes = [(rows, cols) for rows in choice.tiles for cols in pairwise(edges)]
     if choice.planes_first:
         return [_work(g, column, *box) for column in columns for box in boxes]
     return [_work(g, column, *box) for box in boxes for column in columns]

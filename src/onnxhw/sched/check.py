@@ -6,9 +6,10 @@ What is proved, for every input:
   microcode);
 - the program ends (no ordering or weight deadlock), tiles loaded are the tiles taken, and the
   predicted cycles are those of the timeline;
-- an activation word is read only after it was written (or is an input), and no instruction that might
-  run at the same time writes it: RAW and WAR by the ordering fields, so the proof holds for any
-  timing; WAW because vector instructions, the only writers, run one after the other;
+- lanes of an activation word are read only after they were written for the tensor that the word now
+  holds (lanes that meet only weights of 0 do not matter), and no instruction that might run at the
+  same time writes the word: RAW and WAR by the ordering fields, so the proof holds for any timing;
+  WAW because vector instructions, the only writers, run one after the other;
 - an accumulator row is drained only after it was filled, and its bank is not filled meanwhile;
 - one reader per activation bank and cycle, by the timeline;
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`.
@@ -25,6 +26,7 @@ from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
 from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, params, tiles, timeline
 from ..program.model import Program
 from . import footprint
+from .tenancy import Tenancy, tensor_words
 
 Words = npt.NDArray[np.int64]
 NEVER = 1 << 30
@@ -62,6 +64,10 @@ class _Checker:
         self.array_reads = [footprint.array_reads(i) for i in self.arrays]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
+        starts = [load.base + np.arange(load.tiles) * self.config.tile_words for load in self.loads]
+        self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
+        self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
+        self.lanes_known: dict[bytes, npt.NDArray[np.bool_]] = {}
         # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
         self.array_after = _running([i.after_vector for i in self.arrays])
         self.vector_after = _running([i.after_array for i in self.vectors])
@@ -140,33 +146,61 @@ class _Checker:
 
     # -- activation memory ---------------------------------------------------------------------
     def activations(self) -> None:
-        """Written before read, and nobody writes while another may read."""
-        written = np.full(self.config.act_words, NEVER, np.int64)
-        for port in self.program.inputs:
-            written[self._tensor_words(port.tensor)] = -1
-        for index, words in enumerate(self.vector_writes):
-            reads = self.vector_reads[index]
-            if len(reads) and int(written[reads].max()) >= index:
-                self._fail("E1206", "vector", index, f"reads word {self._worst(reads, written)} before it is written")
-            if len(reads) and np.intersect1d(reads, words).size:
-                self._fail("E1207", "vector", index, "writes what it reads")
-            written[words] = np.minimum(written[words], index)
-        for index, reads in enumerate(self.array_reads):
-            after = self.array_after[index]
-            if not len(reads):
-                continue
-            if int(written[reads].max()) >= after:
-                word = self._worst(reads, written)
-                self._fail("E1206", "array", index, f"may read word {word} before it is written")
-            mine = np.zeros(self.config.act_words, bool)
-            mine[reads] = True
-            for other in self._beside(index):
-                if mine[self.vector_writes[other]].any():
-                    text = self.vectors[other].text()
-                    self._fail("E1207", "array", index, f"may read while vector[{other}] writes: {text}")
+        """Every lane group read holds what was last written for one tensor, and nobody writes while another may read.
 
-    def _worst(self, reads: Words, written: Words) -> int:
-        return int(reads[int(written[reads].argmax())])
+        Read in the vector unit's order: an array instruction sees memory as it is after the vector instructions
+        that it waits for; those that might run beside it must not write what it reads.
+        """
+        state = Tenancy(self.program)
+        arrays = sorted(range(len(self.arrays)), key=lambda index: int(self.array_after[index]))
+        at = 0
+        for count in range(len(self.vectors) + 1):
+            while at < len(arrays) and int(self.array_after[arrays[at]]) == count:
+                self._array_reads(arrays[at], state)
+                at += 1
+            if count < len(self.vectors):
+                self._vector_step(count, state)
+        if at < len(arrays):
+            self._fail("E1206", "array", arrays[at], f"waits for more than {len(self.vectors)} vector instructions")
+
+    def _vector_step(self, index: int, state: Tenancy) -> None:
+        i, reads, writes = self.vectors[index], self.vector_reads[index], self.vector_writes[index]
+        groups = np.zeros(self.config.lane_groups, bool)
+        groups[i.lane_group : i.lane_group + i.groups] = True
+        if why := state.stale(reads, groups):
+            self._fail("E1206", "vector", index, why)
+        if np.intersect1d(reads, writes).size:
+            self._fail("E1207", "vector", index, "writes what it reads")
+        if why := state.write(index, writes, groups):
+            self._fail("E1206", "vector", index, why)
+
+    def _array_reads(self, index: int, state: Tenancy) -> None:
+        i, reads = self.arrays[index], self.array_reads[index]
+        plane = footprint.array_plane(i)
+        for kt, groups in enumerate(self._lane_groups_used(index)):
+            if groups.any() and (why := state.stale((plane + kt * i.a_kt) & footprint.ADDRESS, groups)):
+                self._fail("E1206", "array", index, why)
+        mine = np.zeros(self.config.act_words, bool)
+        mine[reads] = True
+        for other in self._beside(index):
+            if mine[self.vector_writes[other]].any():
+                text = self.vectors[other].text()
+                self._fail("E1207", "array", index, f"may read while vector[{other}] writes: {text}")
+
+    def _lane_groups_used(self, index: int) -> npt.NDArray[np.bool_]:
+        """``[kt, lane groups]``: whether an array instruction's weights there are not all 0."""
+        config, i, first = self.config, self.arrays[index], self.first_tile[index]
+        bases = self.tile_bases[first : first + tiles(i)]
+        key = bases.tobytes()
+        if key not in self.lanes_known:
+            words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
+            taps = i.kh_n * i.kw_n
+            used = words.reshape(i.kt_n, i.sub_n, taps, config.rows, config.cols).any(axis=(2, 4))
+            lanes = np.zeros((i.kt_n, config.word), bool)
+            count = min(config.word, i.sub_n * config.rows)
+            lanes[:, :count] = used.reshape(i.kt_n, -1)[:, :count]
+            self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
+        return self.lanes_known[key]
 
     def _beside(self, array: int) -> range:
         """Vector instructions that no ordering field keeps apart from an array instruction."""
@@ -192,14 +226,15 @@ class _Checker:
                 if wait < ACCUMULATE:
                     self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
-                self._fail("E1208", "array", index, f"overwrites what array[{previous}] accumulated before it is drained")
+                self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
             tile += tiles(array)
             box[...] = np.minimum(box, index)
             for other in self._beside(index):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
-                    self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {vector.text()}")
+                    text = vector.text()
+                    self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {text}")
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN:
                 box = filled[vector.acc_bank, slice(*footprint.accumulator_rows(vector))]
@@ -245,12 +280,15 @@ class _Checker:
         first = np.full(self.config.act_words, NEVER, np.int64)
         for index in reversed(range(count)):
             first[self.vector_writes[index]] = index
+        for name in inputs:
+            first[tensor_words(self.program, name)] = -1
         for name, entry in self.program.tensors.items():
             where = f"tensor {name!r}"
-            words = self._tensor_words(name)
+            words = tensor_words(self.program, name)
             if not 0 <= entry.ready <= entry.last <= count:
-                raise InternalError("E1211", f"ready {entry.ready} and last {entry.last} must lie in 0 .. {count}", where=where)
-            if name not in inputs and int(first[words].max()) >= entry.ready:
+                text = f"ready {entry.ready} and last {entry.last} must lie in 0 .. {count}"
+                raise InternalError("E1211", text, where=where)
+            if int(first[words].max()) >= entry.ready:
                 raise InternalError("E1211", f"is not complete after {entry.ready} vector instructions", where=where)
             mine = np.zeros(self.config.act_words, bool)
             mine[words] = True
@@ -258,14 +296,6 @@ class _Checker:
                 if mine[self.vector_writes[index]].any():
                     text = self.vectors[index].text()
                     raise InternalError("E1211", f"is overwritten by vector[{index}] {text}", where=where)
-
-    def _tensor_words(self, name: str) -> Words:
-        if name not in self.program.tensors:
-            raise InternalError("E1211", "is not in the tensor table", where=f"tensor {name!r}")
-        words = self.program.tensors[name].place.addresses(self.config.word).ravel().astype(np.int64)
-        if int(words.min()) < 0 or int(words.max()) >= self.config.act_words:
-            raise InternalError("E1211", f"does not lie in {self.config.act_words} words", where=f"tensor {name!r}")
-        return words
 
 
 def _running(values: list[int]) -> Words:

@@ -12,10 +12,11 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..fixed import ONE, SHIFT_MIN, NotProvable, Scale, scale_for_requantize
+from ..fixed import ONE, SHIFT_MIN, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
 from .certificate import Sums
 from .images import Images
+from .narrow import ChannelScale, channel_scale
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class ColumnTile:
 def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> list[ColumnTile]:
     """The column tiles of a convolution; `UnsupportedError` E4303 if a channel's scale cannot be proved."""
     x = graph.tensors[op.inputs[0]]
-    scales = [_scale(op, channel, sums) for channel in range(len(op.weight))]
+    zero = graph.tensors[op.output].zero_point
+    channels = [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+    scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
     tiles = []
     for first in range(0, len(op.weight), config.used_cols):
@@ -60,6 +63,8 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
         low, high = first // outputs * depth, ((end - 1) // outputs + 1) * depth
         matrix = np.zeros((high - low, config.cols, *op.weight.shape[2:]), np.int8)
         for column, channel in enumerate(range(first, end)):
+            if channels[channel].constant:
+                continue
             at = channel // outputs * depth - low
             matrix[at : at + depth, column] = op.weight[channel]
         runs = _runs(op.name, x, low, matrix, images, config)
@@ -67,7 +72,9 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
     return tiles
 
 
-def concat_columns(op: Concat, graph: Graph, copied: set[tuple[str, int]], images: Images, config: HwConfig) -> list[ColumnTile]:
+def concat_columns(
+    op: Concat, graph: Graph, copied: set[tuple[str, int]], images: Images, config: HwConfig
+) -> list[ColumnTile]:
     """Column tiles that copy the parts of a concatenation which do not lie in place.
 
     A copy is a 1x1 convolution whose weights are a shifted identity: the accumulator holds the
@@ -103,12 +110,13 @@ def _column_ranges(parts: list[tuple[int, Tensor]], width: int) -> list[tuple[in
     return [(first, min(first + width, end)) for start, end in spans for first in range(start, end, width)]
 
 
-def _scale(op: Conv, channel: int, sums: Sums) -> Scale:
+def _scale(op: Conv, channel: int, sums: Sums, zero: int) -> ChannelScale:
     low, high = int(sums.low[channel]), int(sums.high[channel])
     try:
-        return scale_for_requantize(float(op.multiplier[channel]), low, high, int(sums.bias[channel]))
+        return channel_scale(op, channel, low, high, int(sums.bias[channel]), zero)
     except NotProvable as error:
-        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=f"node {op.name!r} (Conv)") from error
+        where = f"node {op.name!r} (Conv)"
+        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=where) from error
 
 
 def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, config: HwConfig) -> list[Run]:

@@ -1,22 +1,23 @@
 """The order of works: one sequence in which every work stands after what it needs.
 
 Read one work after the other, the sequence is the meaning of the program; the units run it
-concurrently, held together by ordering fields (`order`). Array operations keep the graph's order. A
-vector operation's work is put as soon as its operands are complete (`eager`), so that it runs while the
-array is busy with the next tile, or else where the graph has it, which needs less memory.
+concurrently, held together by ordering fields (`order`). Array operations keep the graph's order, but
+neighbours that do not need each other take turns. A vector operation's work is put as soon as its
+operands are complete, so that it runs while the array is busy with the next tile. Without `eager` all
+works keep the graph's order, which needs less memory.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..ir.graph import Graph, Tensor
-from .places import Homes, blocks
+from ..ir.graph import Graph, Op, Tensor
+from .places import Homes, blocks, producers
 from .work import Region, VectorStep, Work
 
 
 class Written:
-    """Which lane groups of which words of each root are written so far (a bit mask per word); roots never share here."""
+    """Which lane groups of which words of each root are written so far: a bit mask per word."""
 
     def __init__(self, graph: Graph, homes: Homes, config: HwConfig) -> None:
         self.graph, self.homes, self.config = graph, homes, config
@@ -81,9 +82,29 @@ def sequence(graph: Graph, works: dict[str, list[Work]], homes: Homes, config: H
             waiting.append(list(mine))
             settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for op in graph.ops:
-        for work in works[op.name]:
-            if work.arrays:
-                put(work)
-                settle()
+    for group in _independent(graph, [op for op in graph.ops if any(work.arrays for work in works[op.name])]):
+        for work in _merged([works[op.name] for op in group]):
+            put(work)
+            settle()
     return out
+
+
+def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:
+    """Runs of operations of which none needs another's result, directly or through others."""
+    makers = producers(graph)
+    needs: dict[str, set[str]] = {}
+    for op in graph.ops:
+        needs[op.output] = {op.output}.union(*(needs[name] for name in op.inputs if name in makers))
+    groups: list[list[Op]] = []
+    for op in ops:
+        if groups and not needs[op.output] & {other.output for other in groups[-1]}:
+            groups[-1].append(op)
+        else:
+            groups.append([op])
+    return groups
+
+
+def _merged(lists: list[list[Work]]) -> list[Work]:
+    """The lists' works, spread evenly: long drains of one operation hide behind the array work of another."""
+    keyed = [(i / len(works), which, work) for which, works in enumerate(lists) for i, work in enumerate(works)]
+    return [work for _, _, work in sorted(keyed, key=lambda item: item[:2])]

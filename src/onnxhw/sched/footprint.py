@@ -26,6 +26,11 @@ def _window(i: Array | Vector) -> tuple[Words, Words]:
     return rows, cols
 
 
+def array_plane(i: Array) -> Words:
+    """Activation words that an array instruction reads at kt = 0; those of kt are ``kt * a_kt`` further on."""
+    return _sum(i.act_base, np.zeros(1, np.int64), *_window(i))
+
+
 def array_reads(i: Array) -> Words:
     """Activation words that an array instruction reads."""
     return _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))

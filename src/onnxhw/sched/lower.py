@@ -88,8 +88,9 @@ def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
                     except InternalError:
                         if spec.name in FROM_TILING or spec.name.endswith("base"):
                             continue
+                        field = f"{instruction.UNIT}.{spec.name}"
                         raise UnsupportedError(
                             "E4307",
-                            f"{spec.doc} is {value}, more than the {spec.bits} bits of {instruction.UNIT}.{spec.name} hold",
+                            f"{spec.doc} is {value}, more than the {spec.bits} bits of {field} hold",
                             where=f"node {op.name!r} ({type(op).__name__})",
                         ) from None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import Array, Load, Ordered, Vector, VectorOp
+from ..isa.instructions import Array, Ordered, Vector, VectorOp
 from ..program.layout import Place
 from .places import Homes
 from .work import ArrayStep, Region, VectorStep, Work
@@ -32,7 +32,7 @@ class Binder:
     Members
     -------
     code : instructions per unit.
-    ranges : per operation and unit, first and end index of its instructions.
+    owners : per unit, the operation of each instruction.
     writes : per vector instruction, the region that it writes.
     """
 
@@ -42,7 +42,7 @@ class Binder:
         self.loads: list[Ordered] = []
         self.arrays: list[Array] = []
         self.vectors: list[Vector] = []
-        self.ranges: dict[str, dict[str, tuple[int, int]]] = {}
+        self.owners: dict[str, list[str]] = {"load": [], "array": [], "vector": []}
         self.writes: list[Region] = []
         self.written_by: npt.NDArray[np.int64] = np.zeros(config.act_words, np.int64)  # vector count
         self.read_by: npt.NDArray[np.int64] = np.zeros(config.act_words, np.int64)  # array count
@@ -77,9 +77,10 @@ class Binder:
             self._box(self.read_by, region)[...] = count
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
         self.filled[self.acc_bank] = count
-        self._append(op, "load", self.loads, step.load)
-        array = dataclasses.replace(step.array, act_base=base, acc_bank=self.acc_bank, after_vector=after)
-        self._append(op, "array", self.arrays, array)
+        self.loads.append(step.load)
+        self.arrays.append(dataclasses.replace(step.array, act_base=base, acc_bank=self.acc_bank, after_vector=after))
+        self.owners["load"].append(op)
+        self.owners["array"].append(op)
 
     def _vector(self, op: str, step: VectorStep) -> None:
         after = int(self._box(self.read_by, step.writes).max())
@@ -97,12 +98,8 @@ class Binder:
                     self.bank_vector[bank] = count
         self._box(self.written_by, step.writes)[...] = count
         self.writes.append(step.writes)
-        self._append(op, "vector", self.vectors, dataclasses.replace(step.vector, after_array=after, **fields))
-
-    def _append(self, op: str, unit: str, queue: list[Ordered] | list[Array] | list[Vector], instruction: Load | Array | Vector) -> None:
-        first, _ = self.ranges.setdefault(op, {}).get(unit, (len(queue), 0))
-        queue.append(instruction)  # type: ignore[arg-type]
-        self.ranges[op][unit] = first, len(queue)
+        self.vectors.append(dataclasses.replace(step.vector, after_array=after, **fields))
+        self.owners["vector"].append(op)
 
     def _box(self, memory: npt.NDArray[np.int64], region: Region) -> npt.NDArray[np.int64]:
         place: Place = self.places[region.tensor]

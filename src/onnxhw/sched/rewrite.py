@@ -35,6 +35,7 @@ def _rewrite(op: Op, graph: Graph) -> Op:
 def _source(name: str, graph: Graph) -> str:
     """The tensor behind reshapes that keep the shape."""
     for op in graph.ops:
-        if op.output == name and isinstance(op, Reshape) and graph.tensors[op.inputs[0]].shape == graph.tensors[name].shape:
-            return _source(op.inputs[0], graph)
+        if op.output == name and isinstance(op, Reshape):
+            x, y = graph.tensors[op.inputs[0]], graph.tensors[name]
+            return _source(x.name, graph) if x.shape == y.shape else name
     return name

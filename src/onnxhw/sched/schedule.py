@@ -60,7 +60,8 @@ def check_capacity(images: Images, config: HwConfig) -> None:
     if problems:
         code = problems[0][0]
         fields = ", ".join(field for _, _, field in problems)
-        raise DoesNotFitError(code, "; ".join(text for _, text, _ in problems), hint=f"a configuration with more {fields}")
+        text = "; ".join(text for _, text, _ in problems)
+        raise DoesNotFitError(code, text, hint=f"a configuration with more {fields}")
 
 
 def _words(place: Place, region: Region) -> npt.NDArray[np.int64]:
@@ -87,10 +88,41 @@ def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
 
 
 def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
-    """One layer per operation. Vector instructions of neighbours may interleave: a range spans the layer's own."""
-    found = []
-    for op in plan.graph.ops:
-        y = plan.graph.tensors[op.output]
+    """One layer per operation, or per group of operations whose array instructions take turns.
+
+    A range spans the layer's own instructions from the first to the last. Ranges of array instructions
+    do not overlap; those of vector instructions may.
+    """
+    graph, owners = candidate.setting.graph, candidate.owners
+    span: dict[str, dict[str, tuple[int, int]]] = {op.name: {} for op in graph.ops}
+    for unit, names in owners.items():
+        for index, name in enumerate(names):
+            first, _ = span[name].get(unit, (index, 0))
+            span[name][unit] = first, index + 1
+    found: list[Layer] = []
+    for op in graph.ops:
+        y = graph.tensors[op.output]
         macs = op.weight.size * y.height * y.width if isinstance(op, Conv) else 0
-        found.append(Layer(op.name, type(op).__name__, macs, dict(candidate.ranges.get(op.name, {}))))
+        layer = Layer(op.name, type(op).__name__, macs, span[op.name])
+        other = next((known for known in found if _overlap(known, layer)), None)
+        if other:
+            _merge(other, layer)
+        else:
+            found.append(layer)
     return found
+
+
+def _overlap(a: Layer, b: Layer) -> bool:
+    if "array" not in a.instructions or "array" not in b.instructions:
+        return False
+    (a0, a1), (b0, b1) = a.instructions["array"], b.instructions["array"]
+    return a0 < b1 and b0 < a1
+
+
+def _merge(a: Layer, b: Layer) -> None:
+    a.name, a.macs = f"{a.name} + {b.name}", a.macs + b.macs
+    if b.kind not in a.kind.split(" + "):
+        a.kind = f"{a.kind} + {b.kind}"
+    for unit, (first, end) in b.instructions.items():
+        low, high = a.instructions.get(unit, (first, end))
+        a.instructions[unit] = min(low, first), max(high, end)

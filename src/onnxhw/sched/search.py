@@ -17,8 +17,10 @@ from .reorder import short_first
 from .tiling import candidates, chained, coarsest
 from .work import Choice, Region, Work
 
-TRIES = 48
-"""Candidate programs evaluated beyond the first ones."""
+TRIES = 96
+"""Candidate programs that a search evaluates at most."""
+EFFORT = 10_000
+"""Instructions, summed over those programs: about a second."""
 WORTH = 16
 """Idle cycles of the array before an operation that make a search worth while."""
 
@@ -41,7 +43,7 @@ class Candidate:
     setting: Setting
     code: dict[str, list[Ordered]]
     places: dict[str, Place]
-    ranges: dict[str, dict[str, tuple[int, int]]]
+    owners: dict[str, list[str]]
     writes: list[Region]
     times: Timeline
 
@@ -78,7 +80,7 @@ def build(plan: Plan, setting: Setting) -> Candidate | None:
     for work in works:
         binder.emit(work)
     code = binder.code
-    return Candidate(setting, code, binder.places, binder.ranges, binder.writes, timeline(plan.config, code))
+    return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code))
 
 
 def first_settings(plan: Plan) -> Iterator[list[Setting]]:
@@ -114,43 +116,35 @@ def best(plan: Plan) -> Candidate:
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
     """Descent: where the array waits longest, try other cuts of the operation and of what it waits for."""
-    tried: set[tuple[str, Choice, int]] = set()
-    tries = 0
+    size = 1 + len(found.code["array"]) + len(found.code["vector"])
+    left = max(8, min(TRIES, EFFORT // size))
+    ops = {op.name: op for op in plan.graph.ops}
     moved = True
     while moved:
         moved = False
         for name in suspects(plan, found):
-            op = next(op for op in plan.graph.ops if op.name == name)
-            for choice in candidates(op, plan.graph, found.setting.choices, plan.config):
-                key = name, choice, found.cycles
-                if choice == found.setting.choices[name] or key in tried:
+            for choice in candidates(ops[name], plan.graph, found.setting.choices, plan.config):
+                if choice == found.setting.choices[name]:
                     continue
-                if tries == TRIES:
+                if not left:
                     return found
-                tried.add(key)
-                tries += 1
+                left -= 1
                 setting = replace(found.setting, choices={**found.setting.choices, name: choice})
                 candidate = build(plan, setting)
                 if candidate and candidate.cycles < found.cycles and fits_microcode(plan, candidate.code):
                     found, moved = candidate, True
-            if moved:
-                break
     return found
 
 
 def idle(found: Candidate) -> dict[str, int]:
     """Cycles in which the array did nothing, by the operation that it did next (the last: until the end)."""
-    spans, ends = found.times.spans["array"], {}
-    waits: dict[str, int] = {}
-    for name, units in found.ranges.items():
-        first, end = units.get("array", (0, 0))
-        for index in range(first, end):
-            before = spans[index - 1].end if index else 0
-            waits[name] = waits.get(name, 0) + max(0, spans[index].issue - before) + spans[index].stalled
-        ends[name] = max((found.times.spans[unit][units[unit][1] - 1].done for unit in units), default=0)
-    if ends:
-        last = max(ends, key=lambda name: ends[name])
-        waits[last] = waits.get(last, 0) + found.cycles - (spans[-1].end if spans else 0)
+    spans, waits, end = found.times.spans["array"], dict[str, int](), 0
+    for span, name in zip(spans, found.owners["array"], strict=True):
+        waits[name] = waits.get(name, 0) + span.issue - end + span.stalled
+        end = span.end
+    final = found.owners["vector"][-1:] or found.owners["array"][-1:]
+    for name in final:
+        waits[name] = waits.get(name, 0) + found.cycles - end
     return waits
 
 
@@ -181,15 +175,11 @@ def _no_microcode(plan: Plan, candidate: Candidate) -> DoesNotFitError:
     over = {u: n for u, n in words(candidate.code).items() if n > getattr(plan.config, f"{u}_ucode")}
     needed = ", ".join(f"{unit} {n} words (has {getattr(plan.config, f'{unit}_ucode')})" for unit, n in over.items())
     unit = next(iter(over))
-    largest = max(candidate.ranges, key=lambda op: _count(candidate, op, unit))
+    owners = candidate.owners[unit]
+    largest = max(dict.fromkeys(owners), key=owners.count)
     return DoesNotFitError(
         "E5104",
-        f"microcode does not fit {plan.config.name}: needs {needed}; largest: {largest!r} with "
-        f"{_count(candidate, largest, unit)} {unit} instructions",
+        f"microcode of {plan.config.name}: needs {needed}; largest: {largest!r} with "
+        f"{owners.count(largest)} {unit} instructions",
         hint="a configuration with more " + " or ".join(f"{unit}_ucode" for unit in over),
     )
-
-
-def _count(candidate: Candidate, op: str, unit: str) -> int:
-    first, end = candidate.ranges[op].get(unit, (0, 0))
-    return end - first

@@ -6,6 +6,7 @@ has finished early and end with a tile that drains quickly.
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
@@ -24,7 +25,7 @@ def even(height: int, parts: int) -> tuple[int, ...]:
 def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
     """The same cuts and as many more as make every tile at most `rows` high."""
     out = [0]
-    for first, end in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, end in pairwise(cuts):
         parts = -(-(end - first) // rows)
         out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
     return tuple(out)
@@ -60,7 +61,7 @@ def _computable(op: Op, x: Tensor, rows: int) -> int:
         kernel, stride, dilation, pad = op.kernel[0], op.strides[0], op.dilations[0], op.pads[0]
     else:
         return rows
-    return (rows - 1 - (kernel - 1) * dilation + pad) // stride + 1
+    return int((rows - 1 - (kernel - 1) * dilation + pad) // stride + 1)
 
 
 def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
@@ -70,7 +71,8 @@ def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
         y = graph.tensors[op.output]
         cuts = follow(op, graph, chosen)
         if isinstance(op, (Conv, Concat)):
-            if any((end - first) * y.width < short_tile(config) for first, end in zip(cuts[:-1], cuts[1:], strict=True)):
+            least = min(end - first for first, end in pairwise(cuts)) * y.width
+            if least < short_tile(config):
                 cuts = (0, y.height)
             cuts = limit(cuts, max_rows(y, config))
         chosen[op.name] = Choice(cuts)

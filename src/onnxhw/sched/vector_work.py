@@ -96,10 +96,10 @@ def _mul(op: Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
     return Vector(op=VectorOp.MUL, exact=1, param_base=base, lo=op.lo, hi=op.hi, **points)
 
 
-def _counts(first: int, end: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> list[tuple[Span, int]]:
+def _counts(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> list[tuple[Span, int]]:
     """Runs of output rows whose windows have equally many rows inside the input: ``((first, end), count)``."""
     found: list[tuple[Span, int]] = []
-    for row in range(first, end):
+    for row in range(out):
         count = sum(0 <= row * stride - pad + k * dilation < size for k in range(kernel))
         if found and found[-1][1] == count:
             found[-1] = (found[-1][0][0], row + 1), count
@@ -110,7 +110,7 @@ def _counts(first: int, end: int, stride: int, pad: int, kernel: int, dilation: 
 
 def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
     size, out = (x.height, y.height) if axis == 0 else (x.width, y.width)
-    return _counts(0, out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
+    return _counts(out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
 
 
 def _check_windows(op: Op, window: Window, x: Tensor, y: Tensor) -> None:
@@ -139,7 +139,14 @@ def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images
 
 
 def _works(
-    name: str, parts: list[Part], window: Window, x: Tensor, other: Tensor | None, y: Tensor, choice: Choice, config: HwConfig
+    name: str,
+    parts: list[Part],
+    window: Window,
+    x: Tensor,
+    other: Tensor | None,
+    y: Tensor,
+    choice: Choice,
+    config: HwConfig,
 ) -> list[Work]:
     """One work per row tile (and per plane, if so chosen), rows outermost."""
     count = blocks(y, config)

@@ -1,6 +1,7 @@
 """`Work`: the instructions of one tile of one operation, addresses still relative to their tensors."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..isa.instructions import Array, Load, Vector
 
@@ -78,7 +79,7 @@ class Choice:
     @property
     def tiles(self) -> list[tuple[int, int]]:
         """Row ranges."""
-        return list(zip(self.cuts[:-1], self.cuts[1:], strict=True))
+        return list(pairwise(self.cuts))
 
 
 def window_rows(first: int, end: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> tuple[int, int]:

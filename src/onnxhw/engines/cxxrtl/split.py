@@ -43,31 +43,32 @@ class Pieces:
     top: str
 
 
-def split(source: str, header: str, header_name: str, size: int = 120_000) -> Pieces:
-    """Cut `source` (written with ``-header``) into pieces of about `size` characters of statements."""
+def split(source: str, header: str, header_name: str, size: int = 24_000, unit: int = 200_000) -> Pieces:
+    """Cut `source` (written with ``-header``) into functions of about `size` characters, `unit` characters per file."""
     match = _EVAL.search(source)
     if match is None or len(_EVAL.findall(source)) != 1:
         raise SplitError("not exactly one eval function")
     top = match[1]
     edges, declared, statements = _parse(match[2])
-    statements = _inline_aliases(declared, statements)
+    statements = _inline_aliases(declared, _glued(statements))
     chunks = _chunks(statements, size)
     shared, private = _places(declared, chunks)
 
     prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n'
-    hot = []
+    functions = []
     for k, chunk in enumerate(chunks):
         used = _names(chunk)
         lines = [f"bool {top}::eval_{k}(performer *performer) {{", "\t(void)performer;", "\tbool converged = true;"]
         lines += [edge for edge in edges if edge.split()[1] in used]
         lines += [f"\t{declared[name]} {name};" for name in private[k]]
-        hot.append("\n".join([prologue, *lines, *chunk, "\treturn converged;", "}", "}", ""]))
+        functions.append("\n".join([*lines, *chunk, "\treturn converged;", "}", ""]))
     header, latch = _latch(header)
     calls = "".join(f"\tconverged &= eval_{k}(performer);\n" for k in range(len(chunks)))
-    hot.append(
-        f"{prologue}bool {top}::eval(performer *performer) {{\n\tbool converged = true;\n{calls}\treturn converged;\n}}\n"
-        f"void {top}::latch() {{\n{latch}}}\n}}\n"
+    functions.append(
+        f"bool {top}::eval(performer *performer) {{\n\tbool converged = true;\n{calls}\treturn converged;\n}}\n"
+        f"void {top}::latch() {{\n{latch}}}\n"
     )
+    hot = [prologue + "".join(group) + "}\n" for group in _grouped(functions, unit)]
     members = "".join(f"\t{declared[name]} {name};\n" for name in shared)
     members += "".join(f"\tbool eval_{k}(performer *performer);\n" for k in range(len(chunks)))
     members += "\tvoid latch();\n"
@@ -120,6 +121,24 @@ def _parse(body: str) -> tuple[list[str], dict[str, str], list[str]]:
     return edges, declared, statements
 
 
+def _glued(statements: list[str]) -> list[str]:
+    """Join statements that use a temporary (``auto tmp_7 = ...``) with the one that declares it."""
+    out: list[str] = []
+    last_use: dict[str, int] = {}
+    for i, statement in enumerate(statements):
+        for name in re.findall(r"\btmp_\d+\b", statement):
+            last_use[name] = i
+    until = -1
+    for i, statement in enumerate(statements):
+        if i <= until:
+            out[-1] += "\n" + statement
+        else:
+            out.append(statement)
+        if match := re.match(r"\t(?:auto|value<\d+>) (tmp_\d+)\b", statement):
+            until = max(until, last_use[match[1]])
+    return out
+
+
 def _inline_aliases(declared: dict[str, str], statements: list[str]) -> list[str]:
     """Remove locals that are assigned once, from a clock, an input, a register or another such local."""
     assigned: Counter[str] = Counter()
@@ -151,15 +170,20 @@ def _chunks(statements: list[str], size: int) -> list[list[str]]:
             joined[-1] = joined[-1].removesuffix("}").rstrip() + "\n" + statement[len(opening[0]) :]
         else:
             joined.append(statement)
-    chunks: list[list[str]] = [[]]
+    return _grouped(joined, size)
+
+
+def _grouped(texts: list[str], size: int) -> list[list[str]]:
+    """Consecutive texts in groups of about `size` characters."""
+    groups: list[list[str]] = [[]]
     length = 0
-    for statement in joined:
-        if length > size:
-            chunks.append([])
+    for text in texts:
+        if length + len(text) // 2 > size:
+            groups.append([])
             length = 0
-        chunks[-1].append(statement)
-        length += len(statement)
-    return chunks
+        groups[-1].append(text)
+        length += len(text)
+    return groups
 
 
 def _names(chunk: list[str]) -> set[str]:

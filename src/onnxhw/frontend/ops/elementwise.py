@@ -130,7 +130,7 @@ class Binary:
 def _with_constant(
     context: Context, node: onnx.NodeProto, other: Value, constant: Const | QuantConst, swapped: bool
 ) -> Value:
-    """A scalar is an elementwise function; a bias joins its Gemm; a quantized factor per channel is a depthwise convolution."""
+    """A scalar is a function, a bias joins its Gemm, a quantized factor per channel is a depthwise convolution."""
     if isinstance(other, (Const, QuantConst)):
         raise BlockedError(
             "both operands are constants", "fold constants first (onnxsim, or onnxruntime's offline optimisation)"

@@ -13,8 +13,8 @@ import onnx
 
 from ... import fixed
 from ...errors import InvalidModelError, UsageError
-from ...golden.steps import apply
 from ...ir.graph import Table, Tensor
+from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, attributes, label
 from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Result, Step, Value, form

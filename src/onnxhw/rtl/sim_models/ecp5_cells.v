@@ -52,22 +52,29 @@ module TRELLIS_FF (input CLK, LSR, CE, DI, M, output reg Q);
     parameter SRMODE = "LSR_OVER_CE";
     parameter REGSET = "RESET";
     parameter [127:0] LSRMODE = "LSR";
-    wire clock = CLKMUX == "INV" ? ~CLK : CLK;
-    wire enable = CEMUX == "1" ? 1'b1 : CEMUX == "0" ? 1'b0 : CEMUX == "INV" ? ~CE : CE;
-    wire preset = LSR === 1'bz ? 1'b0 : LSRMUX == "INV" ? ~LSR : LSR;
-    wire value = LSRMODE == "PRLD" ? M : REGSET == "SET";
-    initial Q = REGSET == "SET";
+    // Choices are made by generate blocks, so that nothing is evaluated for them in every cycle.
+    wire clock, enable, preset, value;
     generate
+        if (CLKMUX == "INV") assign clock = ~CLK; else assign clock = CLK;
+        if (CEMUX == "1") assign enable = 1'b1;
+        else if (CEMUX == "0") assign enable = 1'b0;
+        else if (CEMUX == "INV") assign enable = ~CE;
+        else assign enable = CE;
+        if (LSRMUX == "INV") assign preset = ~LSR; else assign preset = LSR;
+        if (LSRMODE == "PRLD") assign value = M; else assign value = REGSET == "SET";
+        // An unconnected LSR (Z) is no reset: neither branch of "preset" below is taken for it.
         if (SRMODE == "ASYNC") begin : asynchronous
             always @(posedge clock, posedge preset)
-                if (preset) Q <= value;
+                if (preset === 1'b1) Q <= value;
                 else if (enable) Q <= DI;
         end else begin : synchronous
             always @(posedge clock)
-                if (preset) Q <= value;
+                if (preset === 1'b1) Q <= value;
+                else if (preset === 1'bx) Q <= 1'bx;
                 else if (enable) Q <= DI;
         end
     endgenerate
+    initial Q = REGSET == "SET";
 endmodule
 
 module TRELLIS_DPR16X4 (input [3:0] DI, input [3:0] WAD, input WRE, WCK, input [3:0] RAD, output [3:0] DO);

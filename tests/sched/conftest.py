@@ -1,9 +1,11 @@
-"""Small random graphs for the scheduler's tests, built by hand."""
+"""Small random graphs for the scheduler's tests, built by hand; configurations of odd geometry."""
 
 from typing import Any
 
 import numpy as np
+import pytest
 
+from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Reshape, Table, Tensor
 from onnxhw.ir.verify import window_size
 
@@ -81,7 +83,8 @@ class Net:
 
     def average_pool(self, x: str, kernel: tuple[int, int] = (2, 2), **fields: Any) -> str:
         """An average pool."""
-        return self._pool(AveragePool, x, kernel, None, ratio=float(np.float32(self.random.uniform(0.5, 1.5))), **fields)
+        ratio = float(np.float32(self.random.uniform(0.5, 1.5)))
+        return self._pool(AveragePool, x, kernel, None, ratio=ratio, **fields)
 
     def global_average(self, x: str) -> str:
         """An average over all pixels."""
@@ -119,3 +122,40 @@ class Net:
             values[self.random.random(port.shape) < 0.1] = self.random.choice([-128, 127])
             found[port.tensor] = values.astype(np.int8)
         return found
+
+
+def config(rows: int, cols: int, word: int, lanes: int, **fields: int) -> HwConfig:
+    """A roomy configuration of that geometry."""
+    room = {"act_depth": 1024, "weight_depth": 1 << 15, "param_depth": 4096, "tables": 8, "acc_depth": 64}
+    code = {"load_ucode": 4096, "array_ucode": 16384, "vector_ucode": 16384}
+    sizes = {**room, **code, **fields}
+    return HwConfig(f"{rows}x{cols} W{word} Q{lanes}", rows=rows, cols=cols, word=word, lanes=lanes, **sizes)
+
+
+CONFIGS = {
+    "4x4": config(4, 4, 4, 2),
+    "5x3": config(5, 3, 5, 1),
+    "8x16": config(8, 16, 8, 8, load_rows=4),
+    "4x6": config(4, 6, 8, 2, load_rows=2),
+    "3x5": config(3, 5, 8, 4, act_depth=2048),
+}
+"""Odd geometries: W = R and not, C beyond W, C that Q does not divide, R that does not divide W."""
+
+
+@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS.keys())
+def hw(request: pytest.FixtureRequest) -> HwConfig:
+    """Each of the odd geometries."""
+    found: HwConfig = request.param
+    return found
+
+
+@pytest.fixture
+def configure() -> Any:
+    """`config`, to build others."""
+    return config
+
+
+@pytest.fixture
+def new_net() -> type[Net]:
+    """The graph builder."""
+    return Net

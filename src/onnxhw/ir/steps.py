@@ -56,7 +56,7 @@ def softmax(x: Array, step: Step) -> Array:
 
 def relu(x: Array, step: Step) -> Array:
     """``max(x, 0)``."""
-    return np.maximum(x, x.dtype.type(0))
+    return np.asarray(np.maximum(x, x.dtype.type(0)))
 
 
 def clip(x: Array, step: Step) -> Array:
@@ -92,12 +92,12 @@ def arithmetic(x: Array, step: Step) -> Array:
 
 def reshape(x: Array, step: Step) -> Array:
     """Same elements, shape `shape`."""
-    return x.reshape(step["shape"])
+    return np.asarray(x.reshape(step["shape"]))
 
 
 def transpose(x: Array, step: Step) -> Array:
     """Axes permuted by `perm`."""
-    return x.transpose(step["perm"])
+    return np.asarray(x.transpose(step["perm"]))
 
 
 ELEMENTWISE: dict[str, Callable[[Array, Step], Array]] = {
@@ -132,6 +132,6 @@ def apply(steps: Iterable[Step], x: Array) -> Array:
     """Run the steps in order on one sample."""
     for step in steps:
         if step["op"] not in STEPS:
-            raise InternalError("E1210", f"no host step {step['op']!r}", where=str(step.get("name", "")))
+            raise InternalError("E1310", f"no host step {step['op']!r}", where=str(step.get("name", "")))
         x = STEPS[step["op"]](x, step)
     return x

@@ -1,0 +1,58 @@
+"""A program as contents of the core's memories, for bitstreams that run it from power-up."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InternalError
+from ..isa.instructions import UNITS
+from ..program.model import Program
+from ..rtl.autorun import MEMORY_NAME, Standalone
+
+PLACES = {
+    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
+    "weights": r"(^|\.)load\.memory$",
+    "parameters": r"(^|\.)params\.memory$",
+    "tables": r"(^|\.)tables\.lane_\d+$",
+    "counts": rf"^{MEMORY_NAME}$",
+}
+"""Where the memories lie in the design: a pattern of the names that `standalone.memories` gives."""
+
+
+def words(image: npt.NDArray[np.uint8]) -> list[int]:
+    """Rows of bytes as integers, the first byte lowest."""
+    return [int.from_bytes(row.tobytes(), "little") for row in image]
+
+
+def contents(program: Program) -> dict[str, list[int]]:
+    """What each kind of memory (the keys of `PLACES`) holds."""
+    code = program.code
+    found = {
+        f"{unit} microcode": [word for instruction in code.get(unit, ()) for word in instruction.encode()]
+        for unit in UNITS
+    }
+    # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
+    load, array, vector = (len(code.get(unit, ())) for unit in UNITS)
+    start = Standalone(load, array, vector, budget=2 * program.cycles, at_reset=True)
+    found["weights"] = words(program.weights)
+    found["parameters"] = [int(entry) for entry in program.params]
+    found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
+    found["counts"] = list(start.words())
+    return found
+
+
+def images(program: Program, names: Sequence[str]) -> dict[str, list[int]]:
+    """Images for `flow.with_memories` by the names of the design's memories.
+
+    Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the
+    design lacks a memory that the program needs.
+    """
+    out = {}
+    for kind, image in contents(program).items():
+        matching = [name for name in names if re.search(PLACES[kind], name)]
+        if image and not matching:
+            raise InternalError("E1131", f"the design has no memory for {kind} among {', '.join(sorted(names))}")
+        out.update(dict.fromkeys(matching, image))
+    return out

@@ -1,0 +1,65 @@
+"""``onnxhw synth``."""
+
+from pathlib import Path
+
+import click
+
+from .options import board_option, common, examples, no_cache_option, out_option, preset_option
+from .output import Output, pass_output
+
+
+@click.command(
+    "synth",
+    help="Make the bitstream and the program of a model.\n\n"
+    + examples("""
+  onnxhw synth model.onnx --board ulx3s
+  onnxhw synth model.onnx --board ulx3s --preset mini -o out
+  onnxhw synth model.onnx --board ulx3s-25f --seeds 5 --freq 80
+  onnxhw synth model.onnx --board ulx3s --standalone
+"""),
+    epilog="Writes top.bit, program.ohw, manifest.json, report.html and trace.json. The bitstream belongs to board, "
+    "preset and clock, not to the model: it is built once and then taken from the cache. Exit status 5 if the model or "
+    "the design does not fit, 6 if the design misses its clock.",
+)
+@click.argument("model", type=click.Path(path_type=Path))
+@board_option()
+@preset_option
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
+@click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
+@click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
+@out_option("build/MODEL-PRESET")
+@no_cache_option
+@common
+@pass_output
+def command(
+    output: Output, model: Path, board: str, preset: str | None, seeds: int | None, freq: float | None,
+    standalone: bool, out: Path | None, no_cache: bool,
+) -> None:  # fmt: skip
+    from ..build import flow
+    from .artifacts import BITSTREAM
+    from .outdir import refuse_unwritable, staged
+    from .pipeline import compile_graph, default_out, load_model, target
+    from .result import print_result, result, write_artifacts
+    from .synthesis import Stages, baked, options, top
+
+    chosen = target(board, preset)
+    folder = out or default_out(model, chosen.config)
+    refuse_unwritable(folder)
+    clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    program = compile_graph(load_model(model, output), chosen.config, output)
+    with Stages(output) as progress:
+        built = flow.build(
+            top(chosen.board, chosen.config, clock_hz),
+            chosen.board,
+            clock_hz=clock_hz,
+            options=options(chosen.board, seeds),
+            progress=progress,
+            use_cache=not no_cache,
+            label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
+        )
+        if standalone:
+            built = baked(built, program, progress)
+    with staged(folder) as stage:
+        (stage / BITSTREAM).write_bytes(built.bitstream)
+        manifest = write_artifacts(stage, program, chosen, model, built.manifest())
+    print_result(output, result(program, chosen, manifest, folder, cached=built.cached))

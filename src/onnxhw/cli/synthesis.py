@@ -1,0 +1,95 @@
+"""The design that ``synth`` builds for a board, and what is kept about it."""
+
+from typing import Any
+
+from ..board import Board
+from ..build import flow
+from ..build.cache import list_all
+from ..config import HwConfig
+from ..errors import OnnxhwError
+from ..program.model import Program
+from .output import Output
+
+
+def top(board: Board, config: HwConfig, clock_hz: int) -> Any:
+    """The top level: core, link and clock."""
+    from ..rtl.pll import Clocked
+    from ..rtl.top import Top
+
+    design = Top(config, clock_hz=clock_hz)
+    return Clocked(design, resource=board.clock_resource, input_hz=board.clock_hz, output_hz=clock_hz)
+
+
+def options(board: Board, seeds: int | None) -> flow.Options:
+    """The board's seeds, the first of them or as many as asked for."""
+    count = seeds or 1
+    more = range(max(board.seeds) + 1, max(board.seeds) + 1 + count)
+    return flow.Options(seeds=(*board.seeds, *more)[:count])
+
+
+def baked(built: flow.Built, program: Program, progress: flow.Progress) -> flow.Built:
+    """The routed design with the program in its memories; it runs once from power-up, then at each press of fire 1."""
+    from ..build.images import images
+    from ..build.standalone import memories
+
+    contents = images(program, list(memories(built.locations)))
+    return flow.with_memories(built, contents, progress=progress)
+
+
+class Stages:
+    """Prints the flow's progress: a live line on a terminal, otherwise a line now and then."""
+
+    EVERY = 30.0
+    """Seconds between two signs of life where there is no terminal."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.status: Any = None
+        self.told = 0.0
+
+    def __enter__(self) -> "Stages":
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+        if console.is_terminal and self.output.verbosity >= 0:
+            self.status = console.status("")
+            self.status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status:
+            self.status.stop()
+
+    def __call__(self, event: flow.Event) -> None:
+        name = f"{event.stage} {event.text}".strip()
+        if event.done:
+            self.output.message(f"{name:<44} {event.seconds:7.1f} s")
+        elif self.status:
+            self.status.update(f"{name} ... {event.seconds:.0f} s")
+        elif event.seconds == 0.0:
+            self.told = 0.0
+        elif event.seconds >= self.told + self.EVERY:
+            self.told = event.seconds
+            self.output.message(f"{name} ... {event.seconds:.0f} s so far")
+
+
+def cached_route(config: HwConfig) -> dict[str, Any] | None:
+    """``{"resources": {kind: (used, available)}, "fmax_mhz": ...}`` of a bitstream in the cache, or None.
+
+    Looks at the smallest board that has `config` as its own preset, at the board's clock and first seed.
+    """
+    from ..board import boards
+
+    owner = next((board for board in boards().values() if board.preset == config.name), None)
+    owner = owner or next((board for board in boards().values() if config.name in board.presets), None)
+    if owner is None:
+        return None
+    if not any(entry.kind == "bitstream" and config.name in entry.label for entry in list_all()):
+        return None
+    try:
+        built = flow.cached(top(owner, config, owner.core_hz), owner, clock_hz=owner.core_hz)
+    except OnnxhwError:
+        return None
+    if built is None:
+        return None
+    return {"resources": built.report.resources, "fmax_mhz": built.report.fmax_mhz}

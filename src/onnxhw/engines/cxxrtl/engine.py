@@ -1,0 +1,137 @@
+"""`CxxrtlEngine`: a program on the compiled RTL of the core."""
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from ...config import HwConfig
+from ...emu.emulator import check_inputs
+from ...errors import MismatchError, UsageError
+from ...isa.memory import Control, Space
+from ...program.model import Program
+from ...program.result import Result
+from ..image import COUNTERS, ENDED, budget, input_image, output_addresses, program_image, tensor_of, watchdog
+from .build import Library, Progress
+from .core_model import CoreModel, core_library
+
+WAVE_CYCLES = 20_000
+"""Cycles that a waveform covers unless asked otherwise."""
+
+Tensors = Mapping[str, npt.NDArray[np.int8]]
+
+
+class CxxrtlEngine:
+    """The core's RTL, compiled to native code (see `core_library`); the first use of a configuration takes a minute.
+
+    A program stays loaded between runs: the second inference only writes inputs. `library` tells how long the
+    build took.
+    """
+
+    name = "cxxrtl"
+
+    def __init__(self, config: HwConfig, progress: Progress | None = None, *, library: Library | None = None) -> None:
+        self.config, self._progress = config, progress
+        self.library = library or core_library(config, progress=progress)
+        self._core: CoreModel | None = CoreModel(self.library.path, config)
+        self._loaded: Program | None = None
+
+    def close(self) -> None:
+        """Release the design."""
+        if self._core is not None:
+            self._core.close()
+            self._core = None
+
+    def __enter__(self) -> "CxxrtlEngine":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def core(self) -> CoreModel:
+        """The running design."""
+        if self._core is None:
+            raise UsageError("E2401", "the engine has been closed")
+        return self._core
+
+    def load(self, program: Program) -> None:
+        """Write a program into the core, unless it is the one that is loaded."""
+        if self._loaded is not program:
+            self._loaded = None
+            load(self.core, program)
+            self._loaded = program
+
+    def run(
+        self,
+        program: Program,
+        inputs: Tensors,
+        trace: bool = False,
+        *,
+        waves: str | os.PathLike[str] | None = None,
+        wave_cycles: int = WAVE_CYCLES,
+    ) -> Result:
+        """One inference.
+
+        Parameters
+        ----------
+        inputs : int8 arrays of the program's input tensors, by tensor name.
+        trace : also capture every tensor of the tensor table in the cycle in which its last instruction completes.
+        waves : write the run's first `wave_cycles` cycles to this VCD file (compiles a second model).
+
+        Errors: `MismatchError` E8402 if the run does not end in twice its predicted cycles.
+        """
+        checked = check_inputs(program, inputs)
+        if waves is not None:
+            library = core_library(self.config, waves=True, progress=self._progress)
+            with CoreModel(library.path, self.config) as core:
+                load(core, program)
+                core.waves(waves, wave_cycles)
+                try:
+                    return execute(core, program, checked, trace)
+                finally:
+                    core.stop_waves()
+        self.load(program)
+        return execute(self.core, program, checked, trace)
+
+
+def load(core: CoreModel, program: Program) -> None:
+    """Write a program into a core."""
+    for space, address, words in program_image(program):
+        core.write(space, address, words)
+
+
+def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> Result:
+    """Run the loaded program once."""
+    for address, words in input_image(program, inputs):
+        core.write(Space.ACT, address, words)
+    tensors = _capture(core, program, 0) if trace else {}
+    core.start()
+    limit = budget(program) + 64
+    if trace:
+        for count in sorted({entry.ready for entry in program.tensors.values()} - {0}):
+            if core.run(limit, count) != 2:
+                break
+            tensors |= _capture(core, program, count)
+    core.run(limit)
+    status, *_ = core.control(Control.RUN)
+    cycles, *counts = core.control(Control.CYCLES, 1 + len(COUNTERS))
+    if status != ENDED:
+        raise watchdog(program, status, cycles, counts)
+    outputs = {
+        port.tensor: tensor_of(program, port.tensor, [core.read(Space.ACT, *span) for span in output_addresses(program, port.tensor)])
+        for port in program.outputs
+    }
+    return Result(outputs, tensors, cycles, dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True)))
+
+
+def _capture(core: CoreModel, program: Program, ready: int) -> dict[str, npt.NDArray[np.int8]]:
+    """The tensors that are complete now."""
+    word = program.config.word
+    return {
+        name: entry.place.unpack(core.act(entry.place.addresses(word)), word)
+        for name, entry in program.tensors.items()
+        if entry.ready == ready
+    }

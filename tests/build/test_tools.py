@@ -1,0 +1,71 @@
+"""Running external tools."""
+
+import os
+import sys
+
+import pytest
+
+from onnxhw.build import tools
+from onnxhw.errors import ToolError
+
+
+@pytest.fixture
+def fake(monkeypatch, tmp_path):
+    """Makes a tool named "yosys" out of a line of Python."""
+
+    def make(line):
+        monkeypatch.setenv("YOSYS", f"{sys.executable} -c '{line}'")
+        return tmp_path
+
+    return make
+
+
+def test_output_comes_back(fake):
+    directory = fake("import sys; print(sys.argv[1:])")
+    assert tools.run("yosys", ["-q", "x"], directory).output.strip() == "['-q', 'x']"
+    assert list(directory.iterdir()) == []
+
+
+def test_a_failure_shows_the_end_of_the_output(fake):
+    directory = fake("import sys; [print(i) for i in range(100)]; sys.exit(3)")
+    with pytest.raises(ToolError) as caught:
+        tools.run("yosys", [], directory)
+    assert caught.value.code == "E7102"
+    assert "status 3" in caught.value.what
+    assert caught.value.what.endswith("98\n99")
+    assert "\n42\n" not in caught.value.what
+
+
+def test_a_tool_that_is_not_there_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError) as caught:
+        tools.run("iverilog", [], tmp_path)
+    assert caught.value.code == "E7101"
+    assert "apt install iverilog" in caught.value.hint
+    monkeypatch.setenv("IVERILOG", str(tmp_path / "none"))
+    with pytest.raises(ToolError, match="E7103"):
+        tools.run("iverilog", [], tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupt_ends_the_child(fake):
+    """KeyboardInterrupt out of the wait: the child is gone when it arrives at the caller."""
+    directory = fake('import os, time; open("pid", "w").write(str(os.getpid())); time.sleep(60)')
+
+    def tick(seconds):
+        if (directory / "pid").exists() and (directory / "pid").read_text():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tools.run("yosys", [], directory, tick=tick)
+    pid = int((directory / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_tick_tells_the_time(fake):
+    directory = fake("import time; time.sleep(1.5)")
+    seen = []
+    tools.run("yosys", [], directory, tick=seen.append)
+    assert len(seen) == 1
+    assert 0.9 < seen[0] < 1.5

@@ -1,0 +1,280 @@
+"""The commands on the example network, by the emulator: what they print, write and refuse."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from onnxhw import emu
+from onnxhw.cli import main, simulation
+from onnxhw.config import PRESETS
+from onnxhw.program import container
+
+
+def run_json(capsys, *arguments, status=0):
+    """The JSON that a command prints, if it ends with `status`."""
+    assert main([*map(str, arguments), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def compiled(digits, tmp_path_factory):
+    """The output directory of `compile` for the preset `mini`."""
+    folder = tmp_path_factory.mktemp("compiled") / "out"
+    assert main(["compile", str(digits), "--preset", "mini", "-o", str(folder), "-q"]) == 0
+    return folder
+
+
+# -- compile -----------------------------------------------------------------------------------------
+
+
+def test_compile_says_what_it_made(digits, tmp_path, capsys):
+    record = run_json(capsys, "compile", digits, "--board", "ulx3s", "-o", tmp_path / "out")
+    assert record["board"] == "ulx3s-85f"
+    assert record["preset"] == "ulx3s-85f"
+    assert record["config"] == PRESETS["ulx3s-85f"].fingerprint
+    assert (record["fmax_mhz"], record["timing_met"], record["cached"]) == (None, None, False)
+    assert sorted(record["artifacts"]) == ["manifest.json", "program.ohw", "report.html", "trace.json"]
+    program = container.load(record["artifacts"]["program.ohw"])
+    assert record["predicted_cycles"] == program.cycles
+    assert record["macs"] == program.macs == 30_080
+
+
+def test_the_same_input_gives_the_same_bytes(digits, compiled, tmp_path):
+    assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "again"), "-q"]) == 0
+    for path in (tmp_path / "again").iterdir():
+        assert path.read_bytes() == (compiled / path.name).read_bytes(), path.name
+
+
+def test_the_manifest_has_the_hashes(digits, compiled):
+    manifest = json.loads((compiled / "manifest.json").read_text())
+    assert manifest["model_sha256"] == hashlib.sha256(digits.read_bytes()).hexdigest()
+    assert manifest["preset"] == "mini"
+    for name, expected in manifest["files"].items():
+        assert hashlib.sha256((compiled / name).read_bytes()).hexdigest() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["missing.onnx"], 3, "E3001"),
+        (["."], 3, "E3002"),
+        (["MODEL", "--board", "ulx3x"], 2, "E2305"),
+        (["MODEL", "--preset", "minni"], 2, "E2104"),
+        (["MODEL", "--board", "ulx3s-25f", "--preset", "ulx3s-85f"], 2, "E2904"),
+        (["MODEL", "-o", "MODEL/out"], 2, "E2903"),
+        ([], 2, "E2901"),
+    ],
+)
+def test_compile_refuses(arguments, status, code, digits, capsys):
+    words = [word.replace("MODEL", str(digits)) for word in arguments]
+    assert run_json(capsys, "compile", *words, status=status)["error"]["code"] == code
+
+
+@pytest.mark.parametrize(("content", "code"), [(b"", "E3005"), (b"hello", "E3006")])
+def test_a_broken_file_is_refused_and_nothing_is_written(content, code, digits, tmp_path, capsys):
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(content)
+    assert run_json(capsys, "compile", broken, "-o", tmp_path / "out", status=3)["error"]["code"] == code
+    broken.write_bytes(digits.read_bytes()[:-100])
+    assert run_json(capsys, "compile", broken, "-o", tmp_path / "out", status=3)["error"]["code"].startswith("E30")
+    assert list(tmp_path.iterdir()) == [broken]
+
+
+# -- simulate ----------------------------------------------------------------------------------------
+
+
+def test_simulate_a_directory(compiled, digits_test, capsys):
+    record = run_json(capsys, "simulate", compiled, "-e", "emulator", "-i", digits_test, "-n", "5")
+    assert record["equal"] is True
+    assert record["inferences"] == 5
+    assert record["cycles"] == record["predicted_cycles"]
+    assert record["reference"] == "golden model"
+    assert record["top1"] == {"right": 5, "of": 5}
+    with np.load(record["outputs"]) as outputs, np.load(digits_test) as data:
+        assert outputs["probabilities"].shape == (5, 10)
+        assert (outputs["probabilities"].argmax(1) == data["label"][:5]).all()
+        assert outputs["int8/dense_q"].dtype == np.int8
+
+
+def test_the_golden_model_gives_the_same_outputs(compiled, digits_test, tmp_path, capsys):
+    files = {}
+    for engine in ("golden", "emulator"):
+        files[engine] = tmp_path / f"{engine}.npz"
+        run_json(capsys, "simulate", compiled, "-e", engine, "-i", digits_test, "-n", "3", "-o", files[engine])
+    with np.load(files["golden"]) as golden, np.load(files["emulator"]) as emulator:
+        assert sorted(golden.files) == sorted(emulator.files)
+        for name in golden.files:
+            assert np.array_equal(golden[name], emulator[name])
+
+
+def test_the_example_network_is_right_on_most_digits(digits, digits_test, tmp_path, capsys):
+    options = ("-e", "golden", "-i", digits_test, "-o", tmp_path / "o.npz", "-p", "mini")
+    record = run_json(capsys, "simulate", digits, *options)
+    assert record["top1"]["of"] == 360
+    assert record["top1"]["right"] >= 342  # 95 %
+
+
+def test_the_report_shows_what_simulate_found(compiled, capsys):
+    run_json(capsys, "simulate", compiled, "-e", "emulator", "--random", "2")
+    record = run_json(capsys, "report", compiled)
+    assert ("emulator", True) in [(one["engine"], one["equal"]) for one in record["simulations"]]
+    assert sum(layer["cycles"] for layer in record["layers"]) == record["predicted_cycles"]
+    assert 'class="good">equal' in (compiled / "report.html").read_text()
+    manifest = json.loads((compiled / "manifest.json").read_text())
+    assert hashlib.sha256((compiled / "report.html").read_bytes()).hexdigest() == manifest["files"]["report.html"]
+
+
+def test_random_inputs_depend_on_the_seed_only(compiled, tmp_path, capsys):
+    files = []
+    for number, seed in enumerate((1, 1, 2)):
+        files.append(tmp_path / f"{number}.npz")
+        run_json(capsys, "simulate", compiled, "-e", "emulator", "--random", "1", "--seed", seed, "-o", files[-1])
+    assert files[0].read_bytes() == files[1].read_bytes() != files[2].read_bytes()
+
+
+def test_a_program_alone_is_compared_with_the_emulator(compiled, tmp_path, capsys):
+    shutil.copy(compiled / "program.ohw", tmp_path / "some.ohw")
+    record = run_json(capsys, "simulate", tmp_path / "some.ohw", "-e", "emulator", "--trace")
+    assert record["reference"] == "emulator"
+    error = run_json(capsys, "simulate", tmp_path / "some.ohw", "-e", "golden", status=2)["error"]
+    assert error["code"] == "E2909"
+
+
+def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsys):
+    right = simulation.reference
+
+    def wrong(subject, inputs):
+        tensors = right(subject, inputs)
+        tensors["conv2_q"] = tensors["conv2_q"].copy()
+        tensors["conv2_q"][0, 3, 2, 1] ^= 1
+        return tensors
+
+    monkeypatch.setattr(simulation, "reference", wrong)
+    record = run_json(capsys, "simulate", compiled, "-e", "emulator", "--trace", status=8)
+    assert record["error"]["code"] == "E8001"
+    assert record["equal"] is False
+    first = record["first_difference"]
+    assert (first["tensor"], first["element"], first["different"]) == ("conv2_q", [0, 3, 2, 1], 1)
+    assert first["layer"] == "conv2_conv"
+
+
+def test_wrong_cycles_are_a_mismatch(compiled, monkeypatch, capsys):
+    plain = emu.emulator.Emulator.run
+
+    def slower(self, *arguments, **options):
+        result = plain(self, *arguments, **options)
+        result.cycles += 1
+        return result
+
+    monkeypatch.setattr(emu.emulator.Emulator, "run", slower)
+    record = run_json(capsys, "simulate", compiled, "-e", "emulator", status=8)
+    assert record["error"]["code"] == "E8002"
+    assert record["first_difference"]["cycles"] == record["predicted_cycles"] + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--input", "missing.npz"], "E2905"),
+        (["--input", "MODEL"], "E2905"),
+        (["--input", "NPZ", "--random", "2"], "E2908"),
+        (["--count", "2"], "E2908"),
+        (["--random", "0"], "E2901"),
+        (["--engine", "emulater"], "E2901"),
+    ],
+)
+def test_simulate_refuses(options, code, compiled, digits, digits_test, capsys):
+    words = [{"MODEL": str(digits), "NPZ": str(digits_test)}.get(word, word) for word in options]
+    words += [] if "--engine" in words else ["-e", "emulator"]
+    assert run_json(capsys, "simulate", compiled, *words, status=2)["error"]["code"] == code
+
+
+def test_inputs_of_another_shape_or_name_are_refused(compiled, tmp_path, capsys):
+    for arrays, code in (
+        ({"input": np.zeros((1, 1, 9, 9), np.float32)}, "E2204"),
+        ({"picture": np.zeros((1, 1, 8, 8), np.float32)}, "E2905"),
+        ({"input": np.full((1, 1, 8, 8), np.nan, np.float32)}, "E2202"),
+    ):
+        np.savez(tmp_path / "x.npz", **arrays)
+        error = run_json(capsys, "simulate", compiled, "-e", "emulator", "-i", tmp_path / "x.npz", status=2)["error"]
+        assert error["code"] == code
+
+
+# -- report, boards, cache, doctor ---------------------------------------------------------------------
+
+
+def test_report_needs_an_output_directory(tmp_path, capsys):
+    assert run_json(capsys, "report", tmp_path, status=2)["error"]["code"] == "E2906"
+    assert run_json(capsys, "report", tmp_path / "none", status=2)["error"]["code"] == "E2906"
+
+
+def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):
+    shutil.copytree(compiled, tmp_path / "copy")
+    (tmp_path / "copy" / "manifest.json").write_text("{")
+    error = run_json(capsys, "report", tmp_path / "copy", status=2)["error"]
+    assert error["code"] == "E2907"
+    assert "manifest.json" in error["where"]
+
+
+def test_boards(capsys):
+    record = run_json(capsys, "boards")
+    assert {"ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"} <= {board["board"] for board in record["boards"]}
+    assert {"mini", "ulx3s-85f"} <= {one["preset"] for one in record["presets"]}
+
+
+@pytest.mark.slow
+def test_boards_given_a_model(digits, reference_models, capsys):
+    fits = {one["preset"]: one for one in run_json(capsys, "boards", digits)["presets"]}
+    assert all(one["fits"] and one["predicted_cycles"] > 1000 for one in fits.values())
+    record = run_json(capsys, "boards", reference_models / "ic_resnet8_int8_qdq.onnx")
+    fits = {one["preset"]: one for one in record["presets"]}
+    assert fits["ulx3s-85f"]["fits"] is True
+    assert fits["ulx3s-25f"]["fits"] is False
+    assert "E5102" in fits["ulx3s-25f"]["reason"]
+
+
+def test_tables_for_people(digits, capsys):
+    assert main(["boards"]) == 0
+    text = capsys.readouterr().out
+    assert "LFE5U-85F" in text
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
+def test_cache_lists_and_clears(tmp_path, monkeypatch, capsys):
+    from onnxhw.build.cache import Cache
+
+    monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
+    Cache("bitstream").store("ab" * 20, {"top.bit": b"1234"}, label="mini on a board")
+    entries = run_json(capsys, "cache")["entries"]
+    assert [(one["kind"], one["label"], one["intact"]) for one in entries] == [("bitstream", "mini on a board", True)]
+    assert run_json(capsys, "cache", "clear")["removed"] == 1
+    assert run_json(capsys, "cache", "list")["entries"] == []
+
+
+def test_doctor_names_what_is_missing(monkeypatch, capsys):
+    from onnxhw import doctor
+
+    record = run_json(capsys, "doctor", status=0 if shutil.which("g++") or shutil.which("clang++") else 7)
+    found = {check["name"]: check for check in record["checks"]}
+    assert found["onnx"]["status"] == "ok"
+    assert found["boards"]["status"] == "ok"
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    record = run_json(capsys, "doctor", status=7)
+    found = {check["name"]: check for check in record["checks"]}
+    assert found["g++"]["status"] == "missing"
+    assert "apt install g++" in found["g++"]["hint"]
+    assert found["iverilog"]["status"] == "optional"
+
+
+def test_bench_predicts(digits, capsys):
+    (row,) = run_json(capsys, "bench", "--models", digits, "--preset", "mini", "--no-rtl")
+    assert (row["model"], row["preset"], row["macs"]) == ("digits", "mini", 30_080)
+    assert row["cycles_predicted"] > 1000
+    assert row["cycles_rtl"] is None
+    assert row["utilization"] == round(30_080 / row["cycles_predicted"] / 16, 4)
+    assert {"lut", "ff", "dsp", "ebr", "fmax_mhz", "latency_ms"} <= set(row)
+    assert run_json(capsys, "bench", "--models", "kvs", status=2)["error"]["code"] == "E2910"

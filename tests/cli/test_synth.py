@@ -1,0 +1,89 @@
+"""`synth` around the bitstream flow: what it asks for, writes and refuses. The flow itself is tested in tests/build."""
+
+import json
+
+import pytest
+
+from onnxhw.build import flow
+from onnxhw.build.report import Clock, RouteReport
+from onnxhw.cli import main, synthesis
+from onnxhw.errors import DoesNotFitError, TimingError, ToolError
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """Replaces the flow; the options it was called with, and what it shall do."""
+    calls = []
+    report = RouteReport(
+        {"lut": (11203, 83640), "ff": (9053, 83640), "dsp": (16, 156), "ebr": (32, 208)}, {"clk": Clock(101.25, 100.0)}
+    )
+
+    def build(design, board, *, clock_hz, options, progress, use_cache, label):
+        calls.append({"design": design, "clock_hz": clock_hz, "options": options, "use_cache": use_cache})
+        progress(flow.Event("yosys", 1.5, True))
+        if calls[0].get("raises"):
+            raise calls[0]["raises"]
+        return flow.Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+
+    monkeypatch.setattr(flow, "build", build)
+    monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: (board.name, config.name, clock_hz))
+    return calls
+
+
+def run(capsys, *arguments, status=0):
+    assert main(["synth", *map(str, arguments), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def test_synth_writes_everything(built, digits, tmp_path, capsys):
+    record = run(capsys, digits, "--preset", "mini", "-o", tmp_path / "out")
+    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000)
+    assert built[0]["options"].seeds == (1,)
+    assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
+    assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
+    names = ["manifest.json", "program.ohw", "report.html", "top.bit", "trace.json"]
+    assert sorted(record["artifacts"]) == names
+    assert (tmp_path / "out" / "top.bit").read_bytes() == b"bits"
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(names) - {"manifest.json"} <= set(manifest["files"])
+    assert manifest["tools"]["yosys"] == "1"
+    assert "101.25 MHz" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_options_reach_the_flow(built, digits, tmp_path, capsys):
+    run(capsys, digits, "--preset", "mini", "--seeds", "7", "--freq", "62.5", "--no-cache", "-o", tmp_path / "out")
+    assert built[0]["clock_hz"] == 62_500_000
+    assert built[0]["options"].seeds == (1, 2, 3, 4, 5, 6, 7)
+    assert built[0]["use_cache"] is False
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimingError("E6101", "reaches 80 MHz, not 100 MHz"),
+        DoesNotFitError("E5201", "needs 300 block RAMs"),
+        ToolError("E7101", "nextpnr-ecp5 is not installed"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_a_flow_that_fails_leaves_nothing(error, built, digits, tmp_path):
+    built.append({"raises": error})
+    status = getattr(error, "exit_status", 130)
+    assert main(["synth", str(digits), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == status
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_does_not_fit_is_refused_before_the_flow(built, reference_models, tmp_path, capsys):
+    model = reference_models / "ic_resnet8_int8_qdq.onnx"
+    record = run(capsys, model, "--preset", "mini", "-o", tmp_path / "out", status=5)
+    assert record["error"]["code"] == "E5102"
+    assert built == []
+
+
+def test_progress_goes_to_stderr(built, digits, tmp_path, capsys):
+    assert main(["synth", str(digits), "--preset", "mini", "-o", str(tmp_path / "out")]) == 0
+    captured = capsys.readouterr()
+    assert "yosys" in captured.err
+    assert "yosys" not in captured.out
+    assert "clock 100.00 MHz met (Fmax 101.25 MHz)" in captured.out
+    assert ", cached bitstream" in captured.out

@@ -1,0 +1,303 @@
+"""What cannot be mapped is refused by name, all of it at once, with a hint; nothing is computed wrongly."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from onnxhw.errors import InvalidModelError, UnsupportedError
+from onnxhw.frontend import UnsupportedNodesError
+
+S, T = 0.125, 0.25
+W = np.ones((4, 3, 1, 1), np.int8)
+
+
+def refused(model: Any) -> UnsupportedNodesError:
+    with pytest.raises(UnsupportedNodesError) as caught:
+        model.load()
+    assert caught.value.exit_status == 4
+    for blocker in caught.value.blockers:
+        assert blocker.node
+        assert blocker.op_type
+        assert blocker.reason
+        assert blocker.text() in str(caught.value)
+    return caught.value
+
+
+def one(model: Any) -> Any:
+    (blocker,) = refused(model).blockers
+    return blocker
+
+
+def weights(model: Any, q: Any = W, scale: Any = 2.0**-5, zero: Any = None, axis: int = 0) -> str:
+    return str(model.constant(q, scale, zero, axis))
+
+
+def test_all_blockers_are_named_in_order(model: Any) -> None:
+    x = model.input([1, 3, 8, 8], S)
+    a = model.requantize(model.node("LRN", x, size=3), S)
+    b = model.requantize(model.node("Conv", a, weights(model)), S)
+    c = model.requantize(model.node("Erf", b), S)
+    d = model.requantize(model.node("Sub", c, c), S)
+    error = refused(model.output(d))
+    assert [blocker.op_type for blocker in error.blockers] == ["LRN", "Erf", "Sub"]
+    assert error.code == "E4001"
+    assert str(error).startswith("E4001 unsupported: model: 3 nodes cannot run on this release:")
+    assert error.as_dicts()[0]["op_type"] == "LRN"
+
+
+def test_a_node_behind_a_blocked_one_is_not_blamed(model: Any) -> None:
+    x = model.input([1, 3, 8, 8], S)
+    y = model.node("Relu", model.node("Softplus", model.node("LRN", x, size=3)))
+    assert [blocker.op_type for blocker in refused(model.output(model.requantize(y, S))).blockers] == [
+        "LRN",
+        "Softplus",
+    ]
+
+
+def test_float_model(model: Any) -> None:
+    model.inputs.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4]))
+    model.output(model.node("Relu", "x"))
+    with pytest.raises(
+        UnsupportedError, match=r"E4002 unsupported.*not quantized.*Hint: quantize it to int8 in QDQ"
+    ) as caught:
+        model.load()
+    assert caught.value.exit_status == 4
+
+
+def test_float_activation_in_a_quantized_model(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Conv", model.node("Conv", x, weights(model)), weights(model, np.ones((2, 4, 1, 1), np.int8)))
+    blocker = one(model.output(model.requantize(y, T)))
+    assert "comes from 'Conv_" in blocker.reason
+    assert "without QuantizeLinear" in blocker.reason
+    assert "QuantizeLinear and DequantizeLinear" in blocker.hint
+
+
+def test_float_output(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    blocker = one(model.output(model.node("Conv", x, weights(model))))
+    assert blocker.op_type == "Conv"
+    assert "float output" in blocker.reason
+
+
+def test_weights_in_float(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Conv", x, model.const(W.astype(np.float32)))
+    assert one(model.output(model.requantize(y, T))).reason == "the weights are not quantized"
+
+
+@pytest.mark.parametrize(
+    ("q", "scale", "zero", "axis", "reason"),
+    [
+        (W, [0.5] * 3, np.zeros(3, np.int8), 1, "weights are quantized along axis 1"),
+        (W * 100, 0.5, np.int8(-100), 0, "leave -128..127"),
+        ((W.astype(int) * 255).astype(np.uint8), 0.5, np.uint8(0), 0, "leave -128..127"),
+    ],
+)
+def test_weights_of_other_kinds(model: Any, q: Any, scale: Any, zero: Any, axis: int, reason: str) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Conv", x, weights(model, q, scale, zero, axis))
+    assert reason in one(model.output(model.requantize(y, T))).reason
+
+
+def test_weight_zero_point_that_leaves_int8s_range_intact_is_taken(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Conv", x, weights(model, W * 7, 2.0**-5, np.int8(5)))
+    graph = model.output(model.requantize(y, T)).check()
+    assert set(graph.ops[0].weight.ravel().tolist()) == {2}
+
+
+def test_bias_that_is_no_multiple(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Conv", x, weights(model), model.const(np.full(4, 0.3, np.float32)))
+    blocker = one(model.output(model.requantize(y, T)))
+    assert blocker.op_type == "Conv"
+    assert "not an integer multiple of input scale * weight scale" in blocker.reason
+
+
+def test_bias_of_another_scale(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    bias = model.constant(np.full(4, 5, np.int32), S * 2.0**-5 * 1.001, np.int32(0))
+    y = model.node("Conv", x, weights(model), bias)
+    assert "the bias is not" in one(model.output(model.requantize(y, T))).reason
+
+
+def test_bias_scale_may_differ_in_the_last_bits(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    bias = model.constant(np.full(4, 5, np.int32), np.nextafter(np.float32(S * 2.0**-5), np.float32(1)), np.int32(0))
+    y = model.node("Conv", x, weights(model), bias)
+    assert model.output(model.requantize(y, T)).load().ops[0].bias.tolist() == [5] * 4
+
+
+def test_sum_beyond_32_bits(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S, -128)
+    bias = model.constant(np.full(4, 2**31 - 100, np.int32), S * 2.0**-5, np.int32(0))
+    y = model.node("Conv", x, weights(model), bias)
+    assert "exceed 32 bits" in one(model.output(model.requantize(y, T))).reason
+
+
+def test_activation_per_channel_and_of_16_bits(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    scales, zeros = model.const(np.full(3, S, np.float32)), model.const(np.zeros(3, np.int8))
+    y = model.node("DequantizeLinear", model.node("QuantizeLinear", x, scales, zeros), scales, zeros)
+    assert "per channel" in one(model.output(y)).reason
+    model.opset, model.outputs = 21, []
+    scale, zero = model.const(np.float32(S)), model.const(np.int16(0))
+    z = model.node("DequantizeLinear", model.node("QuantizeLinear", x, scale, zero), scale, zero)
+    assert "activations are int16" in refused(model.output(z)).blockers[-1].reason
+
+
+def test_broadcast_that_has_no_operation(model: Any) -> None:
+    a, b = model.input([1, 3, 4, 4], S, 0, "a"), model.input([1, 3, 1, 4], S, 0, "b")
+    blocker = one(model.output(model.requantize(model.node("Add", a, b), S)))
+    assert blocker.reason == "operands of shapes [1, 3, 4, 4] and [1, 3, 1, 4] do not match"
+
+
+def test_factor_per_channel_in_float(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Mul", x, model.const(np.array([1, 2, 3], np.float32).reshape(3, 1, 1)))
+    assert "int8 quantized constant per channel" in one(model.output(model.requantize(y, S))).hint
+
+
+def test_factor_whose_rounding_differs_is_refused(model: Any) -> None:
+    """Two roundings and one differ for some operand of this scale; a convolution would be wrong, so it is not used."""
+    x = model.input([1, 1, 4, 4], S)
+    found = set()
+    for k in range(40):
+        fresh = type(model)()
+        x = fresh.input([1, 2, 4, 4], S)
+        factor = fresh.constant(np.array([101, 97], np.int8).reshape(2, 1, 1), 0.5 / (101 * (2 * k + 3)) * (1 + 2**-24))
+        fresh.output(fresh.requantize(fresh.node("Mul", x, factor), S))
+        try:
+            fresh.load()
+            found.add("convolution")
+        except UnsupportedNodesError as error:
+            found.add(error.blockers[0].reason)
+    assert found == {"convolution", "its products are not the same under a convolution's rounding"}
+
+
+def test_transpose_that_moves_data(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Transpose", x, perm=[0, 2, 1, 3])
+    y = model.node("MaxPool", y, kernel_shape=[2, 2])
+    assert "Transpose that moves data" in one(model.output(model.requantize(y, S))).reason
+
+
+def test_gemm_of_many_rows(model: Any) -> None:
+    x = model.input([1, 5, 6], S)
+    y = model.node("MatMul", x, weights(model, np.ones((6, 4), np.int8)))
+    assert "5 rows" in one(model.output(model.requantize(y, S), 3)).reason
+
+
+def test_gemm_with_alpha(model: Any) -> None:
+    x = model.input([1, 6], S)
+    y = model.node("Gemm", x, weights(model, np.ones((6, 4), np.int8)), alpha=0.5)
+    assert "alpha and beta" in one(model.output(model.requantize(y, S), 2)).reason
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "reason"),
+    [
+        (
+            "AveragePool",
+            {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1},
+            "ceil_mode together",
+        ),
+        (
+            "MaxPool",
+            {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1},
+            "starts in the padding",
+        ),
+        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [2, 0, 0, 0]}, "wholly in the padding"),
+        ("ReduceMean", {"axes": [1]}, "a mean over axes [1]"),
+    ],
+)
+def test_windows_without_a_meaning(model: Any, op_type: str, attributes: dict[str, Any], reason: str) -> None:
+    x = model.input([1, 3, 8, 8], S)
+    assert reason in one(model.output(model.requantize(model.node(op_type, x, **attributes), S))).reason
+
+
+def test_max_pool_indices(model: Any) -> None:
+    x = model.input([1, 3, 8, 8], S)
+    y = model.requantize(model.node("MaxPool", x, outputs=2, kernel_shape=[2, 2]), S)
+    assert "Indices" in one(model.output(y)).reason
+
+
+def test_concat_of_another_axis(model: Any) -> None:
+    a, b = model.input([1, 3, 4, 4], S, 0, "a"), model.input([1, 3, 4, 4], S, 0, "b")
+    blocker = one(model.output(model.requantize(model.node("Concat", a, b, axis=2), S)))
+    assert "axis 2" in blocker.reason
+    assert "channel axis" in blocker.hint
+
+
+def test_batch_of_two(model: Any) -> None:
+    x = model.input([2, 3, 4, 4], S)
+    error = refused(model.output(model.requantize(model.node("Relu", x), S)))
+    assert "must be the batch, 1" in error.blockers[0].reason
+
+
+def test_three_spatial_dimensions(model: Any) -> None:
+    x = model.input([1, 3, 4, 4, 4], S)
+    error = refused(model.output(model.requantize(model.node("Relu", x), S), 5))
+    assert "rank 5" in error.blockers[0].reason
+
+
+def test_foreign_domain(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    y = model.node("Quant", x, domain="qonnx.custom_op.general")
+    assert "domain 'qonnx.custom_op.general'" in one(model.output(y)).reason
+
+
+def test_dynamic_image_size(model: Any) -> None:
+    x = model.input([1, 3, "height", 4], S)
+    with pytest.raises(
+        UnsupportedError, match=r"E4003 .*dynamic dimension 'height' on axis 2.*Hint: export with a fixed size"
+    ):
+        model.output(model.requantize(model.node("Relu", x), T)).load()
+
+
+def test_nothing_for_the_hardware(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    with pytest.raises(UnsupportedError, match="E4006"):
+        model.output(x).load()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-40])
+def test_scale_that_is_no_scale(model: Any, scale: float) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    with pytest.raises(InvalidModelError, match=r"E3020 .*QuantizeLinear_.*scale must be finite, positive and normal"):
+        model.output(model.requantize(x, scale)).load()
+
+
+def test_zero_point_of_another_shape(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    w = model.node(
+        "DequantizeLinear", model.const(W), model.const(np.ones(4, np.float32)), model.const(np.int8(0)), axis=0
+    )
+    with pytest.raises(InvalidModelError, match="E3021"):
+        model.output(model.requantize(model.node("Conv", x, w), T)).load()
+
+
+def test_scales_that_do_not_fit_their_axis(model: Any) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    with pytest.raises(InvalidModelError, match=r"E3022 .*3 scales do not fit axis 0"):
+        model.output(model.requantize(model.node("Conv", x, weights(model, W, [1.0] * 3)), T)).load()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "code"),
+    [
+        ({"kernel_shape": [2, 2]}, "E3030"),
+        ({"group": 2}, "E30(10|32)"),
+        ({"auto_pad": "EVIL"}, "E3030"),
+        ({"strides": [0, 1]}, "E30(10|30)"),
+        ({"dilations": [1]}, "E30(10|30)"),
+        ({"pads": [0, -1, 0, 0]}, "E30(10|30)"),
+    ],
+)
+def test_windows_that_contradict_themselves(model: Any, attributes: dict[str, Any], code: str) -> None:
+    x = model.input([1, 3, 4, 4], S)
+    with pytest.raises(InvalidModelError, match=code):
+        model.output(model.requantize(model.node("Conv", x, weights(model), **attributes), T)).load()

@@ -1,0 +1,91 @@
+"""The post-synthesis netlist of a whole core: outputs and cycles equal golden model and emulator.
+
+A block RAM read of the address being written is X in this simulation, so it also shows that no result depends on
+what the device leaves undefined.
+"""
+
+import numpy as np
+import pytest
+
+from onnxhw import golden
+from onnxhw.build.netlist import synthesize_netlist
+from onnxhw.build.netlist_program import compile_core, run_program
+from onnxhw.config import HwConfig
+from onnxhw.emu import Emulator
+from onnxhw.ir.graph import Add, Conv, Graph, MaxPool, Port, Table, Tensor
+from onnxhw.rtl.core import Core
+from onnxhw.sched import schedule
+
+pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
+
+# Rows and word differ; the array uses multiplier blocks, the requantizer the fabric.
+CONFIG = HwConfig(
+    "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512, acc_depth=128,
+    param_depth=64, tables=1, requant_multiplier="fabric",
+)  # fmt: skip
+
+
+def network(rng: np.random.Generator) -> Graph:
+    """Padded convolution, pool, strided convolution, residual addition, table: most of what the core can do."""
+
+    def tensor(name: str, channels: int, size: int, zero: int) -> Tensor:
+        return Tensor(name, (1, channels, size, size), 0.05, zero)
+
+    def conv(name: str, x: str, y: str, inputs: int, outputs: int, kernel: int, pad: int) -> Conv:
+        return Conv(
+            name, (x,), y,
+            weight=rng.integers(-127, 128, (outputs, inputs, kernel, kernel)).astype(np.int8),
+            bias=rng.integers(-20000, 20000, outputs).astype(np.int32),
+            multiplier=rng.uniform(0.0005, 0.003, outputs).astype(np.float32),
+            strides=(1, 1), pads=(pad, pad, pad, pad),
+        )  # fmt: skip
+
+    tensors = [
+        tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("b", 4, 2, -20), tensor("c", 4, 2, 3),
+        tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
+    ]  # fmt: skip
+    ops = [
+        conv("first", "x", "a", 2, 4, 3, 1),
+        MaxPool("pool", ("a",), "b", kernel=(2, 2), strides=(2, 2)),
+        conv("second", "b", "c", 4, 4, 1, 0),
+        Add("sum", ("b", "c"), "d", ratio_a=float(np.float32(0.7)), ratio_b=float(np.float32(0.6))),
+        Table("table", ("d",), "y", table=rng.integers(-128, 128, 256).astype(np.int8)),
+    ]
+    port = {t.name: Port(t.name, t.shape, "int8", t.name) for t in tensors}
+    return Graph("net", {t.name: t for t in tensors}, ops, [port["x"]], [port["y"]])
+
+
+@pytest.fixture(scope="module")
+def core(icarus):
+    return compile_core(synthesize_netlist(Core(CONFIG)))
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return network(np.random.default_rng(8))
+
+
+def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core):
+    assert core.netlist.dsps == CONFIG.rows * CONFIG.cols
+    assert "$mul" not in core.netlist.cells
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_netlist_equals_golden_model_and_emulator(core, graph, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-128, 128, (1, 2, 5, 5)).astype(np.int8)
+    x[rng.random(x.shape) < 0.2] = -128
+    program = schedule(graph, CONFIG)
+    found = run_program(core, program, {"x": x}, trace=True)
+    assert np.array_equal(found.outputs["y"], golden.run(graph, {"x": x})["y"])
+    assert found.cycles == program.cycles == Emulator(program).run({"x": x}).cycles
+
+
+def test_a_wrong_weight_is_seen(core, graph):
+    """The comparison above can fail: one weight changed in the core, not in the golden model."""
+    x = np.full((1, 2, 5, 5), 100, np.int8)
+    program = schedule(graph, CONFIG)
+    program.weights = program.weights.copy()
+    program.weights[0, 0] ^= 0x40
+    found = run_program(core, program, {"x": x}, trace=False)
+    assert not np.array_equal(found.outputs["y"], golden.run(graph, {"x": x})["y"])

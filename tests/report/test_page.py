@@ -1,0 +1,126 @@
+"""The page, the drawings and the trace: complete, well-formed, and safe with any name."""
+
+import itertools
+import json
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+from onnxhw.report import svg
+from onnxhw.report.memory import lives, usage
+from onnxhw.report.page import page
+from onnxhw.report.profile import profile
+from onnxhw.report.trace import layer_of, trace
+
+VOID = {"meta", "br", "link", "img"}
+
+
+class Balanced(HTMLParser):
+    """Raises if tags are not nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        """``<rect/>`` opens nothing."""
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_balanced_and_has_the_numbers(program):
+    found = profile(program)
+    text = page(program, found, {}, [])
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+    assert f"{found.cycles:,}" in text
+    assert "Not simulated yet" in text
+    assert "Not placed and routed" in text
+    for unit in ("load", "array", "vector"):
+        assert f"<td>{unit}</td>" in text
+
+
+def test_the_page_refers_to_nothing_outside(program):
+    text = page(program, profile(program), {}, [])
+    for word in ("http:", "https:", "src=", "@import", "url("):
+        assert word not in text.replace("http://www.w3.org", "")
+
+
+def test_names_are_escaped(program):
+    text = page(program, profile(program), {}, [])
+    assert "conv<2>" not in text
+    assert "conv&lt;2&gt;" in text
+
+
+def test_routed_facts_and_exactness_show(program):
+    manifest = {
+        "board": "ulx3s-85f", "fmax_mhz": 61.234, "clock_hz": 60_000_000, "timing_met": True, "seed": 3,
+        "resources": {"lut": {"used": 12000, "available": 48000}},
+    }  # fmt: skip
+    found = profile(program)
+    simulation = {"engine": "cxxrtl", "inferences": 50, "reference": "golden model", "equal": False, "cycles": 7,
+                  "predicted_cycles": 8}  # fmt: skip
+    text = page(program, found, manifest, [simulation])
+    for words in (
+        "61.23 MHz",
+        "60.00 MHz",
+        "seed 3",
+        "timing met",
+        "12,000",
+        "25.0 %",
+        "differs",
+        "cxxrtl",
+        "ulx3s-85f",
+    ):
+        assert words in text, words
+    assert f"{found.cycles / 61234:.3f}" in text
+
+
+def test_drawings_are_xml_with_a_bar_per_instruction(program):
+    found = profile(program)
+    count = sum(len(code) for code in program.code.values())
+    bars = ElementTree.fromstring(svg.units(program, found)).findall("rect[title]")
+    assert len(bars) == count
+    for bar in bars:
+        assert float(bar.get("x")) >= svg.LEFT
+        assert float(bar.get("x")) + float(bar.get("width")) <= svg.WIDTH - svg.RIGHT + 0.5
+    boxes = ElementTree.fromstring(svg.memory(program, found)).findall("rect[title]")
+    # All blocks of a tensor adjoin here, and none crosses a bank.
+    assert len(boxes) == len(program.tensors)
+
+
+def test_memory_words_and_lives(program):
+    found = {row.memory: row for row in usage(program)}
+    assert found["activations"].used == 64 + 2 * 64 + 2 * 16 + 4
+    assert found["weights"].used == 80
+    assert found["microcode, array unit"].used == sum(i.words() for i in program.code["array"])
+    times = profile(program).timeline
+    born = {life.name: (life.born, life.dead) for life in lives(program, times)}
+    assert born["input"] == (0, times.spans["vector"][1].done)
+    assert born["conv<2>"] == (times.cycles, times.cycles)
+
+
+def test_the_trace_has_a_track_per_unit_without_overlap(program):
+    found = profile(program)
+    events = json.loads(trace(program, found))["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert sorted(names.values()) == ["array unit", "layers (progress)", "load unit", "vector unit"]
+    for tid in names:
+        spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == tid)
+        assert spans
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+    assert layer_of(program, "array") == ["conv1", "conv1", "conv<2>"]
+
+
+def test_the_trace_is_in_real_time_when_the_clock_is_known(program):
+    found = profile(program)
+    slow, fast = (json.loads(trace(program, found, mhz))["traceEvents"] for mhz in (None, 50.0))
+    for one, other in zip(slow, fast, strict=True):
+        if one["ph"] == "X":
+            assert other["dur"] == round(one["dur"] / 50, 4)

@@ -1,0 +1,177 @@
+"""The complete device through its serial pins: the real core, the real client, a hand-written program."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+
+sys.path.insert(0, str(Path(__file__).parent))
+from link_bench import Bench, MemoryCore
+
+from onnxhw.config import HwConfig
+from onnxhw.emu import run
+from onnxhw.errors import LinkError
+from onnxhw.fixed import Scale
+from onnxhw.host.client import Client
+from onnxhw.host.transport import PinLine, SimulationTransport
+from onnxhw.ir.graph import Port
+from onnxhw.isa import Array, Load, Vector, VectorOp
+from onnxhw.isa.link import Info
+from onnxhw.isa.memory import Control, Space
+from onnxhw.isa.timing import timeline
+from onnxhw.program import Entry, Place, Program
+from onnxhw.rtl.autorun import Standalone
+from onnxhw.rtl.core import Core
+from onnxhw.rtl.top import Device
+
+CLOCK, BAUD = 8_000_000, 1_000_000
+CONFIG = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
+                  param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip
+
+
+class SimulatedPins:
+    """`Pins` of a component with rx and tx, in pysim."""
+
+    def __init__(self, device) -> None:
+        self.device, self.tx = device, 1
+        self.sim = Simulator(device)
+        self.sim.add_clock(1 / CLOCK)
+        self.sim.add_testbench(self._look, background=True)
+        self.cycles = 0
+        self.sim.run_until(0.1 / CLOCK)
+
+    async def _look(self, ctx) -> None:
+        self.context = ctx
+        await ctx.tick()
+
+    def step(self, rx: int) -> int:
+        self.context.set(self.device.rx, rx)
+        self.cycles += 1
+        self.sim.run_until((self.cycles + 0.1) / CLOCK)
+        return self.context.get(self.device.tx)
+
+
+def connect(device):
+    pins = SimulatedPins(device)
+    return pins, Client(SimulationTransport(PinLine(pins, clock_hz=CLOCK, baud=BAUD), BAUD))
+
+
+def small_program(use_table):
+    """1x1 convolution of (1, 4, 2, 3) with per-channel parameters, perhaps a table."""
+    rng = np.random.default_rng(3)
+    places = {"x": Place(0, 0, 3, (1, 4, 2, 3)), "y": Place(40, 0, 3, (1, 4, 2, 3))}
+    image = {"oh_n": 2, "ow_n": 3}
+    code = {
+        "load": [Load(tiles=1)],
+        "array": [Array(**image, a_oh=3, a_ow=1, in_h=2, in_w=3)],
+        "vector": [Vector(after_array=1, op=VectorOp.DRAIN, per_channel=1, exact=1, use_table=int(use_table), **image,
+                          o_base=40, o_oh=3, o_ow=1, groups=2, zy=3)],
+    }  # fmt: skip
+    params = [Scale(1 << 24, 31, bias).pack() for bias in (0, -700, 5000, 12)]
+    port = {"shape": (1, 4, 2, 3), "dtype": "int8"}
+    return Program(
+        config=CONFIG, model="small", code=code,
+        weights=rng.integers(0, 256, (4, 4)).astype(np.uint8), params=np.array(params, np.uint64),
+        tables=rng.integers(-128, 128, (int(use_table), 256)).astype(np.int8),
+        tensors={name: Entry(name, place, 1.0, 0) for name, place in places.items()},
+        inputs=[Port("input", tensor="x", **port)], outputs=[Port("output", tensor="y", **port)],
+        layers=[], cycles=timeline(CONFIG, code).cycles, macs=96,
+    )  # fmt: skip
+
+
+def check_runs(client, program, inferences):
+    """Outputs, cycles and counters equal the emulator's."""
+    rng = np.random.default_rng(4)
+    for _ in range(inferences):
+        x = rng.integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)
+        wanted, got = run(program, {"x": x}), client.run({"x": x})
+        assert np.array_equal(got.outputs["y"], wanted.outputs["y"])
+        assert got.cycles == wanted.cycles == program.cycles
+        assert got.counters == wanted.counters
+        assert len(np.unique(wanted.outputs["y"])) > 5
+    assert client.counters.retries == 0
+
+
+@pytest.mark.rtl
+def test_programs_through_the_loader_equal_the_emulator():
+    """Two programs one after the other, without the serial line, which takes most of the cycles."""
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    client = Client(SimulationTransport(bench.line, BAUD))
+    for use_table in (True, False):
+        program = small_program(use_table)
+        client.load(program)
+        check_runs(client, program, 4)
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+def test_a_program_through_the_serial_pins_equals_the_emulator():
+    program = small_program(False)
+    _, client = connect(Device(CONFIG, clock_hz=CLOCK, baud=BAUD))
+    client.load(program)
+    check_runs(client, program, 1)
+
+
+def test_another_configuration_is_refused_by_name():
+    """The device's own description says what the board holds."""
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD))
+    client = Client(SimulationTransport(bench.line, BAUD))
+    client.check(CONFIG)
+    # The same program for another configuration is refused, by name.
+    other = HwConfig(**{**vars(CONFIG), "name": "other", "tables": 2})
+    with pytest.raises(LinkError, match=r"E9107 .*is for configuration 'tiny' .*needs 'other'"):
+        client.check(other)
+
+
+def test_commands_through_the_serial_pins():
+    """The line alone, before a core made of memory."""
+    core = MemoryCore()
+    pins, client = connect(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core))
+    words = np.array([0, 0xFFFFFFFF, 0x00FF00FF, 0x12345678], np.uint32)
+    client.write(Space.ACT, 4, words)
+    assert np.array_equal(client.read(Space.ACT, 4, 4), words)
+    assert client.head().fingerprint == CONFIG.fingerprint
+    assert client.counters.retries == 0
+    # Half a frame and a break: the next command is answered at the first attempt.
+    client.transport.write(b"\x05\x01\x02")
+    for _ in range(300):
+        pins.step(0)
+    for _ in range(20):
+        pins.step(1)
+    assert np.array_equal(client.read(Space.ACT, 5, 1), words[1:2])
+    assert client.counters.timeouts == 0
+
+
+def test_standalone_starts_by_button_and_by_host():
+    core = MemoryCore(run_cycles=50)
+    standalone = Standalone(load_count=3, array_count=4, vector_count=5, budget=99)
+    device = Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone)
+    pins, client = connect(device)
+    assert client.head().standalone
+    assert client.read(Space.CONTROL, Control.LOAD_COUNT, 4).tolist() == [3, 4, 5, 99]
+    assert pins.context.get(core.runs) == 0
+    pins.context.set(device.start, 1)
+    pins.step(1)
+    pins.context.set(device.start, 0)
+    for _ in range(100):
+        pins.step(1)
+    assert pins.context.get(core.runs) == 1
+    for _ in range(100):  # a press during a run is forgotten
+        pins.context.set(device.start, pins.context.get(core.running))
+        pins.step(1)
+    assert pins.context.get(core.runs) == 1
+    client.write(Space.CONTROL, Control.RUN, [1])
+    assert pins.context.get(core.runs) == 2
+    client.write(Space.CONTROL, Control.LOAD_COUNT, [7])
+    assert client.control(Control.LOAD_COUNT) == 7
+
+
+def test_standalone_can_start_at_reset():
+    core = MemoryCore(run_cycles=50)
+    standalone = Standalone(load_count=1, array_count=0, vector_count=0, budget=0, at_reset=True)
+    pins = SimulatedPins(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone))
+    for _ in range(200):
+        pins.step(1)
+    assert pins.context.get(core.runs) == 1

@@ -1,0 +1,170 @@
+"""The program checker: every scheduled program passes, every broken one is caught."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxhw.errors import InternalError
+from onnxhw.isa.instructions import VectorOp
+from onnxhw.isa.timing import timeline
+from onnxhw.program.model import Program
+from onnxhw.sched import check, schedule
+
+PAD = (1, 1, 1, 1)
+
+
+@pytest.fixture
+def program(new_net: Any, configure: Any) -> Program:
+    """A residual network with several tiles and reused memory."""
+    net = new_net(3)
+    x = net.conv(net.input(3, 12, 10), 8, pads=PAD)
+    x = net.add(x, net.conv(net.conv(x, 8, pads=PAD), 8, pads=PAD))
+    y = net.max_pool(x, (2, 2), strides=(2, 2))
+    y = net.table(net.conv(net.conv(y, 8, pads=PAD), 12, pads=PAD, strides=(2, 2)))
+    graph = net.graph(net.conv(net.global_average(y), 5, (1, 1)))
+    return schedule(graph, configure(4, 4, 4, 2, act_depth=256))
+
+
+def broken(program: Program, unit: str, index: int, **fields: int) -> Program:
+    """The program with some fields of one instruction changed, and the cycles that this gives."""
+    code = {name: list(instructions) for name, instructions in program.code.items()}
+    code[unit][index] = dataclasses.replace(code[unit][index], **fields)  # type: ignore[arg-type]
+    return dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
+
+
+def refused(program: Program, *codes: str) -> None:
+    """The checker refuses, with one of these codes and the instruction's text."""
+    with pytest.raises(InternalError) as caught:
+        check(program)
+    assert caught.value.code in codes, caught.value
+
+
+def first(program: Program, op: VectorOp) -> int:
+    """Index of the first vector instruction of that operation."""
+    return next(i for i, v in enumerate(program.code["vector"]) if v.op == op)
+
+
+def test_a_scheduled_program_passes(program: Program) -> None:
+    assert check(program).cycles == program.cycles
+
+
+def test_every_ordering_field_of_the_array_matters(program: Program) -> None:
+    after = 0
+    for index, array in enumerate(program.code["array"]):
+        if array.after_vector > after:  # else an earlier instruction has waited already
+            refused(broken(program, "array", index, after_vector=after), "E1206", "E1207", "E1208", "E1209", "E1210")
+            after = array.after_vector
+    assert after
+
+
+def test_every_ordering_field_of_the_vector_unit_matters(program: Program) -> None:
+    after = 0
+    for index, vector in enumerate(program.code["vector"]):
+        if vector.after_array > after:
+            refused(broken(program, "vector", index, after_array=after), "E1206", "E1207", "E1208", "E1209", "E1210")
+            after = vector.after_array
+    assert after
+
+
+def test_one_instruction_too_early_is_caught(program: Program) -> None:
+    for index, array in enumerate(program.code["array"]):
+        before = max((a.after_vector for a in program.code["array"][:index]), default=0)
+        if array.after_vector - 1 >= before:
+            changed = broken(program, "array", index, after_vector=array.after_vector - 1)
+            refused(changed, "E1206", "E1207", "E1208", "E1209", "E1210")
+
+
+def test_shifted_addresses_are_caught(program: Program) -> None:
+    words = program.config.act_words
+    drain = program.code["vector"][0]
+    refused(broken(program, "vector", 0, o_base=words), "E1204")
+    refused(broken(program, "vector", 0, o_base=drain.o_base + 400), "E1206", "E1207", "E1210", "E1211")
+    refused(broken(program, "array", 0, act_base=words), "E1204")
+    refused(broken(program, "array", 0, act_base=program.code["array"][0].act_base + 300), "E1206")
+
+
+def test_a_wrong_lane_group_is_caught(program: Program) -> None:
+    drain = next(i for i, v in enumerate(program.code["vector"]) if v.op == VectorOp.DRAIN and v.lane_group == 0)
+    groups = program.config.lane_groups
+    narrow = dataclasses.replace(program.code["vector"][drain], groups=1)
+    assert program.code["vector"][drain].groups == groups
+    refused(broken(program, "vector", drain, groups=narrow.groups), "E1206", "E1211")
+
+
+def test_memories_are_bounded(program: Program) -> None:
+    depth = program.config.acc_depth
+    refused(broken(program, "array", 0, acc_base=depth - 1), "E1204")
+    refused(broken(program, "vector", 0, a_base=depth - 1), "E1204")
+    refused(broken(program, "vector", 0, param_base=len(program.params) - 1), "E1204")
+    refused(broken(program, "load", 0, base=len(program.weights)), "E1204")
+    table = next(i for i, v in enumerate(program.code["vector"]) if v.use_table)
+    refused(broken(program, "vector", table, table_index=7), "E1204")
+    refused(broken(program, "vector", 0, column_group=2), "E1204")
+    array = dataclasses.replace(program.code["array"][0], sub_n=2)
+    refused(dataclasses.replace(program, code={**program.code, "array": [array]}), "E1204")
+    refused(broken(program, "vector", 0, kh_n=2), "E1204")
+    refused(dataclasses.replace(program, weights=np.zeros((1 << 16, 4), np.uint8)), "E1203")
+    small = dataclasses.replace(program.config, array_ucode=16)
+    refused(dataclasses.replace(program, config=small), "E1203")
+
+
+def test_fields_that_do_not_fit_their_bits_are_caught(program: Program) -> None:
+    refused(broken(program, "vector", 0, zy=200), "E1204")
+    refused(broken(program, "vector", 0, oh_n=0), "E1204")
+
+
+def test_a_wrong_accumulator_bank_is_caught(program: Program) -> None:
+    for unit in ("array", "vector"):
+        bank = program.code[unit][0].acc_bank
+        refused(broken(program, unit, 0, acc_bank=1 - bank), "E1208", "E1209")
+
+
+def test_operands_in_one_bank_are_caught(program: Program) -> None:
+    index = first(program, VectorOp.ADD)
+    add = program.code["vector"][index]
+    refused(broken(program, "vector", index, b_base=add.a_base), "E1210")
+
+
+def test_tiles_loaded_are_tiles_taken(program: Program) -> None:
+    last = len(program.code["load"]) - 1
+    tiles = program.code["load"][last].tiles
+    with pytest.raises(InternalError, match="deadlock"):
+        broken(program, "load", last, tiles=tiles - 1)
+    code = {**program.code, "load": [*program.code["load"], program.code["load"][0]]}
+    refused(dataclasses.replace(program, code=code), "E1205")
+
+
+def test_the_predicted_cycles_must_be_right(program: Program) -> None:
+    refused(dataclasses.replace(program, cycles=program.cycles + 1), "E1201")
+
+
+def test_the_tensor_table_must_be_right(program: Program) -> None:
+    output = program.outputs[0].tensor
+    for name, entry in program.tensors.items():
+        if entry.ready:
+            early = dataclasses.replace(entry, ready=entry.ready - 1)
+            refused(dataclasses.replace(program, tensors={**program.tensors, name: early}), "E1211", "E1206")
+        if entry.last < len(program.code["vector"]):
+            late = dataclasses.replace(entry, last=entry.last + 1)
+            refused(dataclasses.replace(program, tensors={**program.tensors, name: late}), "E1211")
+    place = dataclasses.replace(program.tensors[output].place, base=program.config.act_words)
+    moved = dataclasses.replace(program.tensors[output], place=place)
+    refused(dataclasses.replace(program, tensors={**program.tensors, output: moved}), "E1211")
+
+
+def test_an_instruction_in_the_wrong_list_is_caught(program: Program) -> None:
+    code = {**program.code, "array": program.code["vector"]}
+    refused(dataclasses.replace(program, code=code), "E1202")
+
+
+def test_reading_the_bank_that_the_array_reads_is_caught(new_net: Any, configure: Any) -> None:
+    # A table of one input runs beside a convolution of another; moved into one bank, both would read it at once.
+    net = new_net(4)
+    x, w = net.input(4, 8, 8), net.input(4, 8, 8)
+    program = schedule(net.graph(net.conv(x, 8, pads=PAD), net.table(w)), configure(4, 4, 4, 2, act_depth=256))
+    assert program.tensors[x].place.base // 256 != program.tensors[w].place.base // 256
+    index = first(program, VectorOp.SUM)
+    changed = broken(program, "vector", index, a_base=program.tensors[x].place.base)
+    refused(changed, "E1210")

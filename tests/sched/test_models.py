@@ -1,0 +1,64 @@
+"""The MLPerf Tiny reference models through the compiler: equal on every tensor, and no slower than they were."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxhw import emu, golden
+from onnxhw.compiler import compile
+from onnxhw.config import HwConfig, preset
+from onnxhw.errors import DoesNotFitError
+from onnxhw.frontend import load
+from onnxhw.ir.graph import Graph
+
+ROOM = {"act_depth": 8192, "weight_depth": 24576, "param_depth": 4096}
+CODE = {"load_ucode": 2048, "array_ucode": 8192, "vector_ucode": 16384}
+LARGE = dataclasses.replace(preset("ulx3s-85f"), name="large", **ROOM, **CODE)
+"""The geometry of the 85F with room for every model."""
+
+
+def equal(graph: Graph, config: HwConfig) -> int:
+    """Compile, run one random inference, compare every tensor; the predicted cycles."""
+    start = time.process_time()
+    program = compile(graph, config)
+    assert time.process_time() - start < 5
+    random = np.random.default_rng(1)
+    values = {
+        port.tensor: random.integers(-128, 128, graph.tensors[port.tensor].shape).astype(np.int8)
+        for port in graph.inputs
+    }
+    wanted = golden.run(graph, values)
+    for name, found in emu.run(program, values, trace=True).tensors.items():
+        np.testing.assert_array_equal(found, wanted[name], err_msg=name)
+    return program.cycles
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "cycles"),
+    [
+        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 114_000),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 93_500),
+        ("ad_autoencoder_int8_qdq", LARGE, 22_000),
+        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 176_000),
+    ],
+)
+def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:
+    graph = load(reference_models / f"{model}.onnx")
+    assert equal(graph, config) <= cycles
+
+
+@pytest.mark.parametrize("model", ["ad_autoencoder_int8_qdq", "vww_mobilenetv1_025_96_int8_qdq"])
+def test_what_is_too_large_for_the_85f_says_by_how_much(model: str, reference_models: Path) -> None:
+    with pytest.raises(DoesNotFitError, match=r"E5102 .*needs \d+ weight words of 16 bytes, ulx3s-85f has 12288"):
+        compile(reference_models / f"{model}.onnx", preset("ulx3s-85f"))
+
+
+def test_the_same_model_gives_the_same_program(reference_models: Path) -> None:
+    path = reference_models / "kws_dscnn_int8_qdq.onnx"
+    one, two = compile(path, preset("ulx3s-85f")), compile(path.read_bytes(), preset("ulx3s-85f"))
+    assert one.code == two.code
+    assert one.tensors == two.tensors
+    np.testing.assert_array_equal(one.weights, two.weights)

@@ -1,0 +1,55 @@
+"""Error codes: documented, consistent with the exit status, and each with one meaning."""
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from onnxhw import errors
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+import error_codes
+
+USES = error_codes.uses()
+SAME_MEANING = {"E2126", "E2303"}
+"""Codes that more than one package raises, with the same meaning."""
+
+
+def test_the_source_has_codes():
+    assert len(USES) > 100
+
+
+def test_every_code_has_a_row_and_every_row_a_code():
+    documented = error_codes.documented()
+    assert len(documented) == len(set(documented))
+    assert {use.code for use in USES} == set(documented)
+
+
+def test_rows_are_sorted():
+    documented = error_codes.documented()
+    assert documented == sorted(documented)
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.code}-{Path(use.file).stem}-{use.line}")
+def test_the_first_digit_is_the_exit_status(use):
+    kind = getattr(errors, use.kind, None)
+    if isinstance(kind, type) and issubclass(kind, errors.OnnxhwError):
+        assert int(use.code[1]) == kind.exit_status, f"{use.file}:{use.line}"
+
+
+def test_a_code_belongs_to_one_package():
+    packages = defaultdict(set)
+    for use in USES:
+        packages[use.code].add(Path(use.file).parts[2])
+    assert {code for code, found in packages.items() if len(found) > 1} <= SAME_MEANING
+
+
+def test_exit_statuses_are_those_of_the_manual():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.OnnxhwError)]
+    manual = (error_codes.ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    statuses = {kind.__name__: kind.exit_status for kind in kinds if kind is not errors.OnnxhwError}
+    assert sorted(statuses.values()) == list(range(1, 10))
+    for name, status in statuses.items():
+        (row,) = [line for line in manual.splitlines() if f"`{name}`" in line]
+        assert row.startswith(f"| {status} |")
