@@ -136,7 +136,8 @@ def main() -> None:
     title(4, "What there is now")
     for name, path in made.items():
         print(f"   {name:14} {relative(path)}")
-    print(f"   done in {time.monotonic() - start:.0f} s; the next run takes the bitstream from the cache")
+    rest = "" if arguments.no_synth else "; the next run takes the bitstream from the cache"
+    print(f"   done in {time.monotonic() - start:.0f} s{rest}")
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2048,
             requant_multiplier="fabric",
         ),
-        # 64 of 72 multipliers.
+        # 64 of 72 multipliers; IC fits on chip, too.
         HwConfig(
             "ulx3s-45f",
             rows=8,
@@ -214,13 +214,13 @@ PRESETS: dict[str, HwConfig] = {
             acc_bits=28,
             act_banks=4,
             act_depth=2048,
-            weight_depth=8192,
+            weight_depth=10240,
             acc_depth=512,
             param_depth=1024,
             tables=4,
             load_ucode=512,
-            array_ucode=512,
-            vector_ucode=1024,
+            array_ucode=1024,
+            vector_ucode=2048,
             requant_multiplier="fabric",
         ),
         # 24 of 28 multipliers; also the 12F (same die).

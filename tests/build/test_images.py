@@ -1,68 +1,52 @@
-"""A baked program is what the host would have written."""
-
-from collections import defaultdict
+"""A program as memory contents."""
 
 import numpy as np
 import pytest
 
 from onnxhw.build.images import images
-from onnxhw.build.netlist_program import memory_writes
-from onnxhw.compiler import compile
-from onnxhw.config import preset
+from onnxhw.config import PRESETS
 from onnxhw.errors import InternalError
-from onnxhw.isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
+from onnxhw.isa.instructions import Array, Load, Vector
+from onnxhw.program.model import Program
+
+NAMES = [
+    "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory",
+    "design.device.core.load_fetch.ucode", "design.device.core.array_fetch.ucode",
+    "design.device.core.vector_fetch.ucode",
+    "design.device.core.vector.params.memory", "design.device.core.vector.tables.lane_0",
+    "design.device.core.vector.tables.lane_1", "design.device.core.array.accumulators.bank_0",
+]  # fmt: skip
 
 
-def places(lanes):
-    """The memories of a design, as a routed netlist names them."""
-    return [
-        "autorun",
-        "device.core.load.memory",
-        "device.core.vector.params.memory",
-        *(f"device.core.{unit}_fetch.ucode" for unit in UCODE_SPACES),
-        *(f"device.core.vector.tables.lane_{lane}" for lane in range(lanes)),
-        "device.core.act.bank_0",
-        "device.loader.buffer",
-    ]
+@pytest.fixture
+def program():
+    config = PRESETS["mini"]
+    code = {"load": [Load(base=3, tiles=2)], "array": [Array(oh_n=5)] * 2, "vector": [Vector(lo=-3)] * 3}
+    weights = np.arange(2 * config.weight_word, dtype=np.uint8).reshape(2, -1)
+    tables = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+    params = np.array([1 << 63, 5], np.uint64)
+    return Program(config, "m", code, weights, params, tables, {}, [], [], [], 100, 0)
 
 
-@pytest.fixture(scope="module", params=["mini", "ulx3s-25f", "ulx3s-85f"])
-def program(request, digits):
-    """The example network, with a table it does not use, so that tables are compared too."""
-    made = compile(digits, preset(request.param))
-    made.tables = np.arange(-128, 128, dtype=np.int8)[::-1].reshape(1, 256).copy()
-    return made
+def test_every_memory_gets_its_contents(program):
+    found = images(program, NAMES)
+    core = "design.device.core."
+    assert found[f"{core}load_fetch.ucode"] == Load(base=3, tiles=2).encode()
+    assert found[f"{core}array_fetch.ucode"] == Array(oh_n=5).encode() * 2
+    assert len(found[f"{core}vector_fetch.ucode"]) == 3 * Vector.words()
+    assert found[f"{core}load.memory"] == [0x03020100, 0x07060504]
+    assert found[f"{core}vector.params.memory"] == [1 << 63, 5]
+    # Entry 0 is the table's value at -128, itself -128.
+    assert found[f"{core}vector.tables.lane_0"][:2] == [0x80, 0x81]
+    assert found[f"{core}vector.tables.lane_1"] == found[f"{core}vector.tables.lane_0"]
+    assert found["autorun"] == [3, 1, 2, 3, 200]
+    assert (
+        not {name for name in found if "act" in name or "accumulators" in name}
+        - {f"{core}array_fetch.ucode"}
+        - {name for name in found if "vector" in name}
+    )
 
 
-def test_contents_are_those_of_the_host_writes(program):
-    written = defaultdict(dict)
-    for space, address, word, strobes in memory_writes(program):
-        assert strobes == 0xF
-        written[space][address] = word
-    found = images(program, places(program.config.lanes))
-
-    def words(space):
-        """Memory words from the 32-bit host words."""
-        stride = host_stride(word_bytes(program.config, space))
-        top = max(written[space]) // stride + 1
-        return [sum(written[space].get(at * stride + i, 0) << 32 * i for i in range(stride)) for at in range(top)]
-
-    for unit, space in UCODE_SPACES.items():
-        assert found[f"device.core.{unit}_fetch.ucode"] == words(space)
-    assert found["device.core.load.memory"] == words(Space.WEIGHT)
-    assert found["device.core.vector.params.memory"] == words(Space.PARAM)
-    for lane in range(program.config.lanes):
-        assert found[f"device.core.vector.tables.lane_{lane}"] == words(Space.TABLE)
-    control = written[Space.CONTROL]
-    counts = [control[register] for register in (Control.LOAD_COUNT, Control.ARRAY_COUNT, Control.VECTOR_COUNT)]
-    assert found["autorun"][1:4] == counts
-    assert found["autorun"][0] == 3
-    assert found["autorun"][4] >= program.cycles
-    assert len(found) == 6 + program.config.lanes
-
-
-def test_a_design_without_the_memory_is_refused_by_name(program):
-    with pytest.raises(InternalError) as caught:
-        images(program, ["autorun", "device.core.load.memory"])
-    assert caught.value.code == "E1131"
-    assert "load microcode" in caught.value.text()
+def test_a_design_without_a_needed_memory_is_refused(program):
+    with pytest.raises(InternalError, match="no memory for weights"):
+        images(program, [name for name in NAMES if "load.memory" not in name])

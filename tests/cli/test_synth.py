@@ -5,6 +5,7 @@ import json
 import pytest
 
 from onnxhw.build import flow
+from onnxhw.build.built import Built
 from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main, synthesis
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
@@ -23,7 +24,7 @@ def built(monkeypatch):
         progress(flow.Event("yosys", 1.5, True))
         if calls[0].get("raises"):
             raise calls[0]["raises"]
-        return flow.Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+        return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
 
     monkeypatch.setattr(flow, "build", build)
     monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: (board.name, config.name, clock_hz))

@@ -400,8 +400,8 @@ def test_what_no_output_needs_is_removed(model: Any) -> None:
     assert len(graph.tensors) == 2
 
 
-def test_constant_channels_get_plain_constants(model: Any) -> None:
-    """A channel without weights, bias 2^30 and a tiny scale, keeps its value; its multiplier becomes 1."""
+def test_channels_without_weights_keep_the_models_constants(model: Any) -> None:
+    """Bias 2^30 and a scale of 2^-31, as trained networks have them: the graph is what the model says."""
     x = model.input([1, 3, 4, 4], S, -5)
     w = int8(4, 3, 1, 1)
     w[1] = w[2] = 0
@@ -410,8 +410,7 @@ def test_constant_channels_get_plain_constants(model: Any) -> None:
     weights = model.constant(w, scale, np.zeros(4, np.int8))
     y = model.node("Conv", x, weights, model.constant(bias, scale * np.float32(S), np.zeros(4, np.int32)))
     graph = model.output(model.requantize(y, 2.0**-5, 3)).check()
-    assert graph.ops[0].multiplier[1] == graph.ops[0].multiplier[2] == 1
-    assert graph.ops[0].bias[1:3].tolist() == [2, 124]
+    assert graph.ops[0].bias.tolist() == bias.tolist()
 
 
 def test_loads_a_path_with_external_data(model: Any, tmp_path: Any) -> None:
@@ -422,36 +421,3 @@ def test_loads_a_path_with_external_data(model: Any, tmp_path: Any) -> None:
     from onnxhw.frontend import load
 
     assert np.array_equal(load(path).ops[0].weight, model.load().ops[0].weight)
-
-
-def test_channel_that_can_only_take_one_value_is_constant(model: Any) -> None:
-    """Weights too small to matter beside their scale: every input gives the same result."""
-    x = model.input([1, 2, 4, 4], S, -5)
-    w = int8(2, 2, 1, 1)
-    w[0] = [[[1]], [[-1]]]
-    scale = np.array([2.0**-28, 2.0**-5], np.float32)
-    bias = model.constant(np.array([2**26, 3], np.int32), scale * np.float32(S), np.zeros(2, np.int32))
-    y = model.node("Conv", x, model.constant(w, scale, np.zeros(2, np.int8)), bias)
-    graph = model.output(model.requantize(y, 2.0**-8, 3)).check()
-    assert not graph.ops[0].weight[0].any()
-    assert graph.ops[0].bias[0] == 8
-
-
-@pytest.mark.parametrize("turn", [7, 8])
-def test_channel_of_two_values_fits_the_hardware(model: Any, turn: int) -> None:
-    """Sums beyond 24 bits around one rounding step: other constants, the same result for every input."""
-    x = model.input([1, 1, 16, 16], 1.0, -5)
-    scale = np.float32(2.0**-22)
-    bias = model.constant(np.array([(2 * turn + 1) * 2**21 + 3], np.int32), scale, np.int32(0))
-    y = model.node("Conv", x, model.constant(int8(1, 1, 1, 1) * 0 + 100, scale, np.int8(0)), bias)
-    model.output(model.requantize(y, 1.0, 3))
-    (op,) = model.load().ops
-    assert abs(int(op.bias[0])) < 1 << 20
-    found = set()
-    for seed in range(5):
-        feeds = model.feeds(seed)
-        ours, theirs = model.golden(feeds), model.onnxruntime(feeds)
-        for name in ours:
-            np.testing.assert_array_equal(ours[name], theirs[name])
-            found |= set(ours[name].ravel().tolist())
-    assert found == {turn, turn + 1}

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
 
 # Rows and word differ; the array uses multiplier blocks, the requantizer the fabric.
 CONFIG = HwConfig(
-    "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512, acc_depth=128,
-    param_depth=64, tables=1, requant_multiplier="fabric",
+    "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
+    acc_depth=128, param_depth=64, tables=1, requant_multiplier="fabric",
 )  # fmt: skip
 
 
@@ -70,9 +70,8 @@ def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core):
     assert "$mul" not in core.netlist.cells
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_netlist_equals_golden_model_and_emulator(core, graph, seed):
-    rng = np.random.default_rng(seed)
+def test_netlist_equals_golden_model_and_emulator(core, graph):
+    rng = np.random.default_rng(1)
     x = rng.integers(-128, 128, (1, 2, 5, 5)).astype(np.int8)
     x[rng.random(x.shape) < 0.2] = -128
     program = schedule(graph, CONFIG)

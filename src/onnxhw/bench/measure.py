@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ REFERENCE = {
 """File names of the MLPerf Tiny reference models."""
 
 Execute = Callable[[dict[str, Array8], bool], Result]
-Runner = Callable[[Program], Execute]
+Runner = Callable[[Program], AbstractContextManager[Execute]]
 
 
 @dataclass
@@ -109,7 +110,9 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     row.layers = [asdict(layer) for layer in found.layers]
     if runner:
         inputs = _random(entry.graph)
-        result, wanted = runner(program)(inputs, False), golden.run(entry.graph, inputs)
+        with runner(program) as execute:
+            result = execute(inputs, False)
+        wanted = golden.run(entry.graph, inputs)
         row.cycles_rtl = result.cycles
         row.equal = all(np.array_equal(got, wanted[name].reshape(got.shape)) for name, got in result.outputs.items())
     if routed:

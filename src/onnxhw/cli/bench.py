@@ -1,5 +1,6 @@
 """``onnxhw bench``."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -36,8 +37,8 @@ def command(output: Output, presets: tuple[str, ...], models: str, layers: bool,
     from .engine import Execute, runner
     from .synthesis import cached_route
 
-    def rtl(program: Program) -> Execute:
-        return runner("cxxrtl", program)
+    def rtl(program: Program) -> AbstractContextManager[Execute]:
+        return runner("cxxrtl", program, output)
 
     configs = [preset(name) for name in presets or ("ulx3s-85f",)]
     entries = [model(name.strip()) for name in models.split(",") if name.strip()]

@@ -1,22 +1,26 @@
 """Engines behind one call: a function from inputs to a `Result`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ..ir.graph import Array8
 from ..program.model import Program
 from ..program.result import Result
+from .output import Output
 
 Execute = Callable[[dict[str, Array8], bool], Result]
 
 
-def runner(engine: str, program: Program) -> Execute:
-    """A function ``(inputs, trace) -> Result`` that runs `program` on an engine; the program is loaded once."""
-    if engine == "emulator":
-        from ..emu.emulator import Emulator
+@contextmanager
+def runner(engine: str, program: Program, output: Output) -> Iterator[Execute]:
+    """A function ``(inputs, trace) -> Result`` that runs `program` on an engine; the program is loaded once.
 
-        emulator = Emulator(program)
-        return lambda inputs, trace: emulator.run(inputs, trace)
+    The engine and what it holds are released at the end.
+    """
     from .. import engines
 
-    opened = engines.open(engine, program.config)
-    return lambda inputs, trace: opened.run(program, inputs, trace)
+    with output.stage(f"prepare {engine}"):
+        opened = engines.open(engine, program.config, progress=output.message)
+    with opened:
+        opened.load(program)
+        yield lambda inputs, trace: opened.run(program, inputs, trace)

@@ -110,10 +110,8 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
         return Found([{n: tensors[n][i : i + 1] for n in names} for i in range(inputs.count)], None, inputs.count)
     from .engine import runner
 
-    with output.stage(f"prepare {engine}"):
-        execute = runner(engine, subject.program)
     found = Found([], None)
-    with output.stage(f"{engine}, {inputs.count} inferences"):
+    with runner(engine, subject.program, output) as execute, output.stage(f"{engine}, {inputs.count} inferences"):
         for index in range(inputs.count):
             one = inputs.one(index)
             result = execute(one, trace)
@@ -123,12 +121,9 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
             got = {**result.tensors, **result.outputs}
             found.compared += len(got)
             found.mismatch = difference(subject.program, got, wanted, index)
-            if found.mismatch is None and result.cycles != subject.program.cycles:
-                found.mismatch = {
-                    "inference": index,
-                    "cycles": result.cycles,
-                    "predicted_cycles": subject.program.cycles,
-                }
+            predicted = subject.program.cycles
+            if found.mismatch is None and result.cycles != predicted:
+                found.mismatch = {"inference": index, "cycles": result.cycles, "predicted_cycles": predicted}
             if found.mismatch:
                 break
     return found

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..board import Board
 from ..build import flow
+from ..build.built import Built
 from ..build.cache import list_all
 from ..config import HwConfig
 from ..errors import OnnxhwError
@@ -27,7 +28,7 @@ def options(board: Board, seeds: int | None) -> flow.Options:
     return flow.Options(seeds=(*board.seeds, *more)[:count])
 
 
-def baked(built: flow.Built, program: Program, progress: flow.Progress) -> flow.Built:
+def baked(built: Built, program: Program, progress: flow.Progress) -> Built:
     """The routed design with the program in its memories; it runs once from power-up, then at each press of fire 1."""
     from ..build.images import images
     from ..build.standalone import memories

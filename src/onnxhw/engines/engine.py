@@ -71,7 +71,7 @@ def open(name: str, config: HwConfig, *, graph: Graph | None = None, progress: P
 
         return CxxrtlEngine(config, progress)
     if name == "cocotb":
-        from .cocotb.engine import CocotbEngine
+        from .cosim.engine import CocotbEngine
 
         return CocotbEngine(config, progress)
     raise UsageError("E2402", f"no engine named {name!r}", hint=f"engines: {', '.join(NAMES)}")

@@ -1,0 +1,173 @@
+"""`CocotbEngine`: a program on the core's Verilog in Icarus, with unknown values and its own testbench."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...config import HwConfig
+from ...emu.emulator import check_inputs
+from ...errors import MismatchError, ToolError, UsageError
+from ...isa.memory import Control, Space
+from ...program.model import Program
+from ...program.result import Result
+from ..image import COUNTERS, ENDED, budget, input_image, output_addresses, program_image, tensor_of, watchdog
+from ..verilog import to_verilog
+from . import run as icarus
+from .mailbox import Mailbox
+
+BENCH = "onnxhw.engines.cosim.bench"
+Progress = Callable[[str], None]
+Write = tuple[int, int, npt.NDArray[np.uint32]]
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class CocotbEngine:
+    """The core's Verilog on Icarus: hundreds of times slower than CXXRTL, but it knows X and another simulator's rules.
+
+    One simulator process lives as long as the engine; programs and tensors go to it through files in a temporary
+    folder. Errors: `ToolError` E7410 no Icarus, E7411 no cocotb, E7412 it cannot compile, E7413 the simulation
+    died; `MismatchError` E8402 the run does not end, E8403 unknown bits or a silent host port.
+    """
+
+    name = "cocotb"
+
+    def __init__(self, config: HwConfig, progress: Progress | None = None) -> None:
+        icarus.require()
+        from ...rtl.core import Core
+
+        self.config = config
+        tell = progress or (lambda _: None)
+        self._loaded: Program | None = None
+        self._number = 0
+        self._outcome: icarus.Outcome | None = None
+        self._error: ToolError | None = None
+        self._thread: threading.Thread | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="onnxhw-cocotb-", ignore_cleanup_errors=True)
+        self._mailbox = Mailbox(Path(self._folder.name))
+        try:
+            tell("verilog")
+            text = to_verilog(Core(config), name="core")
+            tell("icarus")
+            icarus.build(text, "core", self._mailbox.folder)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self._thread = threading.Thread(target=self._simulate, daemon=True)
+        self._thread.start()
+
+    def _simulate(self) -> None:
+        folder = self._mailbox.folder
+        try:
+            self._outcome = icarus.simulate(BENCH, "core", folder, environment={"ONNXHW_COSIM": str(folder)})
+        except ToolError as error:
+            self._error = error
+
+    def close(self) -> None:
+        """End the simulator."""
+        if self._thread is not None:
+            self._mailbox.stop()
+            self._thread.join(timeout=30)
+            self._thread = None
+            self._folder.cleanup()
+
+    def __enter__(self) -> "CocotbEngine":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def load(self, program: Program) -> None:
+        """Write a program into the core, unless it is the one that is loaded."""
+        if self._loaded is not program:
+            self._loaded = None
+            self._do(list(program_image(program)))
+            self._loaded = program
+
+    def run(self, program: Program, inputs: Mapping[str, npt.NDArray[np.int8]], trace: bool = False) -> Result:
+        """See `Engine.run`."""
+        checked = check_inputs(program, inputs)
+        self.load(program)
+        ready: dict[int, list[str]] = {}
+        for name, entry in program.tensors.items() if trace else ():
+            ready.setdefault(entry.ready, []).append(name)
+        addresses = {stop: self._addresses(program, names) for stop, names in ready.items()}
+        reads = [(Space.CONTROL, int(Control.RUN), 1), (Space.CONTROL, int(Control.CYCLES), 1 + len(COUNTERS))]
+        names = [port.tensor for port in program.outputs]
+        spans = [output_addresses(program, name) for name in names]
+        reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
+        writes = [(int(Space.ACT), address, words) for address, words in input_image(program, checked)]
+        found = self._do(writes, reads, run=True, limit=budget(program) + 64, stops=addresses)
+
+        status, (cycles, *counts) = int(found["read_0"][0]), found["read_1"].tolist()
+        if status != ENDED:
+            raise watchdog(program, status, cycles, counts)
+        pieces = iter([found[f"read_{i}"] for i in range(2, len(reads))])
+        outputs = {
+            name: tensor_of(program, name, [next(pieces) for _ in span]) for name, span in zip(names, spans, strict=True)
+        }
+        tensors: dict[str, npt.NDArray[np.int8]] = {}
+        for stop, names_here in ready.items():
+            if stop and f"stop_{stop}" not in found:
+                continue
+            words = found[f"stop_{stop}"] if stop else None
+            tensors |= self._unpack(program, names_here, words, checked)
+        counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
+        return Result(outputs, tensors, cycles, counters)
+
+    def _addresses(self, program: Program, names: Sequence[str]) -> npt.NDArray[np.int64]:
+        word = self.config.word
+        return np.concatenate([program.tensors[name].place.addresses(word).reshape(-1) for name in names])
+
+    def _unpack(
+        self, program: Program, names: Sequence[str], words: npt.NDArray[Any] | None, inputs: Arrays
+    ) -> dict[str, npt.NDArray[np.int8]]:
+        """Tensors that were complete at one stop; inputs (stop 0) are as they were written."""
+        if words is None:
+            return {name: inputs[name] for name in names if name in inputs}
+        word, at, out = self.config.word, 0, {}
+        for name in names:
+            place = program.tensors[name].place
+            shape = place.addresses(word).shape
+            size = int(np.prod(shape))
+            out[name] = place.unpack(words[at : at + size].reshape(*shape, word), word)
+            at += size
+        return out
+
+    def _do(
+        self,
+        writes: Sequence[Write],
+        reads: Sequence[tuple[int, int, int]] = (),
+        *,
+        run: bool = False,
+        limit: int = 0,
+        stops: Mapping[int, npt.NDArray[np.int64]] | None = None,
+    ) -> Arrays:
+        """One job for the testbench; its answer."""
+        if self._thread is None:
+            raise UsageError("E2401", "the engine has been closed")
+        wanted = {stop: addresses for stop, addresses in sorted((stops or {}).items()) if stop}
+        facts = {
+            "writes": [[int(space), int(address)] for space, address, _ in writes],
+            "reads": [[int(item) for item in read] for read in reads],
+            "run": run, "limit": limit, "stops": list(wanted), "word": self.config.word, "act_depth": self.config.act_depth,
+        }  # fmt: skip
+        arrays: Arrays = {f"write_{i}": words for i, (_, _, words) in enumerate(writes)}
+        arrays |= {f"stop_{stop}": addresses for stop, addresses in wanted.items()}
+        number, self._number = self._number, self._number + 1
+        self._mailbox.put("job", number, facts, arrays)
+        while not self._mailbox.there("answer", number):
+            if not self._thread.is_alive():
+                log = self._outcome.log if self._outcome else ""
+                end = "\n".join(log.rstrip().splitlines()[-icarus.TAIL :])
+                raise self._error or ToolError("E7413", f"the simulation has ended; the end of its output:\n{end}")
+            self._mailbox.wait()
+        answer, found = self._mailbox.take("answer", number)
+        if answer["problem"]:
+            raise MismatchError("E8403", answer["problem"], where="Icarus")
+        return found

@@ -1,0 +1,21 @@
+"""A design in Amaranth as Verilog, hierarchy kept, for Icarus."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from amaranth.back import rtlil
+
+from ..build import tools
+
+
+def to_verilog(component: Any, *, name: str = "top", ports: Sequence[Any] | None = None) -> str:
+    """Verilog of a `wiring.Component` (or an Elaboratable and its `ports`); ``clk`` and ``rst`` become ports too."""
+    text = rtlil.convert(component, name=name, ports=ports, emit_src=False)
+    with tempfile.TemporaryDirectory(prefix="onnxhw-verilog-", ignore_cleanup_errors=True) as scratch:
+        folder = Path(scratch)
+        (folder / "top.il").write_text(text)
+        script = "read_rtlil top.il; proc -nomux -norom; memory_collect; write_verilog -norename -noattr top.v"
+        tools.run("yosys", ["-q", "-p", script], folder)
+        return (folder / "top.v").read_text()

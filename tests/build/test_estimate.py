@@ -1,0 +1,61 @@
+"""The estimate: exact where it says so, near enough elsewhere, and refused before anything is synthesized."""
+
+import dataclasses
+
+import pytest
+
+from onnxhw.board import boards, find
+from onnxhw.build import estimate as resources
+from onnxhw.build.estimate import TOLERANCE, check, estimate
+from onnxhw.config import PRESETS, HwConfig
+from onnxhw.errors import DoesNotFitError
+
+SMALL = HwConfig(
+    "small", rows=2, cols=3, word=2, lanes=1, acc_bits=24, act_banks=2, act_depth=1024, weight_depth=2048,
+    acc_depth=600, param_depth=64, tables=1, multiplier="fabric", requant_multiplier="dsp",
+)  # fmt: skip
+
+
+def test_every_preset_fits_the_boards_that_offer_it():
+    for board in boards().values():
+        for name in board.presets:
+            check(PRESETS[name], board)
+            assert estimate(PRESETS[name]).fits(board)
+
+
+def test_block_rams_of_the_largest_preset():
+    assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
+        "activations": 64, "weights": 96, "accumulators": 16, "parameters": 8, "tables": 8, "load microcode": 1,
+        "array microcode": 2, "vector microcode": 4,
+    }  # fmt: skip
+    assert estimate(PRESETS["ulx3s-85f"]).dsp == 128
+
+
+def test_what_does_not_fit_is_told_with_all_numbers():
+    config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=8, word=8, load_rows=1, act_depth=8192)
+    with pytest.raises(DoesNotFitError) as caught:
+        check(config, find("ulx3s-25f"))
+    assert caught.value.code == "E5201"
+    assert caught.value.exit_status == 5
+    assert caught.value.what == "needs 48 multipliers, LFE5U-25F has 28; 171 block RAMs, LFE5U-25F has 56"
+    assert caught.value.where == "ulx3s-25f on ulx3s-25f"
+    assert "multiplier='fabric'" in caught.value.hint
+
+
+def test_multipliers_of_the_requantizer_count():
+    config = dataclasses.replace(PRESETS["mini"], requant_multiplier="dsp")
+    assert estimate(config).dsp == 16 + 2 * 5
+
+
+@pytest.mark.synth
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [SMALL, PRESETS["mini"]], ids=lambda config: config.name)
+def test_estimate_against_yosys(config):
+    from onnxhw.build.netlist import synthesize_netlist
+    from onnxhw.rtl.top import Device
+
+    netlist = synthesize_netlist(Device(config, clock_hz=100_000_000))
+    guess = estimate(config)
+    assert (guess.ebr, guess.dsp) == (netlist.ebrs, netlist.dsps)
+    assert guess.lut == pytest.approx(netlist.luts, rel=TOLERANCE)
+    assert guess.ff == pytest.approx(netlist.ffs, rel=TOLERANCE)

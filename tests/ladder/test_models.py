@@ -1,0 +1,69 @@
+"""The exactness ladder on whole models: golden = emulator = CXXRTL, every tensor, every cycle."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxhw import golden
+from onnxhw.compiler import compile as compile_model
+from onnxhw.config import PRESETS, HwConfig
+from onnxhw.emu import Emulator
+from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
+from onnxhw.frontend import load
+from onnxhw.golden import host
+from onnxhw.ir.graph import Graph
+
+pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("compiler")]
+
+Feeds = Iterator[dict[str, np.ndarray]]
+
+
+def climb(graph: Graph, config: HwConfig, feeds: Feeds, rtl: int) -> tuple[int, int]:
+    """Compare every inference on the emulator and the first `rtl` also in RTL; the numbers of each."""
+    program = compile_model(graph, config)
+    emulator = Emulator(program)
+    emulated = simulated = 0
+    with CxxrtlEngine(config) as engine:
+        for feed in feeds:
+            inputs = host.prepare(graph, feed)
+            expected = golden.run(graph, inputs)
+            results = [emulator.run(inputs, trace=True)]
+            if simulated < rtl:
+                results.append(engine.run(program, inputs, trace=True))
+                simulated += 1
+            for result in results:
+                assert set(result.tensors) == set(program.tensors)
+                for name, values in result.tensors.items():
+                    assert np.array_equal(values, expected[name]), name
+                for name, values in result.outputs.items():
+                    assert np.array_equal(values, expected[name]), name
+                assert result.cycles == program.cycles
+            emulated += 1
+    return emulated, simulated
+
+
+def test_digits_all_held_out_images(digits: Path, digits_test: Path) -> None:
+    graph = load(digits)
+    images = np.load(digits_test)["input"]
+    feeds = ({graph.inputs[0].name: image[None]} for image in images)
+    assert climb(graph, PRESETS["mini"], feeds, 60) == (360, 60)
+
+
+@pytest.mark.slow
+def test_resnet8_on_cifar(reference_models: Path, reference_data: Path) -> None:
+    graph = load(reference_models / "ic_resnet8_int8_qdq.onnx")
+    images = np.load(reference_data / "cifar10_test1000_jpeg_nhwc_u8.npz")
+    key = next(name for name in images.files if images[name].ndim == 4)
+    feeds = ({graph.inputs[0].name: image.transpose(2, 0, 1)[None].astype(np.float32)} for image in images[key][:20])
+    assert climb(graph, PRESETS["ulx3s-85f"], feeds, 20) == (20, 20)
+
+
+@pytest.mark.slow
+def test_keyword_spotting(reference_models: Path, reference_data: Path) -> None:
+    graph = load(reference_models / "kws_dscnn_int8_qdq.onnx")
+    data = np.load(reference_data / "kws01_mfcc_int8_nchw.npz")
+    key = next(name for name in data.files if data[name].ndim == 4)
+    feeds = ({graph.inputs[0].name: ((clip[None].astype(np.float32) - 83) * np.float32(0.5847))} for clip in data[key][:10])
+    assert climb(graph, PRESETS["ulx3s-85f"], feeds, 10) == (10, 10)
