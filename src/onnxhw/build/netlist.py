@@ -68,6 +68,8 @@ def synthesize_netlist(
     script = [
         "read_rtlil top.il",
         f"synth_ecp5 -top {name}",
+        # Names that only serve debugging make the simulator's input several times larger.
+        "opt_clean -purge",
         "tee -q -o stat.json stat -json",
         "write_verilog -noattr -simple-lhs top.v",
     ]

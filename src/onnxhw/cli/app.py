@@ -18,6 +18,7 @@ COMMANDS = {
     "compile": "Compile a model to a program for a board.",
     "simulate": "Run a model or program and compare it with the golden model.",
     "synth": "Make the bitstream and the program of a model.",
+    "program": "Write the bitstream to a connected board.",
     "report": "Write and print the report of an output directory.",
     "boards": "List boards and presets; given a model, which of them fit.",
     "bench": "Measure the benchmark models in one table.",

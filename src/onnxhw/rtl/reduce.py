@@ -38,24 +38,29 @@ class WindowReduce(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        valid_1, first_1, inside_1 = Signal(), Signal(), Signal()
-        m.d.sync += [valid_1.eq(self.valid), first_1.eq(self.first), inside_1.eq(self.inside)]
-        maximum = self.op == VectorOp.MAX
+        valid_1, first_1 = Signal(), Signal()
+        m.d.sync += [valid_1.eq(self.valid), first_1.eq(self.first)]
+        maximum = Signal()
+        m.d.comb += maximum.eq(self.op == VectorOp.MAX)
         for i in range(self.word):
-            a_1, b_1 = (
-                Signal(signed(9), name=f"a_1_{i}", reset_less=True),
-                Signal(signed(9), name=f"b_1_{i}", reset_less=True),
-            )
-            m.d.sync += [
-                a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za),
-                b_1.eq(self.word_b.word_select(i, 8).as_signed() - self.zb),
-            ]
-            total = self.a[i]
+            # Cycle 1: without zero point; a position outside gives what changes nothing.
+            a_1 = Signal(signed(9), name=f"a_1_{i}", reset_less=True)
+            b_1 = Signal(signed(9), name=f"b_1_{i}", reset_less=True)
+            with m.If(self.inside):
+                m.d.sync += a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za)
+            with m.Else():
+                m.d.sync += a_1.eq(Mux(maximum, -256, 0))
+            m.d.sync += b_1.eq(self.word_b.word_select(i, 8).as_signed() - self.zb)
+            # Cycle 2: reduce.
+            a_2 = Signal(signed(SUM_BITS), name=f"a_2_{i}", reset_less=True)
+            b_2 = Signal(signed(9), name=f"b_2_{i}", reset_less=True)
             with m.If(valid_1):
-                m.d.sync += self.b[i].eq(b_1)
-                with m.If(maximum):
-                    before = Mux(first_1, -256, total[:10].as_signed())
-                    m.d.sync += total.eq(Mux(inside_1 & (a_1 > before), a_1, before))
-                with m.Else():
-                    m.d.sync += total.eq(Mux(first_1, 0, total) + Mux(inside_1, a_1, 0))
+                m.d.sync += b_2.eq(b_1)
+                with m.If(first_1):
+                    m.d.sync += a_2.eq(a_1)
+                with m.Elif(~maximum):
+                    m.d.sync += a_2.eq(a_2 + a_1)
+                with m.Elif(a_1 > a_2[:9].as_signed()):
+                    m.d.sync += a_2.eq(a_1)
+            m.d.comb += [self.a[i].eq(a_2), self.b[i].eq(b_2)]
         return m

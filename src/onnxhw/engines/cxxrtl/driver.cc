@@ -12,9 +12,10 @@ using onnxhw_design = cxxrtl_design::ONNXHW_TOP;
 
 onnxhw_sim *onnxhw_create() {
 	auto *sim = new onnxhw_sim;
-	auto *top = new onnxhw_design;
-	sim->top = top;
-	sim->handle = cxxrtl_create(new _cxxrtl_toplevel { std::unique_ptr<cxxrtl::module>(top) });
+	// The constructor is compiled with the generated code, without optimization: it is long.
+	cxxrtl_toplevel toplevel = cxxrtl_design_create();
+	sim->top = static_cast<onnxhw_design *>(toplevel->module.get());
+	sim->handle = cxxrtl_create(toplevel);
 	onnxhw_settle(sim);
 	return sim;
 }
@@ -30,7 +31,7 @@ void onnxhw_settle(onnxhw_sim *sim) {
 	auto *top = static_cast<onnxhw_design *>(sim->top);
 	top->p_clk.set(false);
 	top->prev_p_clk.set(false);
-	top->step();
+	cxxrtl_step(sim->handle);
 }
 
 // One clock cycle. The netlist is evaluated once, at the edge: outputs that are not registers keep what they showed
@@ -45,7 +46,7 @@ void onnxhw_cycle(onnxhw_sim *sim) {
 	bool converged = top->eval(nullptr);
 	top->latch();
 	if (!converged)
-		top->step();
+		cxxrtl_step(sim->handle);
 	sim->cycles++;
 	if (sim->vcd)
 		onnxhw_waves_sample(sim, 1);
@@ -102,12 +103,11 @@ int onnxhw_waves_open(onnxhw_sim *sim, const char *path, uint64_t cycles) {
 
 // Half a cycle: before the edge with the clock low, or after it.
 void onnxhw_waves_sample(onnxhw_sim *sim, int half) {
-	auto *top = static_cast<onnxhw_design *>(sim->top);
 	cxxrtl_vcd vcd = static_cast<cxxrtl_vcd>(sim->vcd);
 	if (half == 0) {
 		onnxhw_settle(sim);
 	} else {
-		top->step();
+		cxxrtl_step(sim->handle);
 	}
 	uint64_t time = 10 * (sim->cycles - sim->wave_from) + (half ? 0 : 5);
 	cxxrtl_vcd_sample(vcd, time);

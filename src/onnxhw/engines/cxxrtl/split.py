@@ -43,7 +43,7 @@ class Pieces:
     top: str
 
 
-def split(source: str, header: str, header_name: str, size: int = 24_000, unit: int = 200_000) -> Pieces:
+def split(source: str, header: str, header_name: str, size: int = 16_000, unit: int = 200_000) -> Pieces:
     """Cut `source` (written with ``-header``) into functions of about `size` characters, `unit` characters per file."""
     match = _EVAL.search(source)
     if match is None or len(_EVAL.findall(source)) != 1:

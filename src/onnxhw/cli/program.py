@@ -1,0 +1,52 @@
+"""``onnxhw program``."""
+
+import hashlib
+from pathlib import Path
+
+import click
+
+from .options import common, examples
+from .output import Output, pass_output
+
+
+@click.command(
+    "program",
+    help="Write the bitstream of an output directory to a connected board.\n\n"
+    + examples("""
+  onnxhw program build/model-ulx3s-85f
+  onnxhw program build/model-ulx3s-85f --flash
+"""),
+    epilog="Needs openFPGALoader. The connected device must answer with the idcode of the board that the bitstream was "
+    "made for, or nothing is written.",
+)
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--flash", is_flag=True, help="Write to the flash memory: survives power-off.")
+@common
+@pass_output
+def command(output: Output, directory: Path, flash: bool) -> None:
+    from ..board import check_device, find
+    from ..build import tools
+    from ..errors import UsageError
+    from .artifacts import read_directory
+
+    found = read_directory(directory)
+    bitstream = directory / "top.bit"
+    if not bitstream.is_file():
+        raise UsageError("E2930", "has no top.bit", where=str(directory), hint="onnxhw synth MODEL -o DIR makes one")
+    expected = found.manifest.get("files", {}).get("top.bit")
+    if hashlib.sha256(bitstream.read_bytes()).hexdigest() != expected:
+        raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
+                         hint="run onnxhw synth again")  # fmt: skip
+    board = find(found.manifest["board"])
+    detected = tools.run(board.detect[0], board.detect[1:], Path.cwd(), check=False)
+    check_device(board, detected.output)
+    words = board.program_command(bitstream.resolve(), flash=flash)
+    output.message(f"{board.title}: writing {bitstream}")
+    result = tools.run(words[0], words[1:], directory)
+    record = {"board": board.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
+    if output.json:
+        output.data(record)
+        return
+    for line in result.output.splitlines():
+        output.message(line)
+    output.line(f"{bitstream} is on the board{' (in flash)' if flash else ''}")
