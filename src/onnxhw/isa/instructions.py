@@ -47,22 +47,24 @@ class Load(Ordered):
 class Array(Ordered):
     """Stream activations through the weight-stationary array and accumulate::
 
-    first = not accumulate
-    for kt in range(kt_n):                   # activation words along the channels
-      for sub in range(sub_n):               # groups of R channels inside a word
-        for kh in range(kh_n):
-          for kw in range(kw_n):
-            take the next weight tile: w[R, C]
-            for oh in range(oh_n):
-              for ow in range(ow_n):
-                ih = ih0 + kh * ih_kh + oh * ih_oh
-                iw = iw0 + kw * iw_kw + ow * iw_ow
-                a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
-                inside = 0 <= ih < in_h and 0 <= iw < in_w
-                x = act[a][sub * R : sub * R + R] if inside else [pad] * R   # 0 beyond lane W
-                row = acc_base + oh * ow_n + ow
-                acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
-            first = False
+        first = not accumulate
+        for kt in range(kt_n):                   # activation words along the channels
+          for sub in range(sub_n):               # groups of R channels inside a word
+            for kh in range(kh_n):
+              for kw in range(kw_n):
+                take the next weight tile: w[R, C]
+                for oh in range(oh_n):
+                  for ow in range(ow_n):
+                    ih = ih0 + kh * ih_kh + oh * ih_oh
+                    iw = iw0 + kw * iw_kw + ow * iw_ow
+                    a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
+                    inside = 0 <= ih < in_h and 0 <= iw < in_w
+                    x = act[a][sub * R : sub * R + R] if inside else [pad] * R
+                    row = acc_base + oh * ow_n + ow
+                    acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
+                first = False
+
+    A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
     """
 
     UNIT = "array"

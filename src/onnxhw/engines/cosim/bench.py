@@ -153,7 +153,7 @@ async def serve(dut: Any) -> None:
     """Answer jobs until told to stop, or until the engine's process is gone."""
     mailbox = Mailbox(Path(os.environ["ONNXHW_COSIM"]))
     parent = os.getppid()
-    Clock(dut.clk, PERIOD, unit="ns").start()
+    Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
     port = HostPort(dut)
     problem = ""
     try:

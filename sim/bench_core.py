@@ -1,0 +1,61 @@
+"""The whole core: a program runs right after an aborted run, after a reset in mid-run, and twice in a row.
+
+Right means equal to the emulator: every output, the cycle count, and no unknown bit anywhere the host can look.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+
+from onnxhw import program as programs
+from onnxhw.emu import Emulator
+from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
+from onnxhw.engines.image import ENDED, input_image, output_addresses, program_image, tensor_of
+from onnxhw.isa.memory import Control, Space
+
+
+@cocotb.test()
+async def survives_interruptions(dut: Any) -> None:
+    program = programs.load(Path(os.environ["ONNXHW_PROGRAM"]))
+    emulator = Emulator(program)
+    random = np.random.default_rng(5)
+    Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
+    port = HostPort(dut)
+    await port.reset()
+    for space, address, words in program_image(program):
+        await port.write(space, address, words)
+    for interruption in ("none", "abort", "reset", "none"):
+        inputs = {
+            p.tensor: random.integers(-128, 128, program.tensors[p.tensor].place.shape).astype(np.int8) for p in program.inputs
+        }
+        for address, words in input_image(program, inputs):
+            await port.write(Space.ACT, address, words)
+        if interruption != "none":
+            await port.write(Space.CONTROL, Control.RUN, np.array([1]))
+            await port.cycles(int(random.integers(20, program.cycles)))
+            assert known(dut.running, "running") == 1
+            if interruption == "abort":
+                await port.write(Space.CONTROL, Control.RUN, np.array([0]))
+                await port.cycles(PIPELINE)
+            else:
+                await port.reset()
+                for space, address, words in program_image(program):
+                    if space == Space.CONTROL:  # memories keep their contents, registers do not
+                        await port.write(space, address, words)
+            assert known(dut.running, "running") == 0
+            for address, words in input_image(program, inputs):
+                await port.write(Space.ACT, address, words)
+        await port.cycles(PIPELINE)
+        await port.write(Space.CONTROL, Control.RUN, np.array([1]))
+        await port.cycles(program.cycles + PIPELINE)
+        status, cycles = [(await port.read(Space.CONTROL, r, 1))[0] for r in (Control.RUN, Control.CYCLES)]
+        assert (status, cycles) == (ENDED, program.cycles), (interruption, status, cycles)
+        want = emulator.run(inputs)
+        for name, values in want.outputs.items():
+            pieces = [await port.read(Space.ACT, *span) for span in output_addresses(program, name)]
+            got = tensor_of(program, name, pieces)
+            assert np.array_equal(got, values), f"{name} after {interruption}"

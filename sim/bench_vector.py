@@ -1,0 +1,120 @@
+"""`VectorUnit` equals the emulator: every write of random instructions, memories answering with garbage when not asked."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+from bench import config, edgy, known, parameters, start, tick
+
+from onnxhw.emu import Machine
+from onnxhw.fixed import Scale
+from onnxhw.isa import Vector, VectorOp
+from onnxhw.isa.timing import params, vector_cycles
+
+
+def random_scale(random: np.random.Generator, op: VectorOp) -> Scale:
+    if op == VectorOp.ADD:
+        return Scale(int(random.integers(1 << 26)), int(random.integers(20, 29)), int(random.integers(1 << 26)))
+    return Scale(int(random.integers(1 << 23, 1 << 24)), int(random.integers(16, 41)), edgy(random, 14)[0])
+
+
+def random_vector(random: np.random.Generator, op: VectorOp) -> Vector:
+    """An instruction that reads banks 0 and 1 and writes bank 2."""
+    c = config()
+
+    def upto(low: int, high: int) -> int:
+        return int(random.integers(low, high + 1))
+
+    window = op in (VectorOp.SUM, VectorOp.MAX)
+    groups = upto(1, min(c.lane_groups, c.col_groups) if op == VectorOp.DRAIN else c.lane_groups)
+    kh, kw = (upto(1, 3), upto(1, 3)) if window else (1, 1)
+    extent = {"in_h": 99, "in_w": 99}
+    if op == VectorOp.SUM:
+        extent = {"ih0": upto(-2, 2), "iw0": upto(-2, 2), "in_h": upto(1, 6), "in_w": upto(1, 6)}
+    elif op == VectorOp.MAX:  # every window keeps a position inside
+        extent = {"ih0": 1 - kh, "iw0": 1 - kw, "in_h": 99, "in_w": 99}
+    lo, hi = sorted(edgy(random, 8, 2)) if random.random() < 0.4 else (-128, 127)
+    return Vector(
+        op=op, per_channel=upto(0, 1), exact=upto(0, 1), use_table=int(random.random() < 0.3), table_index=upto(0, c.tables - 1),
+        cb_n=1 if op == VectorOp.DRAIN else upto(1, 2), oh_n=upto(1, 4), ow_n=upto(1, 4), kh_n=kh, kw_n=kw,
+        a_base=upto(0, 7) if op == VectorOp.DRAIN else 20 + upto(0, 7), acc_bank=upto(0, 1), a_cb=upto(0, 20), a_oh=upto(0, 9),
+        a_ow=upto(0, 3), a_kh=upto(0, 9), a_kw=upto(0, 3), ih_kh=1, iw_kw=1, ih_oh=upto(0, 2), iw_ow=upto(0, 2), **extent,
+        b_base=c.act_depth + upto(0, 9), b_cb=upto(0, 20), b_oh=upto(0, 9), b_ow=upto(0, 3),
+        o_base=2 * c.act_depth + upto(0, 20), o_cb=32, o_oh=8, o_ow=1, groups=groups,
+        column_group=upto(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0, lane_group=upto(0, c.lane_groups - groups),
+        param_base=0, za=edgy(random, 8)[0], zb=edgy(random, 8)[0], zy=edgy(random, 8)[0], lo=lo, hi=hi,
+    )  # fmt: skip
+
+
+@cocotb.test()
+async def equals_emulator(dut: Any) -> None:
+    random = await start(dut)
+    c, latency = config(), parameters()["act_read"]
+    machine = Machine(c)
+    machine.act[:] = random.integers(-128, 128, machine.act.shape)
+    machine.tables[:] = random.integers(-128, 128, machine.tables.shape)
+    machine.acc[:] = random.integers(-(1 << 14), 1 << 14, machine.acc.shape)
+    for index, value in enumerate(machine.tables.reshape(-1)):
+        dut.table_addr.value, dut.table_data.value, dut.table_en.value = index, int(value) & 0xFF, 1
+        await tick(dut)
+    dut.table_en.value = 0
+
+    written = machine.act.copy()
+    pipes: dict[str, list[int | None]] = {"a": [], "b": [], "drain": []}
+
+    def memories() -> None:
+        """Answer this cycle's requests `latency` cycles later; what was not asked for is garbage."""
+        for port in ("a", "b"):
+            request = known(getattr(dut, f"read_{port}"), f"read_{port}")
+            pipes[port].append(int.from_bytes(machine.act[request >> 1].tobytes(), "little") if request & 1 else None)
+        row = machine.acc[known(dut.drain_bank, "drain_bank"), known(dut.drain_row, "drain_row") % c.acc_depth]
+        pipes["drain"].append(sum((int(v) & ((1 << c.acc_bits) - 1)) << (i * c.acc_bits) for i, v in enumerate(row)))
+        for port, target, size in (("a", "word_a", c.word * 8), ("b", "word_b", c.word * 8), ("drain", "drain", c.cols * c.acc_bits)):
+            value = pipes[port].pop(0) if len(pipes[port]) > latency else None
+            garbage = int.from_bytes(random.bytes(size // 8), "little")
+            getattr(dut, target).value = garbage if value is None else value
+
+    def writes() -> None:
+        request = known(dut.write, "write")
+        enable, address = request & ((1 << c.word) - 1), request >> c.word & 0xFFFF
+        data = request >> (c.word + 16)
+        for lane in range(c.word):
+            if enable >> lane & 1:
+                written[address, lane] = np.int8(np.uint8(data >> (8 * lane) & 0xFF))
+
+    async def cycle() -> None:
+        memories()
+        writes()
+        await tick(dut)
+
+    for op in list(VectorOp) * 5:
+        instruction = random_vector(random, op)
+        scales = [random_scale(random, op) for _ in range(params(instruction, c))]
+        for index, scale in enumerate(scales):
+            machine.params[index] = scale.pack()
+            dut.param_addr.value, dut.param_data.value, dut.param_en.value = index, scale.pack(), 255
+            await cycle()
+        dut.param_en.value = 0
+        dut.bits.value = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
+        for name in ("groups", "per_channel"):
+            getattr(dut, f"param_{name}").value = getattr(instruction, name)
+        dut.param_base.value, dut.param_go.value = 0, 1
+        await cycle()
+        dut.param_go.value = 0
+        while not known(dut.param_complete, "param_complete"):
+            await cycle()
+        for _ in range(int(random.integers(0, 4))):
+            await cycle()
+        dut.valid.value = 1
+        await cycle()
+        dut.valid.value = 0
+        dut.bits.value = 0
+        cycles = 0
+        while not known(dut.done, "done"):
+            cycles += 1
+            assert cycles < vector_cycles(instruction) + 200, f"not done: {instruction.text()}"
+            await cycle()
+        await cycle()
+        machine.execute(instruction)
+        differ = np.argwhere(written != machine.act)
+        assert not len(differ), f"word, lane {differ[0]}: {written[tuple(differ[0])]}, not {machine.act[tuple(differ[0])]}: {instruction.text()}"
