@@ -16,6 +16,7 @@ def to_verilog(component: Any, *, name: str = "top", ports: Sequence[Any] | None
     with tempfile.TemporaryDirectory(prefix="onnxhw-verilog-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         (folder / "top.il").write_text(text)
-        script = "read_rtlil top.il; proc -nomux -norom; memory_collect; write_verilog -norename -noattr top.v"
+        # Multiplexers instead of `always @*`: Icarus never runs such a block whose inputs keep their initial values.
+        script = "read_rtlil top.il; proc -norom; memory_collect; write_verilog -noattr top.v"
         tools.run("yosys", ["-q", "-p", script], folder)
         return (folder / "top.v").read_text()
