@@ -35,8 +35,8 @@ def busy_program(config: HwConfig, cycles: int) -> Program:
         bank = n & 1
         code["load"].append(Load(base=0, tiles=taps))
         code["array"].append(Array(
-            after_vector=max(0, n - 1), kh_n=taps, oh_n=16, ow_n=16, a_oh=16, a_ow=1, ih0=0, iw0=0, in_h=4096, in_w=4096,
-            acc_bank=bank,
+            after_vector=max(0, n - 1), kh_n=taps, oh_n=16, ow_n=16, a_oh=16, a_ow=1, ih0=0, iw0=0, in_h=4096,
+            in_w=4096, acc_bank=bank,
         ))  # fmt: skip
         code["vector"].append(Vector(
             after_array=n + 1, op=VectorOp.DRAIN, oh_n=16, ow_n=16, acc_bank=bank, groups=config.col_groups,
@@ -62,7 +62,8 @@ def measure(config: HwConfig, cycles: int, say) -> dict[str, object]:
         library = core_library(config, progress=say)
         build_cpu = cpu() - before
         again = core_library(config)
-        assert again.cached and not library.cached
+        assert again.cached
+        assert not library.cached
         program = busy_program(config, cycles)
         with CoreModel(again.path, config) as core:
             random = np.random.default_rng(1)
@@ -73,14 +74,20 @@ def measure(config: HwConfig, cycles: int, say) -> dict[str, object]:
             core.start()
             first, start, cpu_start = core.cycles, time.perf_counter(), time.process_time()
             core.run(2 * program.cycles + 1024)
-            seconds, cpu_seconds, ran = time.perf_counter() - start, time.process_time() - cpu_start, core.cycles - first
+            seconds, cpu_seconds, ran = (
+                time.perf_counter() - start,
+                time.process_time() - cpu_start,
+                core.cycles - first,
+            )
             counted = core.control(Control.CYCLES)[0]
     if counted != program.cycles:
         sys.exit(f"the run took {counted} cycles, {program.cycles} predicted")
     return {
-        "core": f"{config.rows}x{config.cols}", "build_seconds": round(library.seconds, 1), "build_cpu_seconds": round(build_cpu, 1),
+        "core": f"{config.rows}x{config.cols}",
+        "build_seconds": round(library.seconds, 1), "build_cpu_seconds": round(build_cpu, 1),
         "cached_seconds": round(again.seconds, 2), "cycles": ran, "cycles_per_second": round(ran / seconds),
-        "cycles_per_cpu_second": round(ran / cpu_seconds), "processors": os.cpu_count(), "load_average": os.getloadavg()[0],
+        "cycles_per_cpu_second": round(ran / cpu_seconds),
+        "processors": os.cpu_count(), "load_average": os.getloadavg()[0],
     }  # fmt: skip
 
 

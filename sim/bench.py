@@ -89,6 +89,8 @@ def edgy(random_: np.random.Generator, bits: int, count: int = 1) -> list[int]:
         if random_.random() < 0.5:
             out.append(int(random_.integers(low, high, endpoint=True)))
         else:
-            corner = random_.choice([low, high, 0, 1 << int(random_.integers(0, bits - 1)), -(1 << int(random_.integers(0, bits)))])
+            corner = random_.choice(
+                [low, high, 0, 1 << int(random_.integers(0, bits - 1)), -(1 << int(random_.integers(0, bits)))]
+            )
             out.append(int(min(high, max(low, int(corner) + int(random_.integers(-1, 2))))))
     return out

@@ -30,7 +30,8 @@ async def survives_interruptions(dut: Any) -> None:
         await port.write(space, address, words)
     for interruption in ("none", "abort", "reset", "none"):
         inputs = {
-            p.tensor: random.integers(-128, 128, program.tensors[p.tensor].place.shape).astype(np.int8) for p in program.inputs
+            p.tensor: random.integers(-128, 128, program.tensors[p.tensor].place.shape).astype(np.int8)
+            for p in program.inputs
         }
         for address, words in input_image(program, inputs):
             await port.write(Space.ACT, address, words)

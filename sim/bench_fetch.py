@@ -15,9 +15,10 @@ async def fetches_in_order(dut: Any) -> None:
     words = Load.words()
     program = [
         Load(
-            base=int(random.integers(1 << 24)), tiles=int(random.integers(1 << 16)),
+            base=int(random.integers(1 << 24)),
+            tiles=int(random.integers(1 << 16)),
             **{f"after_{unit}": int(random.integers(4)) * i // 4 for unit in UNITS},
-        )  # fmt: skip
+        )
         for i in range(20)
     ]
     # The unit is held in reset while its program is written.

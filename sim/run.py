@@ -110,10 +110,23 @@ def benches() -> list[Bench]:
     ]  # fmt: skip
     for config in (ODD, small):
         out += [
-            Bench(f"array_{config.name}", "bench_array", lambda c=config: SystolicArray(c),
-                  {"latency": array_pipeline(config)}, config),
-            Bench(f"load_{config.name}", "bench_load", lambda c=config: LoadUnit(c), {"delay": shadow_free(config)}, config),
-            Bench(f"vector_{config.name}", "bench_vector", lambda c=config: VectorBench(c), {"act_read": ACT_READ}, config),
+            Bench(
+                f"array_{config.name}",
+                "bench_array",
+                lambda c=config: SystolicArray(c),
+                {"latency": array_pipeline(config)},
+                config,
+            ),
+            Bench(
+                f"load_{config.name}",
+                "bench_load",
+                lambda c=config: LoadUnit(c),
+                {"delay": shadow_free(config)},
+                config,
+            ),
+            Bench(
+                f"vector_{config.name}", "bench_vector", lambda c=config: VectorBench(c), {"act_read": ACT_READ}, config
+            ),
         ]
     out += [Bench("fetch", "bench_fetch", lambda: Fetcher(Load, 128), {"overhead": FETCH_OVERHEAD})]
     core = HwConfig("core", rows=4, cols=4, word=4, lanes=2, act_depth=1024, weight_depth=4096, acc_bits=24)
@@ -139,7 +152,13 @@ def run(bench: Bench, *, seed: int | None = None) -> Outcome:
         if bench.module == "bench_core":
             environment["ONNXHW_PROGRAM"] = str(_example(folder, bench.config))
         outcome = run_tests(
-            to_verilog(component, name="top"), "top", bench.module, folder, environment=environment, waves=True, seed=seed
+            to_verilog(component, name="top"),
+            "top",
+            bench.module,
+            folder,
+            environment=environment,
+            waves=True,
+            seed=seed,
         )
         if outcome.failed:
             WAVES.mkdir(parents=True, exist_ok=True)

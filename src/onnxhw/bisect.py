@@ -1,5 +1,6 @@
 """`compare`: the first place where two rungs of the exactness ladder differ, and what made it."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -59,7 +60,7 @@ class Difference:
             "tensor": self.tensor, "layer": self.layer, "element": list(self.element), "expected": self.expected,
             "got": self.got, "different": self.different, "of": self.size, "word": self.word, "lane": self.lane,
             "rungs": list(self.rungs), "cycles": list(self.cycles),
-            "instructions": [{"unit": c.unit, "index": c.index, "text": c.text, "cycles": list(c.cycles)} for c in self.culprits],
+            "instructions": [dataclasses.asdict(culprit) for culprit in self.culprits],
         }  # fmt: skip
 
     def error(self, model: str = "") -> MismatchError:
@@ -88,10 +89,11 @@ def compare(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -
         if len(where):
             element = tuple(int(i) for i in where[0])
             address, lane = _location(entry, element, program.config.word)
+            wanted, found = int(left[element]), int(right.reshape(left.shape)[element])
+            rungs, culprits = (rung_a.name, rung_b.name), _culprits(program, entry.ready, address, lane)
             return Difference(
-                name, entry.op, element, int(left[element]), int(right.reshape(left.shape)[element]), len(where), left.size,
-                address, lane, (rung_a.name, rung_b.name), _culprits(program, entry.ready, address, lane),
-            )  # fmt: skip
+                name, entry.op, element, wanted, found, len(where), left.size, address, lane, rungs, culprits
+            )
     return None
 
 

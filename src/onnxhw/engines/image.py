@@ -67,7 +67,9 @@ def tensor_of(program: Program, name: str, pieces: Sequence[Words]) -> npt.NDArr
 
 def watchdog(program: Program, status: int, cycles: int, counts: Sequence[int]) -> MismatchError:
     """What to say of a run that has not ended by itself."""
-    done = ", ".join(f"{unit} {n} of {len(program.code.get(unit, ()))}" for unit, n in zip(UCODE_SPACES, counts, strict=False))
+    done = ", ".join(
+        f"{unit} {n} of {len(program.code.get(unit, ()))}" for unit, n in zip(UCODE_SPACES, counts, strict=False)
+    )
     state = "the watchdog ended it" if status & WATCHDOG else f"status {status}"
     return MismatchError(
         "E8402",

@@ -1,6 +1,6 @@
 """When things happen: the exact cycle of every instruction, as a function of the program alone.
 
-The RTL reads the same constants. Cycle 0 is the first cycle in which the core runs. Per unit::
+The RTL reads the same constants. Cycle 0 is the first cycle in which the units run. Per unit::
 
     ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
     issue[i]  = max(ready[i], free[i-1], done[after_*] + ORDER)  # `done` of the last instruction waited for
@@ -32,13 +32,15 @@ START = 2
 """Cycles from the issue of an array or vector instruction to its first operand address."""
 MULTIPLY = 3
 """Cycles of a multiplier: input, pipeline and output register."""
-ACT_READ = 1 + MEMORY + 1
-"""Cycles from an address generator to the operand: request register, memory, bank multiplexer."""
+ACT_READ = 2 + MEMORY + 1
+"""Cycles from an address generator to the operand: request and bank registers, memory, bank multiplexer."""
+DRAIN_READ = 1 + MEMORY + 1
+"""The same for an accumulator row."""
 ACCUMULATE = 4
 """Cycles from the read of an accumulator until a later read sees the sum."""
 MIN_TILE = ACCUMULATE
 """Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
-LOAD_TO_SHADOW = MEMORY + 1
+LOAD_TO_SHADOW = 1 + MEMORY + 1
 """Cycles from a load step until its weights stand at the shadow registers of column 0."""
 STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
@@ -46,8 +48,8 @@ SHADOW_READY = 1
 """Cycles from the start of a tile's load until the array may start that tile."""
 REQUANTIZE = 15
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
-FINISH = 2
-"""Cycles from the last completion until the core has stopped."""
+FINISH = 3
+"""Cycles of a run that no instruction accounts for: one until the units leave reset, two to notice the end."""
 
 
 def shadow_free(config: HwConfig) -> int:
@@ -74,9 +76,9 @@ def array_latency(config: HwConfig) -> int:
 def vector_latency() -> int:
     """Cycles from a word's last operand read to the completion of its first group's write.
 
-    Operand read, zero point, reduction, group multiplexer, lane, table, write register, write.
+    Operand read, zero point, reduction, group multiplexer, lane, table, write and bank register, write.
     """
-    return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 2
+    return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
 
 
 def fetch_cycles(instruction: Ordered, config: HwConfig) -> int:

@@ -22,7 +22,7 @@ class Accumulators(wiring.Component):
 
     `i_target` comes `MEMORY` cycles before its `i_sums`. A row can be read by the drain, or added to again, when
     its sum is `ACCUMULATE` cycles past the first read. ``drain_bank``, ``drain_row`` -> ``drain`` takes
-    ``1 + MEMORY + 1`` cycles (as an activation read); the drain must not read the bank that is being added to.
+    `DRAIN_READ` cycles; the drain must not read the bank that is being added to.
     """
 
     def __init__(self, config: HwConfig) -> None:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from amaranth import Module, ResetInserter, Signal, Value
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.instructions import UNITS
-from ..isa.memory import Space, host_stride, word_bytes
+from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
@@ -28,7 +28,7 @@ class Core(wiring.Component):
     ACT can be read. During a run only CONTROL may be accessed.
     """
 
-    HOST_READ_LATENCY = 1 + ActMemory.latency + 2
+    HOST_READ_LATENCY = 2 + ActMemory.latency + 2
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
@@ -51,7 +51,9 @@ class Core(wiring.Component):
         config = self.config
         m.submodules.control = control = RunControl(config)
         m.submodules.act = act = ActMemory(config)
-        idle = ResetInserter(~control.running)
+        resting = Signal(init=1)  # a cycle late: it goes everywhere
+        m.d.sync += resting.eq(~control.running)
+        idle = ResetInserter(resting)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
         depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
@@ -95,17 +97,17 @@ class Core(wiring.Component):
             control.streaming.eq(array.streaming),
             control.vector_busy.eq(vector.busy | vector.take),
         ]
-        self._parameters(m, vector, fetchers["vector"])
+        self._parameters(m, vector, fetchers["vector"], resting)
         self._host(m, control, act, load, vector, fetchers)
         return m
 
-    def _parameters(self, m: Module, vector: VectorUnit, fetch: Fetcher) -> None:
+    def _parameters(self, m: Module, vector: VectorUnit, fetch: Fetcher, resting: Signal) -> None:
         """The vector unit's fetch goes on with the instruction's parameter entries."""
         params = vector.params
         asked = Signal()  # the parameters of the instruction in `fetch` have been asked for
         go = Signal()
         m.d.comb += go.eq(fetch.complete & ~asked)
-        with m.If(vector.take | ~self.running):
+        with m.If(vector.take | resting):
             m.d.sync += asked.eq(0)
         with m.Elif(go):
             m.d.sync += asked.eq(1)
@@ -129,67 +131,69 @@ class Core(wiring.Component):
         """Decode host accesses."""
         config = self.config
         # Cycle 1: the access, registered.
-        space, address, data = Signal(4), Signal(ADDRESS), Signal(32)
-        strobe, write, read = Signal(4), Signal(), Signal()
+        space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
+        strobe_1, write_1, read_1 = Signal(4), Signal(), Signal()
         m.d.sync += [
-            space.eq(self.host_space),
-            address.eq(self.host_addr),
-            data.eq(self.host_wdata),
-            strobe.eq(self.host_wstrb),
-            write.eq(self.host_we),
-            read.eq(self.host_re),
+            space_1.eq(self.host_space),
+            address_1.eq(self.host_addr),
+            data_1.eq(self.host_wdata),
+            strobe_1.eq(self.host_wstrb),
+            write_1.eq(self.host_we),
+            read_1.eq(self.host_re),
         ]
 
-        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value) -> Value:
-            """Write lanes of a wide memory word; returns the host word's place in it."""
-            size = word_bytes(config, target)
-            shift = (host_stride(size) - 1).bit_length()
-            place = address[:shift] if shift else Signal(1, name=f"place_{target.name.lower()}")
-            lanes = Signal(4 * host_stride(size), name=f"lanes_{target.name.lower()}")
-            with m.If(write & (space == target)):
-                m.d.comb += lanes.word_select(place, 4).eq(strobe)
-            m.d.comb += [w_addr.eq(address[shift:]), w_en.eq(lanes), w_data.eq(data.replicate(host_stride(size)))]
-            return place
+        # Cycle 2: registers of each memory's own, near its block RAMs.
+        def own(target: Space) -> tuple[Signal, Signal, Signal]:
+            """Address, data and write enable."""
+            name = target.name.lower()
+            address, data = Signal(ADDRESS, name=f"address_{name}"), Signal(32, name=f"data_{name}")
+            write = Signal(name=f"write_{name}")
+            m.d.sync += [address.eq(address_1), data.eq(data_1), write.eq(write_1 & (space_1 == target))]
+            return address, data, write
 
-        place = wide(Space.ACT, act.write_host.addr, act.write_host.data, act.write_host.en)
+        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value) -> tuple[Value, Value]:
+            """Write lanes of a wide memory word; returns the word's address and the host word's place in it."""
+            address, data, write = own(target)
+            strobe = Signal(4, name=f"strobe_{target.name.lower()}")
+            m.d.sync += strobe.eq(strobe_1)
+            stride = host_stride(word_bytes(config, target))
+            shift = (stride - 1).bit_length()
+            place = address[:shift] if shift else Signal(1, name=f"place_{target.name.lower()}")
+            lanes = Signal(4 * stride, name=f"lanes_{target.name.lower()}")
+            with m.If(write):
+                m.d.comb += lanes.word_select(place, 4).eq(strobe)
+            m.d.comb += [w_addr.eq(address[shift:]), w_en.eq(lanes), w_data.eq(data.replicate(stride))]
+            return address[shift:], place
+
+        word_2, place_2 = wide(Space.ACT, act.write_host.addr, act.write_host.data, act.write_host.en)
         wide(Space.WEIGHT, load.w_addr, load.w_data, load.w_en)
         wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en)
+        address, data, write = own(Space.TABLE)
+        m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
+        address, data, write = own(Space.CONTROL)
         m.d.comb += [
-            vector.tables.w_addr.eq(address),
-            vector.tables.w_data.eq(data),
-            vector.tables.w_en.eq(write & (space == Space.TABLE)),
             control.addr.eq(address[:ADDRESS_BITS]),
             control.w_data.eq(data),
-            control.w_en.eq(write & (space == Space.CONTROL) & ~address[ADDRESS_BITS:].any()),
+            control.w_en.eq(write & ~address[ADDRESS_BITS:].any()),
         ]
-        for name, target in (("load", Space.LOAD_UCODE), ("array", Space.ARRAY_UCODE), ("vector", Space.VECTOR_UCODE)):
-            m.d.comb += [
-                fetchers[name].w_addr.eq(address),
-                fetchers[name].w_data.eq(data),
-                fetchers[name].w_en.eq(write & (space == target)),
-            ]
+        for name, target in UCODE_SPACES.items():
+            address, data, write = own(target)
+            fetch = fetchers[name]
+            m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]
 
         # Reads: activation words take `ActMemory.latency` cycles, registers fewer.
-        shift = (host_stride(config.word) - 1).bit_length()
-        m.d.comb += [
-            act.read_host.en.eq(read & (space == Space.ACT)),
-            act.read_host.addr.eq(address[shift:]),
-        ]
-        place_5 = delay(m, place, act.latency, name="place", reset=False)
-        register_5 = delay(m, control.r_data, act.latency - control.latency, name="register", reset=False)
-        space_5 = delay(m, space, act.latency, name="space", reset=False)
-        word_5 = Signal(32 * host_stride(config.word))
-        m.d.comb += word_5.eq(act.word_host)
-        value_6 = Signal(32, reset_less=True)
-        act_6 = Signal()
-        register_6 = Signal(32, reset_less=True)
+        read_act, from_act = Signal(), Signal()
+        m.d.sync += [read_act.eq(read_1 & (space_1 == Space.ACT)), from_act.eq(space_1 == Space.ACT)]
+        m.d.comb += [act.read_host.en.eq(read_act), act.read_host.addr.eq(word_2)]
+        place_7 = delay(m, place_2, act.latency, name="place", reset=False)
+        from_act_8 = delay(m, from_act, act.latency + 1, name="from_act", reset=False)
+        register_7 = delay(m, control.r_data, act.latency - control.latency, name="register", reset=False)
+        word_7 = Signal(32 * host_stride(config.word))
+        value_8, register_8 = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        m.d.comb += word_7.eq(act.word_host)
         m.d.sync += [
-            value_6.eq(word_5.word_select(place_5, 32)),
-            register_6.eq(register_5),
-            act_6.eq(space_5 == Space.ACT),
-            self.host_rvalid.eq(delay(m, read, act.latency + 1, name="read")),
+            value_8.eq(word_7.word_select(place_7, 32)),
+            register_8.eq(register_7),
+            self.host_rdata.eq(Mux(from_act_8, value_8, register_8)),
+            self.host_rvalid.eq(delay(m, read_1, act.latency + 2, name="read")),
         ]
-        with m.If(act_6):
-            m.d.sync += self.host_rdata.eq(value_6)
-        with m.Else():
-            m.d.sync += self.host_rdata.eq(register_6)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.instructions import Load
-from ..isa.timing import MEMORY, shadow_free
+from ..isa.timing import LOAD_TO_SHADOW, shadow_free
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
@@ -19,7 +19,7 @@ class LoadUnit(wiring.Component):
 
     A tile starts when the array has taken the one before (`taken`, `shadow_free` cycles earlier) and then takes
     R / k cycles; `started` pulses with its first step. ``row_enable[g]`` and ``weights`` reach the array
-    ``MEMORY + 1`` cycles after their step. The weight memory is written by the host.
+    `LOAD_TO_SHADOW` cycles after their step. The weight memory is written by the host.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -49,12 +49,12 @@ class LoadUnit(wiring.Component):
         m.d.comb += [ram.w_addr.eq(self.w_addr), ram.w_data.eq(self.w_data), ram.w_en.eq(self.w_en)]
 
         address = Signal(ram.r_addr.shape())
+        ram_address = Signal(ram.r_addr.shape(), reset_less=True)  # near the block RAMs
         tiles = Signal(16)
         row = Signal(config.tile_words, init=1)  # one-hot step inside a tile
         free = Signal(init=1)  # the shadow registers may be overwritten
         stepping, ends = Signal(), Signal()
         m.d.comb += [
-            ram.r_addr.eq(address),
             stepping.eq((tiles != 0) & (~row[0] | free)),
             self.started.eq(stepping & row[0]),
             ends.eq(stepping & row[-1] & (tiles == 1)),
@@ -62,6 +62,8 @@ class LoadUnit(wiring.Component):
             self.take.eq(self.valid & self.free),
             self.done.eq(ends),
         ]
+        m.d.sync += ram_address.eq(address)
+        m.d.comb += ram.r_addr.eq(ram_address)
         with m.If(stepping):
             m.d.sync += [address.eq(address + 1), row.eq(row.rotate_left(1))]
             with m.If(row[-1]):
@@ -76,6 +78,6 @@ class LoadUnit(wiring.Component):
 
         enable = Signal(config.tile_words)
         m.d.comb += enable.eq(row & stepping.replicate(config.tile_words))
-        m.d.comb += self.row_enable.eq(delay(m, enable, MEMORY + 1, name="row_enable"))
+        m.d.comb += self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable"))
         m.d.sync += self.weights.eq(ram.r_data)
         return m

@@ -30,9 +30,8 @@ def write_request(config: HwConfig) -> data.StructLayout:
 class ActMemory(wiring.Component):
     """Banks of W-byte words; each bank serves one read and one write per cycle.
 
-    ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank at the end of the
-    next cycle. Two users of a port in one cycle must name different banks: programs are proved so, nothing
-    arbitrates.
+    ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank two cycles later.
+    Two users of a port in one cycle must name different banks: programs are proved so, nothing arbitrates.
     """
 
     latency = ACT_READ
@@ -73,24 +72,35 @@ class ActMemory(wiring.Component):
             targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
             m.d.sync += [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
 
+        # Cycle 2: a bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
             read = 0
             for user in READERS:
                 read = read | Mux(hits[user][i], offsets[user], 0)
             host, vector = writes["host"], writes["vector"]
             from_host, from_vector = targets["host"][i], targets["vector"][i]
+            r_addr = Signal(split, name=f"r_addr_{i}", reset_less=True)
+            w_addr = Signal(split, name=f"w_addr_{i}", reset_less=True)
+            w_data = Signal(8 * config.word, name=f"w_data_{i}", reset_less=True)
+            w_en = Signal(config.word, name=f"w_en_{i}")
+            m.d.sync += [
+                r_addr.eq(read),
+                w_addr.eq(Mux(from_host, host.addr[:split], vector.addr[:split])),
+                w_data.eq(Mux(from_host, host.data, vector.data)),
+                w_en.eq(Mux(from_host, host.en, 0) | Mux(from_vector, vector.en, 0)),
+            ]
             m.d.comb += [
-                bank.r_addr.eq(read),
-                bank.w_addr.eq(Mux(from_host, host.addr[:split], vector.addr[:split])),
-                bank.w_data.eq(Mux(from_host, host.data, vector.data)),
-                bank.w_en.eq(Mux(from_host, host.en, 0) | Mux(from_vector, vector.en, 0)),
+                bank.r_addr.eq(r_addr),
+                bank.w_addr.eq(w_addr),
+                bank.w_data.eq(w_data),
+                bank.w_en.eq(w_en),
             ]
 
-        # Cycle 1 + MEMORY: select the bank.
+        # Cycle 2 + MEMORY: select the bank.
         words = Cat(bank.r_data for bank in banks)
         number_bits = bits_for(config.act_banks)
         for user in READERS:
             number = getattr(self, f"read_{user}").addr[split:][:number_bits]
-            number_3 = delay(m, number, 1 + MEMORY, name=f"bank_{user}", reset=False)
-            m.d.sync += getattr(self, f"word_{user}").eq(words.word_select(number_3, 8 * config.word))
+            number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
+            m.d.sync += getattr(self, f"word_{user}").eq(words.word_select(number_4, 8 * config.word))
         return m

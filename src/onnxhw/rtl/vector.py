@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import Vector, VectorOp
-from ..isa.timing import ACT_READ, REQUANTIZE, vector_latency
+from ..isa.timing import ACT_READ, DRAIN_READ, REQUANTIZE, vector_latency
 from .decode import Decoded
 from .delay import delay
 from .loops import LoopNest
@@ -33,8 +33,8 @@ OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
 class VectorUnit(wiring.Component):
     """One window position per cycle, then one group of Q lanes per cycle; one instruction at a time.
 
-    An instruction is taken when the one before is done. The accumulator row and both activation operands arrive
-    `ACT_READ` cycles after their address.
+    An instruction is taken when the one before is done. Activation operands arrive `ACT_READ`
+    cycles after their address, accumulator rows `DRAIN_READ`.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -170,7 +170,7 @@ class VectorUnit(wiring.Component):
         """Give the lanes one group per cycle."""
         config = self.config
         # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
-        drain_6 = delay(m, self.drain, reduce.latency, name="drain", reset=False)
+        drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
         held = Signal.like(drain_6, reset_less=True)
         group_6, left = Signal(6), Signal(6)
         valid_6, fresh_6 = Signal(), Signal()

@@ -24,7 +24,7 @@ CHUNK = 4096
 CONTROL = 0
 
 
-class Problem(Exception):
+class BenchError(Exception):
     """Something that the engine shall report; the testbench goes on."""
 
 
@@ -72,15 +72,15 @@ class HostPort:
                 answers.append(known(dut.host_rdata, f"host_rdata of space {space}, address {address + len(answers)}"))
         dut.host_re.value = 0
         if len(answers) != count:
-            raise Problem(f"the host port answered {len(answers)} of {count} reads of space {space}")
+            raise BenchError(f"the host port answered {len(answers)} of {count} reads of space {space}")
         return np.array(answers, np.uint32)
 
 
 def known(signal: Any, name: str) -> int:
-    """The value of a signal; a `Problem` if it has unknown bits."""
+    """The value of a signal; a `BenchError` if it has unknown bits."""
     value = signal.value
     if not value.is_resolvable:
-        raise Problem(f"{name} is {value}: unknown bits")
+        raise BenchError(f"{name} is {value}: unknown bits")
     return int(value.to_unsigned()) if hasattr(value, "to_unsigned") else int(value)
 
 
@@ -94,7 +94,9 @@ def act_words(dut: Any, depth: int, size: int, addresses: npt.NDArray[Any]) -> n
     return out
 
 
-async def run(dut: Any, port: HostPort, mailbox: Mailbox, facts: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+async def run(
+    dut: Any, port: HostPort, mailbox: Mailbox, facts: dict[str, Any], arrays: dict[str, Any]
+) -> dict[str, Any]:
     """One run, with a look at activation memory whenever a wanted number of vector instructions has completed."""
     seen: dict[str, Any] = {}
     await port.write(CONTROL, 0, np.array([1]))
@@ -103,7 +105,7 @@ async def run(dut: Any, port: HostPort, mailbox: Mailbox, facts: dict[str, Any],
             break
         await FallingEdge(dut.clk)
     else:
-        raise Problem("the core does not start to run")
+        raise BenchError("the core does not start to run")
     completed = dut.control.completed_vector
     left = facts["limit"]
     for stop in facts["stops"]:
@@ -124,7 +126,7 @@ async def _until(dut: Any, event: Any, mailbox: Mailbox) -> int:
     late = Timer(CHUNK * PERIOD, unit="ns")
     if await First(event, late) is late:
         if mailbox.stopped:
-            raise Problem("interrupted")
+            raise BenchError("interrupted")
         return CHUNK
     return 0
 
@@ -135,7 +137,7 @@ async def answer(dut: Any, port: HostPort, mailbox: Mailbox, number: int, proble
     found: dict[str, Any] = {}
     try:
         if problem:
-            raise Problem(problem)
+            raise BenchError(problem)
         for i, (space, address) in enumerate(facts["writes"]):
             await port.write(space, address, arrays[f"write_{i}"])
         await port.cycles(PIPELINE)
@@ -143,12 +145,12 @@ async def answer(dut: Any, port: HostPort, mailbox: Mailbox, number: int, proble
             found |= await run(dut, port, mailbox, facts, arrays)
         for i, (space, address, count) in enumerate(facts["reads"]):
             found[f"read_{i}"] = await port.read(space, address, count)
-    except Problem as error:
+    except BenchError as error:
         problem = str(error)
     mailbox.put("answer", number, {"problem": problem}, found)
 
 
-@cocotb.test()  # type: ignore[untyped-decorator]
+@cocotb.test()
 async def serve(dut: Any) -> None:
     """Answer jobs until told to stop, or until the engine's process is gone."""
     mailbox = Mailbox(Path(os.environ["ONNXHW_COSIM"]))
@@ -158,7 +160,7 @@ async def serve(dut: Any) -> None:
     problem = ""
     try:
         await port.reset()
-    except Problem as error:
+    except BenchError as error:
         problem = f"after reset: {error}"
     number = 0
     while not mailbox.stopped and os.getppid() == parent:

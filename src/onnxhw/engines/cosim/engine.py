@@ -79,7 +79,9 @@ class CocotbEngine:
     def __enter__(self) -> "CocotbEngine":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def load(self, program: Program) -> None:
@@ -109,7 +111,8 @@ class CocotbEngine:
             raise watchdog(program, status, cycles, counts)
         pieces = iter([found[f"read_{i}"] for i in range(2, len(reads))])
         outputs = {
-            name: tensor_of(program, name, [next(pieces) for _ in span]) for name, span in zip(names, spans, strict=True)
+            name: tensor_of(program, name, [next(pieces) for _ in span])
+            for name, span in zip(names, spans, strict=True)
         }
         tensors: dict[str, npt.NDArray[np.int8]] = {}
         for stop, names_here in ready.items():
@@ -155,7 +158,8 @@ class CocotbEngine:
         facts = {
             "writes": [[int(space), int(address)] for space, address, _ in writes],
             "reads": [[int(item) for item in read] for read in reads],
-            "run": run, "limit": limit, "stops": list(wanted), "word": self.config.word, "act_depth": self.config.act_depth,
+            "run": run, "limit": limit, "stops": list(wanted),
+            "word": self.config.word, "act_depth": self.config.act_depth,
         }  # fmt: skip
         arrays: Arrays = {f"write_{i}": words for i, (_, _, words) in enumerate(writes)}
         arrays |= {f"stop_{stop}": addresses for stop, addresses in wanted.items()}

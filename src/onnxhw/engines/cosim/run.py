@@ -58,9 +58,17 @@ def simulate(
     try:
         # `test` returns normally when tests fail, but under pytest it exits: only the results file counts.
         runner.test(
-            hdl_toplevel=top, hdl_toplevel_lang="verilog", test_module=module, build_dir=folder, test_dir=folder, results_xml=str(results), waves=waves,
-            seed=seed, extra_env={"COCOTB_ANSI_OUTPUT": "0", **(environment or {})}, log_file=log,
-        )  # fmt: skip
+            hdl_toplevel=top,
+            hdl_toplevel_lang="verilog",
+            test_module=module,
+            build_dir=folder,
+            test_dir=folder,
+            results_xml=str(results),
+            waves=waves,
+            seed=seed,
+            extra_env={"COCOTB_ANSI_OUTPUT": "0", **(environment or {})},
+            log_file=log,
+        )
     except (SystemExit, RuntimeError):
         pass
     except OSError as error:

@@ -65,7 +65,8 @@ def ports_of(component: wiring.Component) -> list[Signal]:
 def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:
     """RTLIL text of a component in domain "sync"; `ports` default to its members."""
     top = Clocked(component)
-    return rtlil.convert(top, ports=[top.clk, *(ports_of(component) if ports is None else ports)], emit_src=False)
+    text: str = rtlil.convert(top, ports=[top.clk, *(ports_of(component) if ports is None else ports)], emit_src=False)
+    return text
 
 
 def build(
@@ -94,10 +95,15 @@ def build(
     tell = progress or (lambda _: None)
     words = compiler.command()
     text = None if parts is not None else make()
-    own = {name: resources.files(__package__).joinpath(name).read_text() for name in ("driver.cc", "driver.h", "split.py", "build.py")}
+    own = {
+        name: resources.files(__package__).joinpath(name).read_text()
+        for name in ("driver.cc", "driver.h", "split.py", "build.py")
+    }
     key = cache.key_of(
         {
-            **({f"part {name}": value for name, value in parts.items()} if parts is not None else {"rtlil": text or ""}),
+            **(
+                {f"part {name}": value for name, value in parts.items()} if parts is not None else {"rtlil": text or ""}
+            ),
             **{f"own {name}": value for name, value in own.items()},
             "drivers": "\0".join(drivers),
             "waves": str(waves),
@@ -187,7 +193,10 @@ def _compile(
     jobs = max(1, os.cpu_count() or 1)
     tell(f"compile, {len(files)} files")
     compiler.run_all(
-        [commands[k] for k in order], folder, jobs=jobs, finished=lambda n: tell(f"compile, {n} of {len(files)} files done")
+        [commands[k] for k in order],
+        folder,
+        jobs=jobs,
+        finished=lambda n: tell(f"compile, {n} of {len(files)} files done"),
     )
     objects = [f"{name}.o" for name, _, _ in files]
     compiler.run_all([[*words, "-shared", "-o", LIBRARY, *objects]], folder, jobs=1, finished=lambda _: None)

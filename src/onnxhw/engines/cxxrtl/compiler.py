@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 from ...errors import ToolError
 
@@ -19,7 +20,10 @@ TAIL = 20
 
 
 def command() -> tuple[str, ...]:
-    """The words that start a C++ compiler: ``CXX``, g++, clang++ or the ``ziglang`` package; `ToolError` E7401 if none."""
+    """The words that start a C++ compiler: ``CXX``, g++, clang++ or the ``ziglang`` package.
+
+    `ToolError` E7401 if there is none.
+    """
     if chosen := os.environ.get("CXX"):
         words = tuple(shlex.split(chosen, posix=os.name != "nt"))
         if not words or shutil.which(words[0]) is None:
@@ -46,9 +50,7 @@ def version(words: tuple[str, ...]) -> str:
     return lines[0]
 
 
-def run_all(
-    commands: Sequence[Sequence[str]], directory: Path, *, jobs: int, finished: Callable[[int], None]
-) -> None:
+def run_all(commands: Sequence[Sequence[str]], directory: Path, *, jobs: int, finished: Callable[[int], None]) -> None:
     """Run compiler commands in `directory`, `jobs` at a time; `finished` is told how many are done.
 
     `ToolError` E7403 with the end of the output of the first that fails. Any exception, an interrupt included, kills
@@ -82,10 +84,10 @@ def run_all(
             process.wait()
 
 
-def _start(words: Sequence[str], directory: Path, sink: object) -> "subprocess.Popen[bytes]":
+def _start(words: Sequence[str], directory: Path, sink: IO[bytes]) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            list(words), cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT  # type: ignore[call-overload, no-any-return]
+            list(words), cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
         )
     except OSError as error:
         raise ToolError("E7402", f"cannot start {words[0]}: {error.strerror}", hint=HINT) from error

@@ -81,7 +81,11 @@ class CoreModel(Design):
         for at in range(0, len(data), CHUNK):
             piece = data[at : at + CHUNK]
             self.library.onnxhw_host_write(
-                self.handle, ctypes.c_uint32(space), ctypes.c_uint32(address + at), _pointer(piece), ctypes.c_size_t(len(piece))
+                self.handle,
+                ctypes.c_uint32(space),
+                ctypes.c_uint32(address + at),
+                _pointer(piece),
+                ctypes.c_size_t(len(piece)),
             )
 
     def read(self, space: int, address: int, count: int) -> Words:
@@ -92,10 +96,16 @@ class CoreModel(Design):
         for at in range(0, count, CHUNK):
             piece = data[at : at + CHUNK]
             answered = self.library.onnxhw_host_read(
-                self.handle, ctypes.c_uint32(space), ctypes.c_uint32(address + at), _pointer(piece), ctypes.c_size_t(len(piece))
+                self.handle,
+                ctypes.c_uint32(space),
+                ctypes.c_uint32(address + at),
+                _pointer(piece),
+                ctypes.c_size_t(len(piece)),
             )
             if answered != len(piece):
-                raise InternalError("E1405", f"the host port answered {answered} of {len(piece)} reads of {Space(space).name}")
+                raise InternalError(
+                    "E1405", f"the host port answered {answered} of {len(piece)} reads of {Space(space).name}"
+                )
         return data
 
     def start(self) -> None:
@@ -132,7 +142,9 @@ class CoreModel(Design):
     def act(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """Words of activation memory as they are now, uint8 ``[..., word]``; takes no cycle."""
         if len(self._banks) != self.config.act_banks:
-            raise InternalError("E1408", f"found {len(self._banks)} activation banks, the core has {self.config.act_banks}")
+            raise InternalError(
+                "E1408", f"found {len(self._banks)} activation banks, the core has {self.config.act_banks}"
+            )
         out = np.empty((*addresses.shape, self.config.word), np.uint8)
         bank, row = np.divmod(addresses, self.config.act_depth)
         for number, memory in enumerate(self._banks):

@@ -44,7 +44,9 @@ class Design:
         try:
             self.library = ctypes.CDLL(str(library))
         except OSError as error:
-            raise ToolError("E7405", f"the compiled model cannot be loaded: {error}", hint="onnxhw cache clear") from error
+            raise ToolError(
+                "E7405", f"the compiled model cannot be loaded: {error}", hint="onnxhw cache clear"
+            ) from error
         call = self.library
         call.onnxhw_create.restype = ctypes.c_void_p
         call.onnxhw_item.restype = ctypes.POINTER(_Object)
@@ -71,7 +73,9 @@ class Design:
     def __enter__(self) -> "Design":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
-from ...errors import MismatchError, UsageError
+from ...errors import UsageError
 from ...isa.memory import Control, Space
 from ...program.model import Program
 from ...program.result import Result
@@ -47,7 +47,9 @@ class CxxrtlEngine:
     def __enter__(self) -> "CxxrtlEngine":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -86,13 +88,13 @@ class CxxrtlEngine:
         checked = check_inputs(program, inputs)
         if waves is not None:
             library = core_library(self.config, waves=True, progress=self._progress)
-            with CoreModel(library.path, self.config) as core:
+            core = CoreModel(library.path, self.config)
+            try:
                 load(core, program)
                 core.waves(waves, wave_cycles)
-                try:
-                    return execute(core, program, checked, trace)
-                finally:
-                    core.stop_waves()
+                return execute(core, program, checked, trace)
+            finally:
+                core.close()
         self.load(program)
         return execute(self.core, program, checked, trace)
 
@@ -120,11 +122,12 @@ def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> 
     cycles, *counts = core.control(Control.CYCLES, 1 + len(COUNTERS))
     if status != ENDED:
         raise watchdog(program, status, cycles, counts)
-    outputs = {
-        port.tensor: tensor_of(program, port.tensor, [core.read(Space.ACT, *span) for span in output_addresses(program, port.tensor)])
-        for port in program.outputs
-    }
-    return Result(outputs, tensors, cycles, dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True)))
+    outputs = {}
+    for name in (port.tensor for port in program.outputs):
+        pieces = [core.read(Space.ACT, *span) for span in output_addresses(program, name)]
+        outputs[name] = tensor_of(program, name, pieces)
+    counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
+    return Result(outputs, tensors, cycles, counters)
 
 
 def _capture(core: CoreModel, program: Program, ready: int) -> dict[str, npt.NDArray[np.int8]]:

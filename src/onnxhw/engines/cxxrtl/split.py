@@ -53,6 +53,9 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
     statements = _inline_aliases(declared, _glued(statements))
     chunks = _chunks(statements, size)
     shared, private = _places(declared, chunks)
+    # With debug information a member of the same name may exist, which the local hid.
+    rename = {name: f"shared_{name}" for name in shared}
+    chunks = [[_replaced(statement, rename) for statement in chunk] for chunk in chunks]
 
     prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n'
     functions = []
@@ -69,7 +72,7 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
         f"void {top}::latch() {{\n{latch}}}\n"
     )
     hot = [prologue + "".join(group) + "}\n" for group in _grouped(functions, unit)]
-    members = "".join(f"\t{declared[name]} {name};\n" for name in shared)
+    members = "".join(f"\t{declared[name]} {rename[name]};\n" for name in shared)
     members += "".join(f"\tbool eval_{k}(performer *performer);\n" for k in range(len(chunks)))
     members += "\tvoid latch();\n"
     end = f"}}; // struct {top}"
@@ -158,7 +161,12 @@ def _inline_aliases(declared: dict[str, str], statements: list[str]) -> list[str
         kept.append(statement)
     for name in alias:
         del declared[name]
-    return [_NAME.sub(lambda found: alias.get(found[0], found[0]), statement) for statement in kept]
+    return [_replaced(statement, alias) for statement in kept]
+
+
+def _replaced(statement: str, names: dict[str, str]) -> str:
+    """The statement with some identifiers replaced."""
+    return _NAME.sub(lambda found: names.get(found[0], found[0]), statement)
 
 
 def _chunks(statements: list[str], size: int) -> list[list[str]]:
@@ -225,7 +233,7 @@ def _latch(header: str) -> tuple[str, str]:
         declarations += [f"\twire<{bits[name]}> {name};\n" for name in names]
         first, last = names[0], names[-1]
         lines += [
-            f"\t{{ uint32_t *at = reinterpret_cast<uint32_t*>(&{first}), *end = reinterpret_cast<uint32_t*>(&{last} + 1);",
+            f"\t{{ auto *at = reinterpret_cast<uint32_t*>(&{first}), *end = reinterpret_cast<uint32_t*>(&{last} + 1);",
             f"\tfor (; at != end; at += {2 * chunks}) for (int i = 0; i < {chunks}; i++) at[i] = at[i + {chunks}]; }}",
         ]
     wires = {match[2] for match in found}
