@@ -15,7 +15,7 @@ def random_scale(random: np.random.Generator, op: VectorOp) -> Scale:
         return Scale(int(random.integers(1 << 26)), int(random.integers(20, 29)), int(random.integers(1 << 26)))
     bias = edgy(random, 32 if random.random() < 0.3 else 13)[0]
     if random.random() < 0.15:  # a sum at the clamp would be a tie one further out
-        return Scale((2 * int(random.integers(64, 128)) + 1) << 16, 40)
+        return Scale((2 * int(random.integers(64, 128)) + 1) << 16, SUM_BITS + 16)
     if random.random() < 0.4:  # powers of two: ties
         return Scale(1 << 23, int(random.integers(23, 33)), bias)
     return Scale(int(random.integers(1 << 23, 1 << 24)), int(random.integers(16, 41)), bias)

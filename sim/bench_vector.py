@@ -53,7 +53,8 @@ def random_vector(random: np.random.Generator, op: VectorOp) -> Vector:
 @cocotb.test()
 async def equals_emulator(dut: Any) -> None:
     random = await start(dut)
-    c, latency = config(), parameters()["act_read"]
+    c = config()
+    latency = {"a": parameters()["act_read"], "b": parameters()["act_read"], "drain": parameters()["drain_read"]}
     machine = Machine(c)
     machine.act[:] = random.integers(-128, 128, machine.act.shape)
     machine.tables[:] = random.integers(-128, 128, machine.tables.shape)
@@ -67,7 +68,7 @@ async def equals_emulator(dut: Any) -> None:
     pipes: dict[str, list[int | None]] = {"a": [], "b": [], "drain": []}
 
     def memories() -> None:
-        """Answer this cycle's requests `latency` cycles later; what was not asked for is garbage."""
+        """Answer this cycle's requests a fixed number of cycles later; what was not asked for is garbage."""
         for port in ("a", "b"):
             request = known(getattr(dut, f"read_{port}"), f"read_{port}")
             pipes[port].append(int.from_bytes(machine.act[request >> 1].tobytes(), "little") if request & 1 else None)
@@ -78,7 +79,7 @@ async def equals_emulator(dut: Any) -> None:
             ("b", "word_b", c.word * 8),
             ("drain", "drain", c.cols * c.acc_bits),
         ):
-            value = pipes[port].pop(0) if len(pipes[port]) > latency else None
+            value = pipes[port].pop(0) if len(pipes[port]) > latency[port] else None
             garbage = int.from_bytes(random.bytes(size // 8), "little")
             getattr(dut, target).value = garbage if value is None else value
 

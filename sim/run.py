@@ -26,7 +26,7 @@ from onnxhw.config import HwConfig
 from onnxhw.engines.cosim import Outcome, run_tests
 from onnxhw.engines.verilog import to_verilog
 from onnxhw.errors import OnnxhwError
-from onnxhw.isa.timing import ACT_READ, FETCH_OVERHEAD, array_pipeline, shadow_free
+from onnxhw.isa.timing import ACT_READ, DRAIN_READ, FETCH_OVERHEAD, LOAD_TO_SHADOW, array_pipeline
 
 HERE = Path(__file__).resolve().parent
 WAVES = HERE.parent / "build" / "waves"
@@ -121,11 +121,15 @@ def benches() -> list[Bench]:
                 f"load_{config.name}",
                 "bench_load",
                 lambda c=config: LoadUnit(c),
-                {"delay": shadow_free(config)},
+                {"delay": LOAD_TO_SHADOW},
                 config,
             ),
             Bench(
-                f"vector_{config.name}", "bench_vector", lambda c=config: VectorBench(c), {"act_read": ACT_READ}, config
+                f"vector_{config.name}",
+                "bench_vector",
+                lambda c=config: VectorBench(c),
+                {"act_read": ACT_READ, "drain_read": DRAIN_READ},
+                config,
             ),
         ]
     out += [Bench("fetch", "bench_fetch", lambda: Fetcher(Load, 128), {"overhead": FETCH_OVERHEAD})]
