@@ -166,3 +166,13 @@ def test_the_module_is_the_command_and_starts_without_heavy_imports():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
     run = subprocess.run([sys.executable, "-m", "onnxhw", "--version"], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, f"onnxhw, version {__version__}\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_device_is_one_message():
+    words = [sys.executable, "-m", "onnxhw", "boards", "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "E2912" in done.stderr

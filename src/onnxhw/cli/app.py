@@ -1,6 +1,7 @@
 """The command group and the way from an exception to an exit status."""
 
 import difflib
+import errno
 import importlib
 import os
 import signal
@@ -105,6 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            output.error(crash(error, args, output.verbosity))
+            return 1
+        full = UsageError("E2912", f"the result cannot be written: {error.strerror}", hint="make room, or write elsewhere")
+        sys.stderr.write(full.text() + "\n")  # stdout may be what cannot be written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
     except Exception as error:
         output.error(crash(error, args, output.verbosity))
         return 1

@@ -63,7 +63,13 @@ def staged(target: Path) -> Iterator[Path]:
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable`."""
+    """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable`.
+
+    A symbolic link is followed; anything there that is not a regular file is left alone (E2903).
+    """
+    target = target.resolve()
+    if target.exists() and not target.is_file():
+        raise UsageError("E2903", "cannot write: not a regular file", where=str(target), hint="choose another name")
     refuse_unwritable(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

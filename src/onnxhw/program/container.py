@@ -83,7 +83,9 @@ def _damaged(where: str, why: str) -> UsageError:
 
 def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a program file: completely or not at all. `UsageError` E2125 if it cannot be written."""
-    path = Path(path)
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        raise UsageError("E2125", "cannot write: not a regular file", where=str(path))
     data = dumps(program)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -44,6 +44,8 @@ class Parameters:
         self.scale: Floats = scale
         check_scale(scale, label(node))
         if zero_point is not None:
+            if zero_point.size == scale.size == 1:  # [] and [1] mean the same: one for the tensor
+                zero_point = zero_point.reshape(scale.shape)
             if zero_point.shape != scale.shape:
                 raise InvalidModelError(
                     "E3021",
