@@ -84,7 +84,7 @@ def test_write_atomically_replaces_and_leaves_no_rest(tmp_path):
 def test_what_is_not_a_file_is_left_alone(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(UsageError, match="E2903 .*not a regular file"):
+    with pytest.raises(UsageError, match=r"E2903 .*not a regular file"):
         write_atomically(fifo, b"x")
     assert fifo.is_fifo()
 

@@ -65,5 +65,6 @@ def test_keyword_spotting(reference_models: Path, reference_data: Path) -> None:
     graph = load(reference_models / "kws_dscnn_int8_qdq.onnx")
     data = np.load(reference_data / "kws01_mfcc_int8_nchw.npz")
     key = next(name for name in data.files if data[name].ndim == 4)
-    feeds = ({graph.inputs[0].name: ((clip[None].astype(np.float32) - 83) * np.float32(0.5847))} for clip in data[key][:10])
+    clips = (data[key][:10].astype(np.float32) - 83) * np.float32(0.5847)
+    feeds = ({graph.inputs[0].name: clip[None]} for clip in clips)
     assert climb(graph, PRESETS["ulx3s-85f"], feeds, 10) == (10, 10)

@@ -110,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             output.error(crash(error, args, output.verbosity))
             return 1
-        full = UsageError("E2912", f"the result cannot be written: {error.strerror}", hint="make room, or write elsewhere")
+        what = f"the result cannot be written: {error.strerror}"
+        full = UsageError("E2912", what, hint="make room, or write elsewhere")
         sys.stderr.write(full.text() + "\n")  # stdout may be what cannot be written
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
