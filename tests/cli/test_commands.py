@@ -161,6 +161,23 @@ def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsy
     assert first["layer"] == "conv2_conv"
 
 
+@pytest.mark.slow
+@pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
+def test_a_mismatch_of_the_rtl_leaves_a_waveform(compiled, monkeypatch, capsys):
+    right = simulation.reference
+
+    def wrong(subject, inputs):
+        return {name: values ^ 1 for name, values in right(subject, inputs).items()}
+
+    monkeypatch.setattr(simulation, "reference", wrong)
+    record = run_json(capsys, "simulate", compiled, "-e", "cxxrtl", status=8)
+    waves = compiled / "mismatch.vcd"
+    assert record["first_difference"]["waveform"] == str(waves)
+    assert "$enddefinitions" in waves.read_text()
+    assert str(waves) in record["error"]["hint"]
+
+
 def test_wrong_cycles_are_a_mismatch(compiled, monkeypatch, capsys):
     plain = emu.emulator.Emulator.run
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,22 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
             if found.mismatch is None and result.cycles != predicted:
                 found.mismatch = {"inference": index, "cycles": result.cycles, "predicted_cycles": predicted}
             if found.mismatch:
+                if engine == "cxxrtl" and (waves := keep_waves(subject, one, output)):
+                    found.mismatch["waveform"] = str(waves)
                 break
     return found
+
+
+def keep_waves(subject: Subject, inputs: dict[str, Array8], output: Output) -> Path | None:
+    """Run the inference that differed once more in CXXRTL and keep its waveform beside the outputs; its path."""
+    from ..engines.cxxrtl.engine import CxxrtlEngine
+
+    path = subject.folder / "mismatch.vcd"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    engine = CxxrtlEngine(subject.program.config, output.message)
+    with output.stage("waveform"), engine, suppress(MismatchError):  # a run that does not end has a waveform, too
+        engine.run(subject.program, inputs, waves=path)
+    return path if path.exists() else None
 
 
 def reference(subject: Subject, inputs: dict[str, Array8]) -> dict[str, Array8]:
@@ -166,13 +181,14 @@ def mismatch_error(
         what = f"{found['cycles']:,} cycles, predicted {found['predicted_cycles']:,}"
         return MismatchError("E8002", what, where=f"{record['model']}, inference {found['inference']}",
                              hint="this is a bug of ours: please report it with the model")  # fmt: skip
+    waves = f" {found['waveform']} has its waveform;" if "waveform" in found else ""
     at = ", ".join(str(i) for i in found["element"])
     what = (
         f"{engine} and {subject.reference} differ first in tensor {found['tensor']!r} (layer {found['layer']!r}) at "
         f"[{at}]: {found['got']}, not {found['expected']}; {found['different']} of {found['of']} elements differ"
     )
     where = f"{record['model']}, inference {found['inference']}"
-    hint = "this is a bug of ours: please report it with the model; --trace compares every tensor"
+    hint = f"this is a bug of ours: please report it with the model;{waves} --trace compares every tensor"
     return MismatchError("E8001", what, where=where, hint=hint)
 
 
