@@ -38,8 +38,8 @@ def run(capsys, *arguments, status=0):
 
 
 def test_synth_writes_everything(built, digits, tmp_path, capsys):
-    record = run(capsys, digits, "--preset", "mini", "-o", tmp_path / "out")
-    assert built[0]["design"] == ("ulx3s-85f", "mini", board.find("ulx3s").core_hz)
+    record = run(capsys, digits, "--preset", "mini", "--freq", "100", "-o", tmp_path / "out")
+    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000)
     assert built[0]["options"].seeds == (1,)
     assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
     assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
@@ -50,6 +50,11 @@ def test_synth_writes_everything(built, digits, tmp_path, capsys):
     assert set(names) - {"manifest.json"} <= set(manifest["files"])
     assert manifest["tools"]["yosys"] == "1"
     assert "101.25 MHz" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_board_says_the_clock(built, digits, tmp_path, capsys):
+    run(capsys, digits, "--preset", "mini", "--board", "ulx3s-25f", "-o", tmp_path / "out")
+    assert built[0]["clock_hz"] == board.find("ulx3s-25f").core_hz
 
 
 def test_options_reach_the_flow(built, digits, tmp_path, capsys):
@@ -83,9 +88,9 @@ def test_a_model_that_does_not_fit_is_refused_before_the_flow(built, reference_m
 
 
 def test_progress_goes_to_stderr(built, digits, tmp_path, capsys):
-    assert main(["synth", str(digits), "--preset", "mini", "-o", str(tmp_path / "out")]) == 0
+    assert main(["synth", str(digits), "--preset", "mini", "--freq", "100", "-o", str(tmp_path / "out")]) == 0
     captured = capsys.readouterr()
     assert "yosys" in captured.err
     assert "yosys" not in captured.out
-    assert f"clock {board.find('ulx3s').core_hz / 1e6:.2f} MHz met (Fmax 101.25 MHz)" in captured.out
+    assert "clock 100.00 MHz met (Fmax 101.25 MHz)" in captured.out
     assert ", cached bitstream" in captured.out
