@@ -41,10 +41,14 @@ class Value:
     grid: Grid
 
 
-def quantize_weights(weights: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
-    """int8 weights and one scale per output channel (axis 0), symmetric; a zero channel has the scale 1."""
+def quantize_weights(weights: Floats, least: Floats | None = None) -> tuple[npt.NDArray[np.int8], Floats]:
+    """int8 weights and one scale per output channel (axis 0), symmetric; a zero channel has the scale 1.
+
+    `least`: the smallest scale that each channel may have.
+    """
     peak = np.abs(weights.reshape(len(weights), -1)).max(1)
-    scales = np.where(peak > 0, peak / 127, 1).astype(np.float32)
+    wanted = peak / 127 if least is None else np.maximum(peak / 127, least)
+    scales = np.where(wanted > 0, wanted, 1).astype(np.float32)
     steps = weights / scales.reshape(-1, *[1] * (weights.ndim - 1))
     return np.clip(np.rint(steps), -127, 127).astype(np.int8), scales
 

@@ -63,7 +63,7 @@ def test_no_command_shows_the_help(capsys):
     [
         ("complie", "did you mean 'compile'?"),
         ("simulat", "did you mean 'simulate'?"),
-        ("xyzzy", "commands: compile, simulate"),
+        ("xyzzy", "compile, simulate, synth"),
     ],
 )
 def test_mistyped_command(typed, words, capsys):

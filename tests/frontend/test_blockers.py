@@ -38,10 +38,10 @@ def test_all_blockers_are_named_in_order(model: Any) -> None:
     x = model.input([1, 3, 8, 8], S)
     a = model.requantize(model.node("LRN", x, size=3), S)
     b = model.requantize(model.node("Conv", a, weights(model)), S)
-    c = model.requantize(model.node("Erf", b), S)
-    d = model.requantize(model.node("Sub", c, c), S)
+    c = model.requantize(model.node("LpPool", b, kernel_shape=[1, 1]), S)
+    d = model.requantize(model.node("Div", c, b), S)
     error = refused(model.output(d))
-    assert [blocker.op_type for blocker in error.blockers] == ["LRN", "Erf", "Sub"]
+    assert [blocker.op_type for blocker in error.blockers] == ["LRN", "LpPool", "Div"]
     assert error.code == "E4001"
     assert str(error).startswith("E4001 unsupported: model: 3 nodes cannot run on this release:")
     assert error.as_dicts()[0]["op_type"] == "LRN"
@@ -49,10 +49,10 @@ def test_all_blockers_are_named_in_order(model: Any) -> None:
 
 def test_a_node_behind_a_blocked_one_is_not_blamed(model: Any) -> None:
     x = model.input([1, 3, 8, 8], S)
-    y = model.node("Relu", model.node("Softplus", model.node("LRN", x, size=3)))
+    y = model.node("Relu", model.node("LpPool", model.node("LRN", x, size=3), kernel_shape=[2, 2]))
     assert [blocker.op_type for blocker in refused(model.output(model.requantize(y, S))).blockers] == [
         "LRN",
-        "Softplus",
+        "LpPool",
     ]
 
 
@@ -92,8 +92,7 @@ def test_weights_in_float(model: Any) -> None:
     ("q", "scale", "zero", "axis", "reason"),
     [
         (W, [0.5] * 3, np.zeros(3, np.int8), 1, "weights are quantized along axis 1"),
-        (W * 100, 0.5, np.int8(-100), 0, "leave -128..127"),
-        ((W.astype(int) * 255).astype(np.uint8), 0.5, np.uint8(0), 0, "leave -128..127"),
+        (W.astype(np.int32) * 382, 0.5, np.int32(0), 0, "leave -384..381"),
     ],
 )
 def test_weights_of_other_kinds(model: Any, q: Any, scale: Any, zero: Any, axis: int, reason: str) -> None:
@@ -149,40 +148,23 @@ def test_activation_per_channel_and_of_16_bits(model: Any) -> None:
     assert "activations are int16" in refused(model.output(z)).blockers[-1].reason
 
 
-def test_broadcast_that_has_no_operation(model: Any) -> None:
+def test_quotient_of_two_activations(model: Any) -> None:
     a, b = model.input([1, 3, 4, 4], S, 0, "a"), model.input([1, 3, 1, 4], S, 0, "b")
-    blocker = one(model.output(model.requantize(model.node("Add", a, b), S)))
-    assert blocker.reason == "operands of shapes [1, 3, 4, 4] and [1, 3, 1, 4] do not match"
+    blocker = one(model.output(model.requantize(model.node("Div", a, b), S)))
+    assert blocker.reason == "Div of two activations"
 
 
-def test_factor_per_channel_in_float(model: Any) -> None:
+def test_factor_per_pixel(model: Any) -> None:
     x = model.input([1, 3, 4, 4], S)
-    y = model.node("Mul", x, model.const(np.array([1, 2, 3], np.float32).reshape(3, 1, 1)))
-    assert "int8 quantized constant per channel" in one(model.output(model.requantize(y, S))).hint
-
-
-def test_factor_whose_rounding_differs_is_refused(model: Any) -> None:
-    """Two roundings and one differ for some operand of this scale; a convolution would be wrong, so it is not used."""
-    x = model.input([1, 1, 4, 4], S)
-    found = set()
-    for k in range(40):
-        fresh = type(model)()
-        x = fresh.input([1, 2, 4, 4], S)
-        factor = fresh.constant(np.array([101, 97], np.int8).reshape(2, 1, 1), 0.5 / (101 * (2 * k + 3)) * (1 + 2**-24))
-        fresh.output(fresh.requantize(fresh.node("Mul", x, factor), S))
-        try:
-            fresh.load()
-            found.add("convolution")
-        except UnsupportedNodesError as error:
-            found.add(error.blockers[0].reason)
-    assert found == {"convolution", "its products are not the same under a convolution's rounding"}
+    y = model.node("Mul", x, model.const(np.arange(4, dtype=np.float32)))
+    assert "a scalar or one value per channel" in one(model.output(model.requantize(y, S))).hint
 
 
 def test_transpose_that_moves_data(model: Any) -> None:
     x = model.input([1, 3, 4, 4], S)
     y = model.node("Transpose", x, perm=[0, 2, 1, 3])
     y = model.node("MaxPool", y, kernel_shape=[2, 2])
-    assert "Transpose that moves data" in one(model.output(model.requantize(y, S))).reason
+    assert "it mixes channels and pixels" in one(model.output(model.requantize(y, S))).reason
 
 
 def test_gemm_of_many_rows(model: Any) -> None:
@@ -210,8 +192,7 @@ def test_gemm_with_alpha(model: Any) -> None:
             {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1},
             "starts in the padding",
         ),
-        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [2, 0, 0, 0]}, "wholly in the padding"),
-        ("ReduceMean", {"axes": [1]}, "a mean over axes [1]"),
+        ("ReduceMax", {"axes": [1]}, "over channels"),
     ],
 )
 def test_windows_without_a_meaning(model: Any, op_type: str, attributes: dict[str, Any], reason: str) -> None:
@@ -225,11 +206,11 @@ def test_max_pool_indices(model: Any) -> None:
     assert "Indices" in one(model.output(y)).reason
 
 
-def test_concat_of_another_axis(model: Any) -> None:
+def test_concat_of_batches(model: Any) -> None:
     a, b = model.input([1, 3, 4, 4], S, 0, "a"), model.input([1, 3, 4, 4], S, 0, "b")
-    blocker = one(model.output(model.requantize(model.node("Concat", a, b, axis=2), S)))
-    assert "axis 2" in blocker.reason
-    assert "channel axis" in blocker.hint
+    blocker = refused(model.output(model.requantize(model.node("Concat", a, b, axis=0), S))).blockers[0]
+    assert "axis 0" in blocker.reason
+    assert "after the batch" in blocker.hint
 
 
 def test_batch_of_two(model: Any) -> None:
@@ -246,8 +227,8 @@ def test_three_spatial_dimensions(model: Any) -> None:
 
 def test_foreign_domain(model: Any) -> None:
     x = model.input([1, 3, 4, 4], S)
-    y = model.node("Quant", x, domain="qonnx.custom_op.general")
-    assert "domain 'qonnx.custom_op.general'" in one(model.output(y)).reason
+    y = model.node("Shuffle", x, domain="example.org")
+    assert "domain 'example.org'" in one(model.output(y)).reason
 
 
 def test_dynamic_image_size(model: Any) -> None:
@@ -289,12 +270,12 @@ def test_scales_that_do_not_fit_their_axis(model: Any) -> None:
 @pytest.mark.parametrize(
     ("attributes", "code"),
     [
-        ({"kernel_shape": [2, 2]}, "E3030"),
-        ({"group": 2}, "E30(10|32)"),
-        ({"auto_pad": "EVIL"}, "E3030"),
-        ({"strides": [0, 1]}, "E30(10|30)"),
+        ({"kernel_shape": [2, 2]}, "E3384"),
+        ({"group": 2}, "E3381"),
+        ({"auto_pad": "EVIL"}, "E3385"),
+        ({"strides": [0, 1]}, "E3380"),
         ({"dilations": [1]}, "E30(10|30)"),
-        ({"pads": [0, -1, 0, 0]}, "E30(10|30)"),
+        ({"pads": [0, -1, 0, 0]}, "E3382"),
     ],
 )
 def test_windows_that_contradict_themselves(model: Any, attributes: dict[str, Any], code: str) -> None:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, MaxPool, Mul, Reshape, Table
+from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Copy, MaxPool, Mul, Reshape, Table
 
 S, T = 0.125, 0.25
 RNG = np.random.default_rng(11)
@@ -265,11 +265,13 @@ def test_free_operators_leave_nothing_behind(model: Any) -> None:
     assert kinds(model.output(model.requantize(y, T), 2).check()) == [Conv]
 
 
-def test_reshape_that_changes_the_channels_is_an_operation(model: Any) -> None:
+def test_reshape_of_planes_is_free_and_of_channels_moves_pixels(model: Any) -> None:
     x = model.input([1, 6, 2, 4], S, -20)
-    y = model.node("Reshape", x, model.const(np.array([1, 3, 4, 4])))
-    graph = model.output(model.requantize(conv(model, y, 2, 3, (1, 1)), T, 1)).check()
-    assert kinds(graph) == [Reshape, Conv]
+    y = model.node("Reshape", x, model.const(np.array([1, 6, 4, 2])))
+    y = model.requantize(conv(model, y, 6, 6, (1, 1)), S, 1)
+    z = model.node("Reshape", y, model.const(np.array([1, 3, 4, 4])))
+    graph = model.output(model.requantize(conv(model, z, 2, 3, (1, 1)), T, 1)).check()
+    assert kinds(graph) == [Reshape, Conv, Conv, Conv, Copy, Conv]
 
 
 def test_shape_arithmetic_of_exporters_is_folded(model: Any) -> None:

@@ -96,12 +96,6 @@ def test_every_truncation_is_refused(data: bytes) -> None:
             load(data[:size])
 
 
-def test_checker_failure_is_quoted(data: bytes) -> None:
-    model = onnx.load_from_string(data)
-    model.graph.node[-1].input[0] = "nowhere"
-    assert "nowhere" in str(refused(model.SerializeToString(), "E3009"))
-
-
 def test_shapes_that_contradict(data: bytes) -> None:
     model = onnx.load_from_string(data)
     model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 99
@@ -126,15 +120,7 @@ def test_external_data_outside_the_folder(data: bytes, tmp_path: Path) -> None:
     tensor.data_location = onnx.TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="../secret")
     (folder / "model.onnx").write_bytes(model.SerializeToString())
-    refused(folder / "model.onnx", "E3008")
-
-
-@pytest.mark.parametrize("version", [1, 6, 9999])
-def test_operator_set_out_of_range(data: bytes, version: int) -> None:
-    model = onnx.load_from_string(data)
-    model.opset_import[0].version = version
-    with pytest.raises(UnsupportedError, match=f"E4004 .*operator set {version}"):
-        load(model.SerializeToString())
+    refused(folder / "model.onnx", "E3127")
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -152,5 +138,5 @@ def test_tensor_whose_data_does_not_fit_its_shape(data: bytes) -> None:
     model = onnx.load_from_string(data)
     tensor = next(tensor for tensor in model.graph.initializer if len(tensor.dims) == 4)
     tensor.raw_data = tensor.raw_data[:-1] + b"\1\1\1"
-    with pytest.raises(InvalidModelError, match=f"E30.*{tensor.name}"):
+    with pytest.raises(InvalidModelError, match=f"E3154 .*{tensor.name}"):
         load(model.SerializeToString())

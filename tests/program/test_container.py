@@ -98,8 +98,8 @@ def payload_of(program: Program):
 
 
 def test_other_versions_are_refused_by_name(program) -> None:
-    with pytest.raises(UsageError, match="program format 2; this release reads format 1") as caught:
-        loads(outer(container._payload(program), 2))
+    with pytest.raises(UsageError, match="program format 3; this release reads formats 1 and 2") as caught:
+        loads(outer(container._payload(program), 3))
     assert caught.value.code == "E2122"
     assert_same(loads(outer(container._payload(program))), program)
 

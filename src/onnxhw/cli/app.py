@@ -16,12 +16,15 @@ from .crash import crash
 from .output import Output
 
 COMMANDS = {
+    "quantize": "Quantize a float model to int8 with calibration data.",
+    "check": "Say where every node of a model runs, why, and whether it fits a board.",
     "compile": "Compile a model to a program for a board.",
     "simulate": "Run a model or program and compare it with the golden model.",
     "synth": "Make the bitstream and the program of a model.",
     "program": "Write the bitstream to a connected board.",
     "report": "Write and print the report of an output directory.",
     "boards": "List boards and presets; given a model, which of them fit.",
+    "conformance": "Run onnx's own backend test suite and print the score.",
     "bench": "Measure the benchmark models in one table.",
     "cache": "List or clear what has been built.",
     "doctor": "Check tools, versions and devices, with a fix for each fault.",
@@ -30,6 +33,7 @@ COMMANDS = {
 
 EXAMPLES = """\b
 Examples:
+  onnxhw check model.onnx                       where does each node run, and why?
   onnxhw boards model.onnx                      which boards fit?
   onnxhw compile model.onnx --board ulx3s       program, manifest, report
   onnxhw simulate model.onnx --random 4         run the RTL, compare with the golden model

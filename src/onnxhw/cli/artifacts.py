@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import UsageError
 from ..program import container
+from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..report.page import page
 from ..report.profile import Profile
@@ -16,18 +17,23 @@ from ..report.trace import trace
 from .outdir import write_atomically
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
+PLACEMENT = "placement.json"
+"""Where each node runs, for a model in parts."""
 MODEL = "model.onnx"
 """A copy of the model, so that the directory can be simulated against it."""
 SIMULATIONS = "simulations.json"
 """What `simulate` found about the directory's program, one record per engine."""
 
 
+ProgramT = TypeVar("ProgramT", bound=Program | MixedProgram)
+
+
 @dataclass(frozen=True)
-class Directory:
+class Directory(Generic[ProgramT]):
     """An output directory as read; `manifest` and `simulations` are empty where the files are missing."""
 
     path: Path
-    program: Program
+    program: ProgramT
     manifest: dict[str, Any]
     simulations: list[dict[str, Any]]
 
@@ -39,16 +45,26 @@ class Directory:
 
 def artifacts(folder: Path) -> dict[str, str]:
     """Path of every output file in a folder, by file name."""
-    names = (BITSTREAM, PROGRAM, MANIFEST, REPORT, TRACE)
+    names = [BITSTREAM, PROGRAM, MANIFEST, PLACEMENT, REPORT, TRACE]
+    names += sorted(path.name for kind in ("report-*.html", "trace-*.json") for path in folder.glob(kind))
     return {name: str(folder / name) for name in names if (folder / name).exists()}
 
 
-def read_directory(path: Path) -> Directory:
-    """Read an output directory; E2906 if it is none, E2907 if one of its JSON files is damaged."""
+def read_directory(path: Path) -> Directory[Program]:
+    """Read an output directory; E2906 if it is none, E2907 if one of its JSON files is damaged, E2510 for parts."""
+    return _read(path, container.load)
+
+
+def read_any(path: Path) -> Directory[Program | MixedProgram]:
+    """The same, also for a program in parts."""
+    return _read(path, container.load_any)
+
+
+def _read(path: Path, load: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
-    program = container.load(path / PROGRAM)
+    program = load(path / PROGRAM)
     manifest = _json(path / MANIFEST, {})
     found = _json(path / SIMULATIONS, [])
     same = [record for record in found if record.get("program_sha256") == program_hash(path)]
@@ -73,10 +89,12 @@ def write_report(
     profile: Profile,
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]] = (),
+    suffix: str = "",
 ) -> None:
-    """Write report.html and trace.json into `folder`."""
-    (folder / REPORT).write_text(page(program, profile, manifest, simulations), encoding="utf-8")
-    (folder / TRACE).write_text(trace(program, profile, manifest.get("fmax_mhz")), encoding="utf-8")
+    """Write report.html and trace.json into `folder`, with `suffix` after their stems."""
+    report, times = (folder / name.replace(".", f"{suffix}.") for name in (REPORT, TRACE))
+    report.write_text(page(program, profile, manifest, simulations), encoding="utf-8")
+    times.write_text(trace(program, profile, manifest.get("fmax_mhz")), encoding="utf-8")
 
 
 def note_report(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -90,7 +108,7 @@ def note_report(folder: Path, manifest: Mapping[str, Any]) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def report_record(found: Directory, profile: Profile) -> dict[str, Any]:
+def report_record(found: Directory[Program], profile: Profile) -> dict[str, Any]:
     """The report for ``--json``."""
     return {
         "model": found.program.model,

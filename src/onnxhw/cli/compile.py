@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .options import board_option, common, examples, out_option, preset_option
+from .options import board_option, common, examples, limit_option, out_option, preset_option, shape_option
 from .output import Output, pass_output
 
 
@@ -17,24 +17,36 @@ from .output import Output, pass_output
   onnxhw compile model.onnx --board ulx3s-25f -o out --json
   onnxhw compile model.onnx --preset mini
 """),
-    epilog="Writes program.ohw, manifest.json, report.html and trace.json.",
+    epilog="Writes program.ohw, manifest.json, report.html and trace.json. What the hardware cannot run becomes a part "
+    "of the program that the host runs (see `onnxhw check`); then there is placement.json, too.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
+@shape_option
+@limit_option
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
-def command(output: Output, model: Path, board: str, preset: str | None, out: Path | None) -> None:
+def command(
+    output: Output, model: Path, board: str, preset: str | None, shapes: tuple[str, ...], limits: tuple[str, ...],
+    out: Path | None,
+) -> None:  # fmt: skip
     from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_graph, default_out, load_model, target
-    from .result import print_result, result, write_artifacts
+    from .pipeline import compile_mixed, default_out, target
+    from .result import mixed_result, print_result, result, write_artifacts, write_mixed
 
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    program = compile_graph(load_model(model, output), chosen.config, output)
+    mixed, parts = compile_mixed(model, chosen.config, output, shapes, limits)
+    program = parts.whole
     with staged(folder) as stage:
-        manifest = write_artifacts(stage, program, chosen, model)
-    record = result(program, chosen, manifest, folder, cached=False)
-    print_result(output, record)
+        if program is None:
+            manifest = write_mixed(stage, mixed, parts, chosen, model)
+        else:
+            manifest = write_artifacts(stage, program, chosen, model)
+    if program is None:
+        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder))
+    else:
+        print_result(output, result(program, chosen, manifest, folder, cached=False))

@@ -1,6 +1,6 @@
 """Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.graph import Array8, Graph
+from ..preprocess import Input, Preprocess, open_samples
 
 LABELS = ("label", "labels")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -42,27 +43,33 @@ def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
     return Inputs(tensors, source=f"random, seed {seed}")
 
 
-def file_inputs(graph: Graph, path: Path, count: int | None) -> Inputs:
-    """The first `count` (default: all) inferences of an .npy or .npz file.
+def prepared_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
+    """The first `count` (default: all) inferences of a folder of images, or of a file whose arrays are preprocessed.
+
+    `UsageError` E260x as `onnxhw.preprocess.open_samples`.
+    """
+    from ..golden import host
+
+    samples = open_samples(path, [Input(port.name, port.shape, port.dtype) for port in graph.inputs], preprocess)
+    size = samples.count if count is None else min(count, samples.count)
+    found = [host.prepare(graph, feeds) for feeds in samples.feeds(0, size)]
+    tensors = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+    labels = None if samples.labels is None else np.array(samples.labels[:size], np.int64)
+    return Inputs(tensors, labels, str(path))
+
+
+def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess | None = None) -> Inputs:
+    """The first `count` (default: all) inferences of an .npy or .npz file, or of what needs `preprocess`.
 
     An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
     dimension counts inferences. `UsageError` E2905: not such a file.
     """
     from ..golden import host
 
+    if preprocess is not None and preprocess.needed(path):
+        return prepared_inputs(graph, path, count, preprocess)
     arrays = _arrays(path)
-    names = [port.name for port in graph.inputs]
-    if None in arrays:
-        if len(names) != 1:
-            raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
-                             hint=f"an .npz with the arrays {', '.join(names)}")  # fmt: skip
-        feeds = {names[0]: arrays[None]}
-    else:
-        feeds = {name: arrays[name] for name in names if name in arrays}
-        if not feeds:
-            found = ", ".join(str(name) for name in arrays)
-            raise UsageError("E2905", f"no array is named like an input; it has {found or 'none'}", where=str(path),
-                             hint=f"inputs: {', '.join(names)}")  # fmt: skip
+    feeds = _by_name(arrays, [port.name for port in graph.inputs], path)
     if count is not None:
         feeds = {name: values[:count] for name, values in feeds.items()}
     tensors = host.prepare(graph, feeds)
@@ -71,6 +78,31 @@ def file_inputs(graph: Graph, path: Path, count: int | None) -> Inputs:
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
         labels = None
     return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an .npy or .npz file for all inputs `names`; `UsageError` E2905 if one is missing."""
+    found = _by_name(_arrays(path), names, path)
+    for name in names:
+        if name not in found:
+            raise UsageError("E2905", f"has no array for input {name!r}", where=str(path))
+    return found
+
+
+def _by_name(
+    arrays: Mapping[str | None, npt.NDArray[Any]], names: Sequence[str], path: Path
+) -> dict[str, npt.NDArray[Any]]:
+    if None in arrays:
+        if len(names) != 1:
+            raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
+                             hint=f"an .npz with the arrays {', '.join(names)}")  # fmt: skip
+        return {names[0]: arrays[None]}
+    feeds = {name: arrays[name] for name in names if name in arrays}
+    if not feeds:
+        found = ", ".join(str(name) for name in arrays)
+        raise UsageError("E2905", f"no array is named like an input; it has {found or 'none'}", where=str(path),
+                         hint=f"inputs: {', '.join(names)}")  # fmt: skip
+    return feeds
 
 
 def _arrays(path: Path) -> Mapping[str | None, npt.NDArray[Any]]:

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
+import functools
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,7 +50,50 @@ def board_option(required: bool = False) -> Callable[[Command], Command]:
 
 preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware configuration; default: the board's own.")
 
+shape_option = click.option(
+    "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
+)
+
+limit_option = click.option(
+    "--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size."
+)
+
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
+
+
+def preprocess_options(command: Command) -> Command:
+    """``--scale``, ``--mean``, ``--std``, ``--layout``: the command gets a `Preprocess` named `preprocess`."""
+
+    @functools.wraps(command)
+    def with_preprocess(*args: Any, scale: str, mean: str | None, std: str | None, layout: str, **options: Any) -> Any:
+        from ..preprocess import Preprocess
+
+        numbers = [_numbers(flag, text) for flag, text in (("--scale", scale), ("--mean", mean), ("--std", std))]
+        if len(numbers[0]) != 1:
+            raise click.BadParameter("one number, e.g. 1/255", param_hint="--scale")
+        return command(*args, preprocess=Preprocess(numbers[0][0], numbers[1], numbers[2], layout), **options)
+
+    for flag, default, text in (
+        ("--std", None, "Divide by this: one number, or one per channel."),
+        ("--mean", None, "Then subtract this: one number, or one per channel, with commas."),
+        ("--scale", "1", "Multiply inputs by this first, e.g. 1/255."),
+    ):
+        click.option(flag, default=default, metavar="X", show_default=default is not None, help=text)(with_preprocess)
+    layouts = click.Choice(["nchw", "nhwc"])
+    click.option("--layout", type=layouts, default="nchw", show_default=True, help="Of the model's inputs.")(
+        with_preprocess
+    )
+    return with_preprocess  # type: ignore[return-value]
+
+
+def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
+    """Numbers with commas between them; each may be a fraction."""
+    try:
+        return tuple(
+            float(Fraction(part.strip())) if "/" in part else float(part) for part in (text or "").split(",") if part
+        )
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise click.BadParameter(f"{text!r} is not a list of numbers", param_hint=flag) from None
 
 
 def out_option(default: str) -> Callable[[Command], Command]:

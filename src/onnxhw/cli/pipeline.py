@@ -1,12 +1,15 @@
 """Steps that several commands share: names to objects, a model to a program."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..board import Board, find
 from ..config import HwConfig, preset
 from ..errors import UsageError
+from ..frontend.mixed import MixedModel
 from ..ir.graph import Graph
+from ..program.mixed import MixedProgram
 from ..program.model import Program
 from .output import Output
 
@@ -31,6 +34,17 @@ def target(board_name: str, preset_name: str | None) -> Target:
     return Target(chosen, config)
 
 
+def sizes(flags: Sequence[str]) -> dict[str, int]:
+    """The ``NAME=N`` of every ``--shape``; `UsageError` E2530 for what is not that."""
+    found = {}
+    for flag in flags:
+        name, _, number = flag.rpartition("=")
+        if not name or not number.isdecimal() or len(number) > 18:
+            raise UsageError("E2530", f"--shape must be NAME=N, not {flag!r}", hint="--shape N=1 or --shape input:0=1")
+        found[name] = int(number)
+    return found
+
+
 def default_out(model: Path, config: HwConfig) -> Path:
     """Where a model's files go unless ``-o`` says otherwise."""
     return Path("build") / f"{model.stem}-{config.name}"
@@ -50,3 +64,29 @@ def compile_graph(graph: Graph, config: HwConfig, output: Output) -> Program:
 
     with output.stage(f"compile for {config.name}"):
         return compile_model(graph, config)
+
+
+def compile_mixed(
+    path: Path, config: HwConfig, output: Output, shapes: Sequence[str] = (), limits: Sequence[str] = ()
+) -> tuple[MixedModel, MixedProgram]:
+    """A model file placed on hardware and host, and its program; says what runs on the host.
+
+    `shapes` and `limits` are the words of ``--shape`` and ``--limit``.
+    `UnsupportedError` E4002 or E4006 if nothing runs on the hardware.
+    """
+    from .. import compiler
+    from ..frontend import require_hardware
+    from ..frontend.reading.limits import Limits
+
+    with output.stage(f"compile {path.name} for {config.name}"):
+        mixed, program = compiler.compile_mixed(
+            path, config, limits=Limits.from_flags(limits), shapes=sizes(shapes)
+        )
+    require_hardware(mixed, str(path))
+    rows = [row for row in mixed.placement if row.where == "host" and row.code]
+    if program.whole is None:
+        output.message(f"{len(rows)} nodes run on the host, for example:")
+        for row in [row for row in rows if row.hint][:5] or rows[:5]:
+            output.message(f"  {row.node} ({row.op_type}): {row.reason}")
+        output.message("  `onnxhw check` lists all")
+    return mixed, program

@@ -1,6 +1,7 @@
 """What ``compile`` and ``synth`` write and print."""
 
 import hashlib
+import json
 import platform
 import shutil
 from dataclasses import asdict
@@ -10,10 +11,13 @@ from typing import Any
 
 from .. import __version__
 from ..build.manifest import Manifest
+from ..frontend.mixed import MixedModel
+from ..ir.parts import HostPart
 from ..program import container
+from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..report.profile import profile
-from .artifacts import MANIFEST, MODEL, PROGRAM, artifacts, write_report
+from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, write_report
 from .output import Output
 from .pipeline import Target
 
@@ -28,23 +32,66 @@ def write_artifacts(
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
     """
-    manifest = manifest or Manifest()
+    manifest = _described(manifest or Manifest(), chosen, model)
+    container.save(program, stage / PROGRAM)
+    shutil.copyfile(model, stage / MODEL)
+    write_report(stage, program, profile(program), asdict(manifest))
+    return _finished(manifest, stage)
+
+
+def write_mixed(stage: Path, mixed: MixedModel, program: MixedProgram, chosen: Target, model: Path) -> Manifest:
+    """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
+    manifest = _described(Manifest(), chosen, model)
+    container.save(program, stage / PROGRAM)
+    shutil.copyfile(model, stage / MODEL)
+    rows = [asdict(row) for row in mixed.placement]
+    (stage / PLACEMENT).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    for number, part in enumerate(program.programs):
+        write_report(stage, part, profile(part), asdict(manifest), suffix=f"-{number}" if number else "")
+    return _finished(manifest, stage)
+
+
+def _described(manifest: Manifest, chosen: Target, model: Path) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}
-    container.save(program, stage / PROGRAM)
-    shutil.copyfile(model, stage / MODEL)
-    write_report(stage, program, profile(program), asdict(manifest))
+    return manifest
+
+
+def _finished(manifest: Manifest, stage: Path) -> Manifest:
     for path in sorted(stage.iterdir()):
         manifest.add_file(path.name, path.read_bytes())
     (stage / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return manifest
 
 
+def mixed_result(
+    mixed: MixedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path
+) -> dict[str, Any]:
+    """The record of a model in parts: that of a program, and where its nodes run."""
+    return {
+        **_record(program, chosen, manifest, folder, cached=False),
+        "parts": [_part(part) for part in program.parts],
+        "placement": mixed.counts(),
+    }
+
+
+def _part(part: HostPart | Program) -> dict[str, Any]:
+    if isinstance(part, HostPart):
+        return {"where": "host", "nodes": len(part.nodes)}
+    return {"where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles, "macs": part.macs}
+
+
 def result(program: Program, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool) -> dict[str, Any]:
     """The record for ``--json``. What only a routed design has is null without one."""
+    return _record(program, chosen, manifest, folder, cached)
+
+
+def _record(
+    program: Program | MixedProgram, chosen: Target, manifest: Manifest, folder: Path, cached: bool
+) -> dict[str, Any]:
     routed = bool(manifest.fmax_mhz)
     return {
         "model": program.model,
@@ -92,5 +139,8 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
         output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))
+    if "placement" in record:
+        nodes = ", ".join(f"{count} {where}" for where, count in record["placement"].items() if count)
+        output.line(f"{len(record['parts'])} parts in turn; nodes: {nodes}")
     for name, path in record["artifacts"].items():
         output.line(f"  {name:14} {path}")

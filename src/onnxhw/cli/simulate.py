@@ -2,12 +2,15 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, preset_option
+from .options import board_option, common, examples, limit_option, preprocess_options, preset_option, shape_option
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..preprocess import Preprocess
 
 ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 
@@ -18,6 +21,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     + examples("""
   onnxhw simulate model.onnx --random 4
   onnxhw simulate model.onnx --input images.npz --count 10 --output results.npz
+  onnxhw simulate model.onnx --input photos/ --scale 1/255
   onnxhw simulate build/model-ulx3s-85f --engine emulator --json
 """),
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
@@ -34,7 +38,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     help="golden: integers in numpy; emulator: instruction by instruction; cxxrtl, cocotb: the RTL.",
 )
 @click.option(
-    "-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz of inputs."
+    "-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy, .npz or folder of images."
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences of --input.")
 @click.option(
@@ -57,27 +61,37 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()
 @preset_option
+@shape_option
+@limit_option
+@preprocess_options
 @common
 @pass_output
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
-    seed: int, results: Path | None, trace: bool, board: str, preset: str | None,
+    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, shapes: tuple[str, ...],
+    limits: tuple[str, ...], preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..errors import UsageError
     from .artifacts import record_simulation
     from .inputs import file_inputs, random_inputs
     from .outdir import refuse_unwritable
-    from .simulation import open_subject, run, save_outputs
+    from .simulate_parts import simulate_parts
+    from .simulation import Subject, open_subject, run, save_outputs
 
     if source and random_count:
         raise UsageError("E2908", "--input and --random exclude each other")
     if count and not source:
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
-    subject = open_subject(target, board, preset, output)
+    subject = open_subject(target, board, preset, output, shapes, limits)
+    if not isinstance(subject, Subject):
+        simulate_parts(output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess)
+        return
     place = results or subject.folder / "outputs.npz"
     refuse_unwritable(place.parent)
     inputs = (
-        file_inputs(subject.graph, source, count) if source else random_inputs(subject.graph, random_count or 1, seed)
+        file_inputs(subject.graph, source, count, preprocess)
+        if source
+        else random_inputs(subject.graph, random_count or 1, seed)
     )
     start = time.monotonic()
     found = run(subject, engine, inputs, trace, output)
@@ -108,11 +122,12 @@ def command(
         from .simulation import mismatch_error
 
         output.found = {**record, "first_difference": found.mismatch}
-        raise mismatch_error(subject, found.mismatch, inputs, engine, record)
-    _print(output, record, subject.folder)
+        raise mismatch_error(subject.reference, found.mismatch, engine, record)
+    print_simulation(output, record)
 
 
-def _print(output: Output, record: dict[str, Any], folder: Path) -> None:
+def print_simulation(output: Output, record: dict[str, Any]) -> None:
+    """What a simulation found."""
     if output.json:
         output.data(record)
         return

@@ -2,10 +2,11 @@
 
 import hashlib
 import io
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,16 @@ import numpy.typing as npt
 from ..errors import MismatchError, OnnxhwError
 from ..ir.graph import Array8, Graph, Tensor
 from ..program import container
+from ..program.mixed import MixedProgram
 from ..program.model import Program
-from .artifacts import MANIFEST, MODEL, PROGRAM, Directory, read_directory
+from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
 from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
+
+if TYPE_CHECKING:
+    from ..frontend.mixed import MixedModel
+    from .mixed import MixedSubject
 
 
 @dataclass(frozen=True)
@@ -61,34 +67,55 @@ class Found:
         return {"right": int((classes == inputs.labels).sum()), "of": len(inputs.labels)}
 
 
-def open_subject(target: Path, board: str, preset: str | None, output: Output) -> Subject:
+def open_subject(
+    target: Path, board: str, preset: str | None, output: Output, shapes: Sequence[str] = (), limits: Sequence[str] = ()
+) -> "Subject | MixedSubject":
     """A model (compiled for the board), an output directory or a program file."""
-    from .pipeline import compile_graph, default_out, load_model
+    from .pipeline import compile_mixed, default_out
     from .pipeline import target as choose
 
     if target.is_dir():
-        return _from_directory(read_directory(target), output)
+        return _from_directory(target, output)
     if target.suffix == ".ohw":
         if target.name == PROGRAM and (target.parent / MANIFEST).exists():
-            return _from_directory(read_directory(target.parent), output)
-        program = container.load(target)
+            return _from_directory(target.parent, output)
+        program = container.load_any(target)
+        if isinstance(program, MixedProgram):
+            return _in_parts(program, None, target.parent, False)
         return Subject(program, skeleton(program), "emulator", target.parent, False, None)
     config = choose(board, preset).config
-    graph = load_model(target, output)
-    program = compile_graph(graph, config, output)
-    return Subject(program, graph, "golden model", default_out(target, config), False, target)
+    mixed, parts = compile_mixed(target, config, output, shapes, limits)
+    folder = default_out(target, config)
+    if parts.whole is None:
+        return _in_parts(parts, mixed, folder, False)
+    return Subject(parts.whole, mixed.hardware[0].graph, "golden model", folder, False, target)
 
 
-def _from_directory(found: Directory, output: Output) -> Subject:
+def _in_parts(program: MixedProgram, model: "MixedModel | None", folder: Path, directory: bool) -> "MixedSubject":
+    from .mixed import subject
+
+    return subject(program, model, folder, directory)
+
+
+def _from_directory(path: Path, output: Output) -> "Subject | MixedSubject":
     """The program of a directory, compared with the model beside it if that is the one it was made from."""
+    found = read_any(path)
     model = found.path / MODEL
     wanted = found.manifest.get("model_sha256")
-    if model.is_file() and wanted == hashlib.sha256(model.read_bytes()).hexdigest():
-        from .pipeline import load_model
+    known = model.is_file() and wanted == hashlib.sha256(model.read_bytes()).hexdigest()
+    if not known:
+        output.message(f"{model} is not there, or not the program's: comparing with the emulator")
+    program = found.program
+    if isinstance(program, MixedProgram):
+        from ..compiler import compile_mixed
 
-        return Subject(found.program, load_model(model, output), "golden model", found.path, True, model)
-    output.message(f"{model} is not there, or not the program's: comparing with the emulator")
-    return Subject(found.program, skeleton(found.program), "emulator", found.path, True, None)
+        mixed = compile_mixed(model, program.programs[0].config)[0] if known and program.programs else None
+        return _in_parts(program, mixed, found.path, True)
+    if not known:
+        return Subject(program, skeleton(program), "emulator", found.path, True, None)
+    from .pipeline import load_model
+
+    return Subject(program, load_model(model, output), "golden model", found.path, True, model)
 
 
 def skeleton(program: Program) -> Graph:
@@ -104,7 +131,7 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
 
         graph = subject.graph
         if subject.reference != "golden model":
-            raise _no_golden(subject)
+            raise no_golden(subject.folder)
         with output.stage(f"golden model, {inputs.count} inferences"):
             tensors = golden.run(graph, inputs.tensors)
         names = [port.tensor for port in graph.outputs]
@@ -173,9 +200,7 @@ def difference(
     return None
 
 
-def mismatch_error(
-    subject: Subject, found: dict[str, Any], inputs: Inputs, engine: str, record: dict[str, Any]
-) -> OnnxhwError:
+def mismatch_error(reference: str, found: dict[str, Any], engine: str, record: dict[str, Any]) -> OnnxhwError:
     """E8002 for cycles, E8001 for values, with the first difference."""
     if "cycles" in found:
         what = f"{found['cycles']:,} cycles, predicted {found['predicted_cycles']:,}"
@@ -184,7 +209,7 @@ def mismatch_error(
     waves = f" {found['waveform']} has its waveform;" if "waveform" in found else ""
     at = ", ".join(str(i) for i in found["element"])
     what = (
-        f"{engine} and {subject.reference} differ first in tensor {found['tensor']!r} (layer {found['layer']!r}) at "
+        f"{engine} and {reference} differ first in tensor {found['tensor']!r} (layer {found['layer']!r}) at "
         f"[{at}]: {found['got']}, not {found['expected']}; {found['different']} of {found['of']} elements differ"
     )
     where = f"{record['model']}, inference {found['inference']}"
@@ -204,8 +229,9 @@ def save_outputs(path: Path, subject: Subject, found: Found) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def _no_golden(subject: Subject) -> OnnxhwError:
+def no_golden(folder: Path) -> OnnxhwError:
+    """E2909: there is a program only."""
     from ..errors import UsageError
 
     return UsageError("E2909", "the golden model needs the ONNX model, and only its program is here",
-                      where=str(subject.folder), hint="simulate the model, or --engine emulator")  # fmt: skip
+                      where=str(folder), hint="simulate the model, or --engine emulator")  # fmt: skip

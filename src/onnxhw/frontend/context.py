@@ -1,12 +1,14 @@
 """`Context`: the graph under construction and what is known about each ONNX value."""
 
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
 
-from ..ir.graph import Graph, Op, Port, Reshape, Tensor
+from ..ir.graph import Graph, Op, Port, Tensor
 from .blockers import BlockedError
 from .shapes import Shape
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
@@ -19,11 +21,16 @@ class Context:
     graph: Graph
     opset: int
     shapes: dict[str, Shape]
+    dtypes: dict[str, str] = field(default_factory=dict)
+    """numpy's element type of each value that has one."""
     values: dict[str, Value] = field(default_factory=dict)
-    op_types: dict[str, str] = field(default_factory=dict)
+    hosted: set[str] = field(default_factory=set)
+    """Values that host nodes compute."""
     _names: set[str] = field(default_factory=set)
+    _op_counts: dict[str, int] = field(default_factory=dict)
+    _tensor_counts: dict[str, int] = field(default_factory=dict)
     _ports: dict[tuple[str, str], Tensor] = field(default_factory=dict)
-    _reshaped: dict[tuple[str, Shape], Tensor] = field(default_factory=dict)
+    _reshaped: dict[tuple[str, Shape, bytes], Tensor] = field(default_factory=dict)
 
     # -- operands ----------------------------------------------------------------------------------
     def operand(self, node: onnx.NodeProto, index: int) -> Value | None:
@@ -45,7 +52,7 @@ class Context:
         if isinstance(value, Held) and value.plain:
             return value
         raise BlockedError(
-            f"input {name!r} is not quantized: {_describe(value)}",
+            f"input {name!r} is not quantized: {self._describe(value)}",
             "put QuantizeLinear and DequantizeLinear on every activation (onnxruntime.quantization, QDQ format)",
         )
 
@@ -61,10 +68,7 @@ class Context:
     # -- construction --------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
         """A tensor name that is not taken."""
-        name, count = wanted, 1
-        while name in self.graph.tensors:
-            name, count = f"{wanted}.{count}", count + 1
-        return name
+        return _free(wanted, self.graph.tensors, self._tensor_counts)
 
     def tensor(self, name: str, shape: tuple[int, int, int, int], scale: float, zero_point: int) -> Tensor:
         """Add a tensor."""
@@ -74,9 +78,7 @@ class Context:
 
     def add(self, op: Op) -> None:
         """Add an operation under a name that is not taken."""
-        name, count = op.name, 1
-        while name in self._names:
-            name, count = f"{op.name}.{count}", count + 1
+        name = _free(op.name, self._names, self._op_counts)
         self._names.add(name)
         self.graph.ops.append(replace(op, name=name))
 
@@ -91,36 +93,50 @@ class Context:
         return self._ports[key]
 
     def materialise(self, value: Held) -> Tensor:
-        """The value's own IR tensor, in the IR form of its ONNX shape; adds a Reshape where one is needed."""
-        shape = form(value.shape)
-        if value.moves.index is not None:
-            raise BlockedError(
-                "its input is a Transpose that moves data",
-                "remove the Transpose, or keep it at the model's inputs and outputs",
-            )
-        if shape == value.tensor.shape:
-            return value.tensor
-        key = (value.tensor.name, shape)
+        """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed."""
+        from .ops.arrange import arrange  # it needs this class
+
+        shape, old = form(value.shape), value.tensor
+        index = np.arange(prod(shape)) if value.moves.index is None else value.moves.index.ravel()
+        if shape == old.shape and value.moves.index is None:
+            return old
+        key = (old.name, shape, index.tobytes())
         if key not in self._reshaped:
-            old = value.tensor
-            new = self.tensor(f"{old.name}.reshape", shape, old.scale, old.zero_point)
-            self.add(Reshape(new.name, (old.name,), new.name))
-            self._reshaped[key] = new
+            name = f"{old.name}.reshape"
+            self._reshaped[key] = arrange(self, [old], index, shape, name, name)
         return self._reshaped[key]
 
+    def _describe(self, value: Value) -> str:
+        if isinstance(value, Held) and value.integer:
+            return "it is an integer"
+        if isinstance(value, Held):
+            return f"it passes {value.functions[-1]['op']} after DequantizeLinear"
+        if isinstance(value, Pending):
+            return f"it comes from {value.nodes[-1]!r} without QuantizeLinear"
+        if isinstance(value, Fed):
+            origin = "result of a host node" if value.port in self.hosted else "model input"
+            return f"it is the float {origin} {value.port!r}"
+        if isinstance(value, Hosted):
+            return f"it comes from a host operation ({value.steps[-1]['op']})"
+        if isinstance(value, (Const, QuantConst)):
+            return "it is a constant"
+        return "it is not known"
 
-def _describe(value: Value) -> str:
-    if isinstance(value, Held):
-        return "it is an integer" if value.integer else f"it passes {value.functions[-1]['op']} after DequantizeLinear"
-    if isinstance(value, Pending):
-        return f"it comes from {value.nodes[-1]!r} without QuantizeLinear"
-    if isinstance(value, Fed):
-        return f"it is the float model input {value.port!r}"
-    if isinstance(value, Hosted):
-        return f"it comes from a host operation ({value.steps[-1]['op']})"
-    if isinstance(value, (Const, QuantConst)):
-        return "it is a constant"
-    return "it is not known"
+
+Handler = Callable[[Context, onnx.NodeProto], Value | tuple[Value, ...]]
+"""Converts one node: the value of its only output, or a tuple with one value per output."""
+Handlers = dict[tuple[str, str], Handler]
+"""Handlers by domain ("" is the default one) and operator; each module of handlers exports its own as `HANDLERS`."""
+
+
+def _free(wanted: str, taken: Container[str], counts: dict[str, int]) -> str:
+    """`wanted`, or the first ``wanted.N`` that is not taken; `counts` remembers where to look."""
+    name, count = wanted, counts.get(wanted, 0)
+    while name in taken:
+        count += 1
+        name = f"{wanted}.{count}"
+    counts[wanted] = count
+    return name
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -1,161 +1,196 @@
-"""`convert`: from a checked ONNX model to an IR graph, node by node in the model's order."""
+"""`convert`: from a checked ONNX model to IR operations and host nodes, node by node in the model's order.
 
-from collections.abc import Callable
+A node whose handler raises `BlockedError` runs on the host; its outputs are inputs of the hardware from then on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 
-from ..errors import InternalError, UnsupportedError
-from ..ir.graph import Graph, Port
-from .blockers import BlockedError, Blocker, UnsupportedNodesError
+from ..errors import InternalError
+from ..ir.graph import Graph
+from .blockers import BlockedError, Blocker
 from .context import Context, label
 from .fold import fold
-from .ops import affine, edge, elementwise, layout, pool
-from .quant import qdq
+from .handlers import DEFAULT, handler
+from .hosting import Hosting
 from .shapes import Shape
-from .tensors import array, dtype
-from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
+from .tensors import array
+from .values import Const, Fed, Held, Pending, QuantConst, Unknown, Value
 
-Handler = Callable[[Context, onnx.NodeProto], Value]
-
-HANDLERS: dict[str, Handler] = {
-    "QuantizeLinear": qdq.quantize,
-    "DequantizeLinear": qdq.dequantize,
-    "Conv": affine.conv,
-    "Gemm": affine.gemm,
-    "MatMul": affine.matmul,
-    "Add": elementwise.arithmetic,
-    "Sub": elementwise.arithmetic,
-    "Mul": elementwise.arithmetic,
-    "Div": elementwise.arithmetic,
-    "Relu": elementwise.unary,
-    "Sigmoid": elementwise.unary,
-    "Tanh": elementwise.unary,
-    "LeakyRelu": elementwise.unary,
-    "Clip": elementwise.clip,
-    "MaxPool": pool.max_pool,
-    "GlobalMaxPool": pool.max_pool,
-    "AveragePool": pool.average_pool,
-    "GlobalAveragePool": pool.average_pool,
-    "ReduceMean": pool.reduce_mean,
-    "Flatten": layout.reshape,
-    "Reshape": layout.reshape,
-    "Squeeze": layout.reshape,
-    "Unsqueeze": layout.reshape,
-    "Transpose": layout.transpose,
-    "Identity": layout.identity,
-    "Dropout": layout.identity,
-    "Concat": layout.concat,
-    "Softmax": edge.softmax,
-}
-"""What can be converted, by operator of the default domain (Q and DQ also of com.microsoft)."""
-
-QUANTIZERS = frozenset(
-    [
-        "QuantizeLinear",
-        "QLinearConv",
-        "QLinearMatMul",
-        "QGemm",
-        "ConvInteger",
-        "MatMulInteger",
-        "Quant",
-        "IntQuant",
-        "BipolarQuant",
-    ]
-)
-"""A model without any of these is not quantized."""
+OLDEST_OPSET = 7
+"""In older operator sets the same names have other meanings."""
+LONGEST_CHAIN = 64
+"""Most steps between a tensor and a value; what is longer is cut by a host node, so that time stays linear."""
 
 
-def convert(model: onnx.ModelProto, shapes: dict[str, Shape], where: str = "model") -> Graph:
-    """The IR graph of a model whose shapes are known.
+@dataclass
+class Conversion:
+    """What became of each node.
 
-    Raises `UnsupportedNodesError` E4001 with every blocker, `UnsupportedError` E4002 for a float model,
+    `host` has the host nodes and the order of everything. `reasons` says by node index why one runs there;
+    `blockers` are those whose own fault it is, in the model's order.
+    """
+
+    model: onnx.ModelProto
+    context: Context
+    host: Hosting
+    reasons: dict[int, Blocker] = field(default_factory=dict)
+    blockers: list[Blocker] = field(default_factory=list)
+    index: dict[str, int] = field(default_factory=dict)
+    """The first node of each label."""
+
+
+def convert(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, str] | None = None,
+    excluded: Mapping[str, str] | None = None,
+) -> Conversion:
+    """The conversion of a model.
+
+    Parameters
+    ----------
+    shapes, dtypes : static shape and numpy's element type of each value that has them.
+    excluded : nodes by label that shall run on the host, and why.
+
     `InvalidModelError` E302x and E303x for contradictory quantization or windows.
     """
     source = model.graph
-    if not any(node.op_type in QUANTIZERS for node in source.node):
-        raise UnsupportedError(
-            "E4002",
-            "the model is not quantized: it has no QuantizeLinear node",
-            where=where,
-            hint="quantize it to int8 in QDQ format, e.g. with onnxruntime.quantization.quantize_static",
-        )
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, shapes)
+    context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes or {}))
     for tensor in source.initializer:
         context.values[tensor.name] = Const(array(tensor))
-    for value in source.input:
-        if value.name not in context.values:
-            shape = shapes[value.name]
-            context.values[value.name] = Fed(value.name, shape, dtype(value), shape)
-    blockers: list[Blocker] = []
-    context.op_types = {label(node): node.op_type for node in source.node}
+    nodes = list(source.node)
+    inputs = frozenset(value.name for value in source.input if value.name not in context.values)
+    host = Hosting(context, nodes, inputs)
+    for name in inputs:
+        context.values[name] = host.result(name)
+    made = Conversion(model, context, host)
+    for index, node in enumerate(nodes):
+        made.index.setdefault(label(node), index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
-        for node in source.node:
-            _node(context, node, blockers)
-    for value in source.output:
-        _output(context, value, blockers)
-    if blockers:
-        raise UnsupportedNodesError(blockers, where)
-    if not context.graph.ops:
-        raise UnsupportedError("E4006", "no node of the model runs on the accelerator", where=where)
-    return context.graph
+        for index, node in enumerate(nodes):
+            _node(made, index, node, excluded or {})
+        for value in source.output:
+            _output(made, value.name)
+    host.note_operations()
+    return made
 
 
-def _node(context: Context, node: onnx.NodeProto, blockers: list[Blocker]) -> None:
-    for output in node.output:
-        context.values[output] = Unknown(context.shapes.get(output))
+def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[str, str]) -> None:
+    context, host = made.context, made.host
     operands = [context.values[name] for name in node.input if name]
     try:
+        if context.opset < OLDEST_OPSET and node.domain in DEFAULT:
+            raise BlockedError(
+                f"operator set {context.opset} is older than {OLDEST_OPSET}", "convert it with onnx.version_converter"
+            )
         folded = fold(context, node)
         if folded is not None:
             context.values[node.output[0]] = folded
             return
-        handler = _handler(node)
-        if not any(isinstance(value, Unknown) for value in operands):
-            context.values[node.output[0]] = _checked(context, node, handler(context, node))
-        elif node.op_type == "QuantizeLinear" and node.output[0] in context.shapes:
-            context.values[node.output[0]] = qdq.placeholder(context, node)
+        if excluded and label(node) in excluded:
+            raise BlockedError(excluded[label(node)])
+        convert_node = handler(node)
+        _examine(node, operands)
+        results = convert_node(context, node)
+        values = results if isinstance(results, tuple) else (results,)
+        if any(_length(value) > LONGEST_CHAIN for value in values):
+            raise BlockedError(f"more than {LONGEST_CHAIN} operators between two quantizations")
+        _enter(context, node, values)
+        host.note_operations()
     except BlockedError as blocked:
-        # A QuantizeLinear that completes an operation speaks for that operation.
-        pending = next((value for value in operands if isinstance(value, Pending)), None)
-        name = pending.nodes[0] if pending is not None and node.op_type == "QuantizeLinear" else label(node)
-        blockers.append(Blocker(name, context.op_types.get(name, node.op_type), blocked.reason, blocked.hint))
+        _block(made, index, node, operands, blocked)
 
 
-def _checked(context: Context, node: onnx.NodeProto, value: Value) -> Value:
-    """The value, if its shape is the one that onnx infers."""
-    inferred = context.shapes.get(node.output[0])
-    if inferred is not None and value.shape != inferred:
-        raise InternalError("E1303", f"result has shape {value.shape}, onnx infers {inferred}", where=label(node))
-    return value
-
-
-def _handler(node: onnx.NodeProto) -> Handler:
-    contrib = node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear")
-    if node.domain not in ("", "ai.onnx") and not contrib:
-        raise BlockedError(f"domain {node.domain!r} is not supported", "convert the model to QDQ format")
-    handler = HANDLERS.get(node.op_type)
-    if handler is None:
-        raise BlockedError("this operator is not supported", f"supported: {', '.join(sorted(HANDLERS))}")
-    return handler
-
-
-def _output(context: Context, value: onnx.ValueInfoProto, blockers: list[Blocker]) -> None:
-    name = value.name
-    known = context.values[name]
-    if isinstance(known, (Held, Hosted)):
-        steps = known.steps() if isinstance(known, Held) else known.steps
-        context.graph.outputs.append(Port(name, known.shape, dtype(value), known.tensor.name, steps))
-    elif isinstance(known, Pending):
-        blockers.append(
-            Blocker(
-                known.nodes[0],
-                context.op_types.get(known.nodes[0], ""),
-                f"its result is the float output {name!r}",
-                "put QuantizeLinear and DequantizeLinear on the model's outputs",
+def _examine(node: onnx.NodeProto, operands: Iterable[Value]) -> None:
+    """`BlockedError` for operands that no operation of the hardware can have."""
+    for name, value in zip(filter(None, node.input), operands, strict=True):
+        if isinstance(value, Unknown) or value.shape is None:
+            raise BlockedError(
+                f"the shape or type of input {name!r} is not known before the run",
+                "give dynamic dimensions a value: --shape NAME=VALUE",
             )
+        if 0 in value.shape and not isinstance(value, Const):
+            raise BlockedError(f"input {name!r} has no elements")
+
+
+def _enter(context: Context, node: onnx.NodeProto, values: tuple[Value, ...]) -> None:
+    """Enter the values of the node's outputs, if their shapes are those that onnx infers."""
+    for output, value in zip(node.output, values, strict=False):
+        inferred = context.shapes.get(output)
+        if inferred is not None and value.shape != inferred:
+            raise InternalError("E1303", f"result has shape {value.shape}, onnx infers {inferred}", where=label(node))
+        context.values[output] = value
+
+
+def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Value], blocked: BlockedError) -> None:
+    """Run the node on the host, and note whose fault it is."""
+    context = made.context
+    # A QuantizeLinear that completes an operation speaks for that operation.
+    pending = next((value for value in operands if isinstance(value, Pending)), None)
+    guilty = index
+    if pending is not None and node.op_type in ("QuantizeLinear", "Quant", "IntQuant"):
+        guilty = made.index.get(pending.nodes[0], index)
+    follows = any(_from_host(context, value) for value in operands)
+    new = made.host.put(index)
+    own = made.host.nodes[guilty]
+    blocker = Blocker(label(own), own.op_type, blocked.reason, blocked.hint)
+    if guilty not in made.reasons:
+        made.reasons[guilty] = blocker
+        if not follows or not _has_handler(node):
+            made.blockers.append(blocker)
+    for other in new:
+        reason = f"its real result is needed on the host by {label(node)!r}"
+        if other == index:
+            reason = f"it quantizes the result of {label(own)!r}, which runs on the host"
+        made.reasons.setdefault(other, Blocker(label(made.host.nodes[other]), made.host.nodes[other].op_type, reason))
+
+
+def _has_handler(node: onnx.NodeProto) -> bool:
+    try:
+        handler(node)
+    except BlockedError:
+        return False
+    return True
+
+
+def _from_host(context: Context, value: Value) -> bool:
+    """Is the operand the result of a host node, so that the node's own reason may be a consequence of that one's?"""
+    return isinstance(value, Unknown) or (isinstance(value, Fed) and value.port in context.hosted)
+
+
+def _length(value: Value) -> int:
+    if isinstance(value, Held):
+        return len(value.functions) + len(value.moves.steps)
+    if isinstance(value, Pending):
+        return len(value.clamps) + len(value.moves.steps)
+    return 0 if isinstance(value, (Const, QuantConst, Unknown)) else len(value.steps)
+
+
+def _output(made: Conversion, name: str) -> None:
+    """Make an output available to the host, which gives it to the caller."""
+    value, host = made.context.values[name], made.host
+    new = host.need(name)
+    if not new:
+        return
+    if isinstance(value, Pending):
+        guilty = made.index.get(value.nodes[0], host.producer[name])
+        node = host.nodes[guilty]
+        blocker = Blocker(
+            label(node),
+            node.op_type,
+            f"its result is the float output {name!r}",
+            "put QuantizeLinear and DequantizeLinear on the model's outputs",
         )
-    elif isinstance(known, (Const, QuantConst, Fed)):
-        kind = "an input" if isinstance(known, Fed) else "a constant"
-        blockers.append(Blocker(name, "output", f"output {name!r} is {kind} of the model", "remove this output"))
+        if guilty not in made.reasons:
+            made.blockers.append(blocker)
+            made.reasons[guilty] = blocker
+    for other in new:
+        node = host.nodes[other]
+        made.reasons.setdefault(
+            other, Blocker(label(node), node.op_type, f"output {name!r} is computed without the hardware")
+        )

@@ -6,7 +6,8 @@ from ..ir.graph import Graph, Op
 def remove_dead(graph: Graph) -> Graph:
     """Before: ``a -> op1 -> x -> op2 -> output;  a -> op3 -> y``. After: without op3 and y.
 
-    Needs a verified graph. Inputs stay, used or not.
+    Needs a verified graph. Inputs of the model stay, used or not; a tensor made of one goes if nothing reads it and
+    another is made of the same.
     """
     needed = {port.tensor for port in graph.outputs}
     kept: list[Op] = []
@@ -14,6 +15,12 @@ def remove_dead(graph: Graph) -> Graph:
         if op.output in needed:
             needed.update(op.inputs)
             kept.append(op)
-    needed.update(port.tensor for port in graph.inputs)
+    fed = {port.name for port in graph.inputs if port.tensor in needed}
+    inputs = []
+    for port in graph.inputs:
+        if port.tensor in needed or port.name not in fed:
+            inputs.append(port)
+            fed.add(port.name)
+    needed.update(port.tensor for port in inputs)
     tensors = {name: tensor for name, tensor in graph.tensors.items() if name in needed}
-    return Graph(graph.name, tensors, kept[::-1], graph.inputs, graph.outputs)
+    return Graph(graph.name, tensors, kept[::-1], inputs, graph.outputs)

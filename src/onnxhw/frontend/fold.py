@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from .blockers import BlockedError
 from .context import Context
@@ -73,6 +72,8 @@ def fold(context: Context, node: onnx.NodeProto) -> Const | None:
             return None
     if not feeds or prod(context.shapes.get(node.output[0], (0,))) > LARGEST:
         return None
+    from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
+
     try:
         results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does

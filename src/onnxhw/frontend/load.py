@@ -1,120 +1,93 @@
-"""`read_model`: from a file or bytes to a checked `onnx.ModelProto`."""
+"""`read`: from a file or bytes to a model whose every tensor, name and count was checked."""
 
+import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import checker, external_data_helper
 
-from ..errors import InvalidModelError, UnsupportedError
+from ..errors import InvalidModelError
+from .diagnostics import Diagnostic
+from .quant.exports import adopt
+from .reading.container import parse, read_file
+from .reading.external import load_external
+from .reading.limits import DEFAULT, Limits
+from .reading.payload import check, finite, title
+from .reading.sparse import check_sparse, fill_in
+from .reading.survey import Survey, survey
+from .spec import diagnose, raise_errors
 
 if TYPE_CHECKING:
     Source = str | os.PathLike[str] | bytes
 
-MAX_BYTES = (1 << 31) - 1
-"""Largest model file: protobuf's own limit."""
-OLDEST_OPSET = 7
-"""Older operator sets have other meanings for the same names."""
+log = logging.getLogger(__name__)
 
 
-def read_model(source: "Source") -> onnx.ModelProto:
-    """The checked model, external data loaded.
+@dataclass(frozen=True)
+class Reading:
+    """A model that was read, its data complete, and what is unusual about it."""
 
-    Raises `InvalidModelError`: E3001 cannot be read, E3002 a directory, E3003 not a regular file, E3004 larger
-    than 2 GiB, E3005 empty, E3006 not ONNX or truncated, E3007 no graph, E3008 external data, E3009 checker;
-    `UnsupportedError` E4004 for an operator set that this release does not know.
+    model: onnx.ModelProto
+    warnings: tuple[Diagnostic, ...]
+
+
+def read(source: "Source", limits: Limits = DEFAULT) -> Reading:
+    """The model in a file or in bytes, external data loaded and sparse initializers made dense.
+
+    Checked are the container, names, counts and tensors: what must hold before any other code may look at them. What
+    the graph means is not. Raises `InvalidModelError` E3001 to E3008 and E31xx (docs/errors.md), `LimitError` among
+    them; warnings are also logged.
     """
+    where = "model" if isinstance(source, bytes) else str(Path(source))
+    try:
+        reading = _read(source, where, limits)
+    except MemoryError as error:
+        raise InvalidModelError("E3171", "needs more memory than there is", where=where) from error
+    for warning in reading.warnings:
+        log.warning("%s", warning.text())
+    return reading
+
+
+def _read(source: "Source", where: str, limits: Limits) -> Reading:
     if isinstance(source, bytes):
-        where, data, folder = "model", source, None
+        data, folder = source, None
     else:
         path = Path(source)
-        where, data, folder = str(path), _read(path), str(path.parent)
-    model = _parse(data, where)
-    _external(model, folder, where)
-    _opset(model, where)
-    try:
-        checker.check_model(model)
-    except (checker.ValidationError, ValueError, RuntimeError) as error:
-        raise InvalidModelError(
-            "E3009", f"onnx.checker: {_first_lines(error)}", where=where, hint="export the model again"
-        ) from error
+        data, folder = read_file(path, limits), path.parent
+    model, warnings = parse(data, where, limits)
+    del data
+    found = survey(model, limits, where)
+    warnings += load_external(list(found.stored()), folder, limits, where)
+    warnings += _tensors(found, limits, where)
+    for graph in found.with_sparse:
+        fill_in(graph)
+    return Reading(model, tuple(warnings))
+
+
+def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
+    """The model of `read`, held against the specification: errors as `spec.raise_errors` raises them."""
+    model = read(source, limits).model
+    where = "model" if isinstance(source, bytes) else str(Path(source))
+    adopt(model, where)
+    raise_errors(diagnose(model, where), where)
     return model
 
 
-def _read(path: Path) -> bytes:
-    where = str(path)
-    try:
-        if path.is_dir():
-            raise InvalidModelError(
-                "E3002", "is a directory, not a model file", where=where, hint="give the .onnx file inside it"
-            )
-        if path.exists() and not path.is_file():
-            raise InvalidModelError("E3003", "is not a regular file", where=where)
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InvalidModelError(
-                "E3004", f"is larger than 2 GiB ({size} bytes)", where=where, hint="save the weights as external data"
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidModelError("E3001", f"cannot be read: {reason}", where=where) from error
-
-
-def _parse(data: bytes, where: str) -> onnx.ModelProto:
-    if not data:
-        raise InvalidModelError("E3005", "is empty", where=where)
-    try:
-        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except (DecodeError, ValueError) as error:
-        raise InvalidModelError(
-            "E3006",
-            "is not an ONNX model, or is truncated",
-            where=where,
-            hint="check that the file was copied or downloaded completely",
-        ) from error
-    if not model.HasField("graph") or not model.graph.node or not model.graph.output:
-        raise InvalidModelError("E3007", "is not an ONNX model: it has no graph with nodes and outputs", where=where)
-    return model
-
-
-def _external(model: onnx.ModelProto, folder: str | None, where: str) -> None:
-    tensors = [tensor for tensor in model.graph.initializer if external_data_helper.uses_external_data(tensor)]
-    if not tensors:
-        return
-    if folder is None:
-        raise InvalidModelError(
-            "E3008",
-            f"tensor {tensors[0].name!r} is in an external file, but the model is given as bytes",
-            where=where,
-            hint="give the path of the model",
-        )
-    try:
-        external_data_helper.load_external_data_for_model(model, folder)
-    except (checker.ValidationError, OSError, ValueError, RuntimeError) as error:
-        raise InvalidModelError(
-            "E3008",
-            f"external data cannot be loaded: {_first_lines(error)}",
-            where=where,
-            hint="keep the data files beside the model",
-        ) from error
-
-
-def _opset(model: onnx.ModelProto, where: str) -> None:
-    newest = onnx.defs.onnx_opset_version()
-    for entry in model.opset_import:
-        if entry.domain in ("", "ai.onnx") and not OLDEST_OPSET <= entry.version <= newest:
-            raise UnsupportedError(
-                "E4004",
-                f"operator set {entry.version} is not between {OLDEST_OPSET} and {newest}",
-                where=where,
-                hint="convert it with onnx.version_converter",
-            )
-
-
-def _first_lines(error: Exception) -> str:
-    """The message of a library's exception, in one line of bearable length."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else text[:297] + "..."
+def _tensors(found: Survey, limits: Limits, where: str) -> list[Diagnostic]:
+    """Check every tensor; E3115 if all together are beyond the limit, W3150 for NaN and infinity."""
+    total, warnings = 0, []
+    odd: list[str] = []
+    for tensor, name in found.tensors:
+        total += check(tensor, limits, name)
+        limits.check("E3115", "total_bytes", total, "bytes in all tensors:", where)
+        if not finite(tensor):
+            odd.append(name or title(tensor))
+    for sparse, name in found.sparse:
+        total += check_sparse(sparse, limits, name)
+        limits.check("E3115", "total_bytes", total, "bytes in all tensors:", where)
+    if odd:
+        shown = ", ".join(odd[:5]) + (f" and {len(odd) - 5} more" if len(odd) > 5 else "")
+        warnings.append(Diagnostic("W3150", "warning", where, f"NaN or infinity in {shown}"))
+    return warnings

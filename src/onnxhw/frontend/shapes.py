@@ -1,76 +1,210 @@
-"""`specialise`: fix the batch at 1 and infer every shape."""
+"""`specialise`: give every dimension variable its one value, and infer every shape."""
 
 import logging
+from collections.abc import Iterator, Mapping
+from math import prod
 
 import onnx
-from onnx import shape_inference
 
-from ..errors import InvalidModelError, UnsupportedError
+from ..errors import UnsupportedError, UsageError
+from .bodies import nested
+from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes
+from .reading.limits import DEFAULT, Limits
+from .spec.findings import Findings, raise_errors
+from .spec.operators import operator_rules
+from .standins import stand_ins
 
 log = logging.getLogger(__name__)
 
-Shape = tuple[int, ...]
+__all__ = ["Shape", "require_static", "specialise"]
 
 
-def specialise(model: onnx.ModelProto, where: str = "model") -> tuple[onnx.ModelProto, dict[str, Shape]]:
-    """A copy with a symbolic batch set to 1, and the static shapes of its values by name.
+def specialise(
+    model: onnx.ModelProto,
+    where: str = "model",
+    shapes: Mapping[str, int] | None = None,
+    limits: Limits = DEFAULT,
+    findings: Findings | None = None,
+) -> tuple[onnx.ModelProto, dict[str, Shape]]:
+    """A copy of the model with its dimension variables replaced, and the static shapes of its values by name.
 
-    A first dimension without a value counts as the batch (said at level INFO). `UnsupportedError` E4003 names any
-    other dynamic input dimension, E4005 an input without a shape; `InvalidModelError` E3010 says that the
-    shapes contradict each other. Values whose shape is not static are left out of the dict.
+    `shapes` gives sizes: by the name of a dimension variable, which has one value in the whole model, or as
+    ``input:axis``. A first dimension of an input that is still open counts as the batch and becomes 1 (said at level
+    INFO, and as W3400 in `findings`). **Values whose shape is not static are missing from the dict**: unknown rank,
+    open dimensions, sequences and the like; `require_static` refuses them where the caller needs all inputs.
+
+    Raises `UsageError` E2550 for a name in `shapes` that the model does not have, E2551 for a size that contradicts
+    another; `InvalidModelError` E3010 for shapes or types that contradict each other, E3400 for a declared shape that
+    is not the inferred one, E338x and E339x of `spec.operators`; `LimitError` E3410 and E3411 for inferred tensors
+    beyond `limits.tensor_elements` or together beyond `limits.total_elements`.
     """
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
-    graph = fixed.graph
-    constants = {tensor.name for tensor in graph.initializer}
-    symbols: set[str] = set()
-    for value in graph.input:
-        if value.name not in constants:
-            symbols |= _fix_batch(value, where)
-    for value in graph.output:
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in symbols:
-                dim.dim_value = 1
-    del graph.value_info[:]
-    try:
-        inferred = shape_inference.infer_shapes(fixed, check_type=True, strict_mode=True, data_prop=True)
-    except (shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        text = " ".join(str(error).split())[:300]
-        raise InvalidModelError("E3010", f"shapes or types contradict each other: {text}", where=where) from error
-    shapes: dict[str, Shape] = {}
-    for value in [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]:
-        shape = _static(value)
-        if shape is not None:
-            shapes[value.name] = shape
-    return inferred, shapes
+    findings = findings if findings is not None else Findings()
+    _bind(fixed, dict(shapes or {}), where, findings)
+    declared = {value.name: value for value in fixed.graph.value_info}
+    del fixed.graph.value_info[:]
+    inferred = infer(fixed, where, lambda found: _limits(found, limits, where))
+    found = static_shapes(inferred)
+    for name, tensor in ((tensor.name, tensor) for tensor in fixed.graph.initializer):
+        found.setdefault(name, tuple(tensor.dims))
+    replaced = _without_schema(fixed, declared)
+    found = {**static_shapes(replaced), **found}
+    _limits(found, limits, where)
+    _declared(declared, found, findings)
+    operator_rules(fixed.graph, found, findings)
+    raise_errors(findings.found, where)
+    fixed.graph.value_info.extend(inferred.value_info)
+    known = {value.name for value in [*inferred.input, *inferred.value_info, *inferred.output]}
+    fixed.graph.value_info.extend(value for value in replaced.value_info if value.name not in known)
+    del fixed.graph.output[:]
+    fixed.graph.output.extend(inferred.output)
+    return fixed, found
 
 
-def _fix_batch(value: onnx.ValueInfoProto, where: str) -> set[str]:
-    kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        raise UnsupportedError("E4005", f"input {value.name!r} is not a tensor of known rank", where=where)
-    symbols = set()
-    for axis, dim in enumerate(kind.shape.dim):
-        if dim.HasField("dim_value") and dim.dim_value > 0:
+def require_static(model: onnx.ModelProto, shapes: Mapping[str, Shape], where: str = "model") -> None:
+    """`UnsupportedError` E4003 with every input dimension that is open, E4005 for inputs that are no ranked tensors."""
+    default = {tensor.name for tensor in model.graph.initializer}
+    odd, open_dims, names = [], [], []
+    for value in model.graph.input:
+        if value.name in shapes or value.name in default:
             continue
-        if axis:
-            name = dim.dim_param or "?"
-            raise UnsupportedError(
-                "E4003",
-                f"input {value.name!r} has a dynamic dimension {name!r} on axis {axis}",
-                where=where,
-                hint="export with a fixed size, or set it with onnx.tools.update_model_dims",
+        kind = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+            odd.append(f"input {value.name!r} is not a tensor of known rank")
+            continue
+        for axis, dim in enumerate(kind.shape.dim):
+            if not dim.HasField("dim_value"):
+                name = dim.dim_param or "?"
+                open_dims.append(f"input {value.name!r} has a dynamic dimension {name!r} on axis {axis}")
+                names.append(dim.dim_param or f"{value.name}:{axis}")
+    if odd:
+        raise UnsupportedError("E4005", "; ".join(odd), where=where)
+    if open_dims:
+        flags = " ".join(f"--shape {name}=SIZE" for name in dict.fromkeys(names))
+        raise UnsupportedError(
+            "E4003", "; ".join(open_dims), where=where, hint=f"export with a fixed size, or say it: {flags}"
+        )
+
+
+def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: Findings) -> None:
+    """Put sizes in place of dimension variables, everywhere."""
+    graph = model.graph
+    default = {tensor.name for tensor in graph.initializer}
+    inputs = {value.name: value for value in graph.input if value.name not in default}
+    values: dict[str, int] = {}
+    known = {dim.dim_param for value in _values(graph) for dim in _dims(value.type) if dim.dim_param}
+    for key, size in wanted.items():
+        if size < 0:
+            raise UsageError("E2551", f"a dimension cannot be {size}", where=key)
+        if key in known:
+            _agree(values, key, size, key)
+    for key, size in wanted.items():
+        if key not in known:
+            dim = _named(inputs, key, known, where)
+            if dim.HasField("dim_value") and dim.dim_value != size:
+                raise UsageError("E2551", f"is {dim.dim_value} in the model, not {size}", where=key)
+            if dim.dim_param:
+                _agree(values, dim.dim_param, size, key)
+            dim.dim_value = size
+    for value in inputs.values():
+        dims = value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else []
+        if dims and not dims[0].HasField("dim_value") and dims[0].dim_param not in values:
+            name = dims[0].dim_param or "?"
+            log.info("input %s: batch dimension %r set to 1", value.name, name)
+            findings.info(
+                "W3400",
+                f"input {value.name!r}",
+                f"its open first dimension {name!r} is taken as the batch, and as 1",
+                f"--shape {dims[0].dim_param or f'{value.name}:0'}=SIZE sets another",
             )
-        log.info("input %s: batch dimension %r set to 1", value.name, dim.dim_param or "?")
-        symbols.add(dim.dim_param)
-        dim.dim_value = 1
-    return symbols - {""}
+            if dims[0].dim_param:
+                values[dims[0].dim_param] = 1
+            dims[0].dim_value = 1
+    if values:
+        for value in _values(graph):
+            for dim in _dims(value.type):
+                if dim.dim_param in values:
+                    dim.dim_value = values[dim.dim_param]
 
 
-def _static(value: onnx.ValueInfoProto) -> Shape | None:
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        return None
-    dims = value.type.tensor_type.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
-        return None
-    return tuple(dim.dim_value for dim in dims)
+def _agree(values: dict[str, int], name: str, size: int, key: str) -> None:
+    if values.setdefault(name, size) != size:
+        raise UsageError(
+            "E2551", f"{name!r} has one value in the whole model: {values[name]} or {size}, not both", where=key
+        )
+
+
+def _named(
+    inputs: dict[str, onnx.ValueInfoProto], key: str, known: set[str], where: str
+) -> onnx.TensorShapeProto.Dimension:
+    name, _, axis = key.rpartition(":")
+    if name in inputs and axis.isdecimal() and int(axis) < len(inputs[name].type.tensor_type.shape.dim):
+        dim: onnx.TensorShapeProto.Dimension = inputs[name].type.tensor_type.shape.dim[int(axis)]
+        return dim
+    places = [f"{one}:axis" for one in inputs]
+    raise UsageError(
+        "E2550",
+        f"the model has no dimension {key!r}",
+        where=where,
+        hint=f"dimensions: {', '.join([*sorted(known), *places][:12]) or 'none'}",
+    )
+
+
+def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Inputs, outputs and value_info of a graph and the graphs in it: dimension variables are not scoped."""
+    left = [graph]
+    while left:
+        one = left.pop()
+        yield from one.input
+        yield from one.output
+        yield from one.value_info
+        left.extend(inner for node in one.node for inner in nested(node))
+
+
+def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """The dimensions of a type, in sequences, maps and optionals too."""
+    while (name := kind.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+        kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
+    if name in ("tensor_type", "sparse_tensor_type"):
+        yield from getattr(kind, name).shape.dim
+
+
+def _without_schema(model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto]) -> onnx.GraphProto:
+    """Values behind operators that onnx knows no schema of: by stand-ins, and as the model declares them."""
+    skeleton = skeleton_of(model)
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    names = {name for node in model.graph.node if node.domain not in ("", "ai.onnx") for name in node.output}
+    if not names:
+        return onnx.GraphProto()
+    found = stand_ins(skeleton, opset)
+    trusted = [declared[name] for name in sorted(names & set(declared))]
+    skeleton.graph.value_info.extend(trusted)
+    if not found and not trusted:
+        return onnx.GraphProto()
+    return propagated(skeleton, plain(skeleton))
+
+
+def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
+    total = 0
+    for name, shape in shapes.items():
+        elements = prod(shape)
+        limits.check("E3410", "tensor_elements", elements, f"{name!r} has a number of elements of", where)
+        total += elements
+    limits.check("E3411", "total_elements", total, "all its tensors have a number of elements of", where)
+
+
+def _declared(declared: Mapping[str, onnx.ValueInfoProto], shapes: Mapping[str, Shape], findings: Findings) -> None:
+    """E3400: what value_info says of a value must not contradict what is inferred."""
+    for name, value in declared.items():
+        shape, kind = shapes.get(name), value.type.tensor_type
+        if shape is None or not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+            continue
+        said = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+        if len(said) != len(shape) or any(one not in (None, size) for one, size in zip(said, shape, strict=True)):
+            findings.error(
+                "E3400",
+                f"value {name!r}",
+                f"value_info says its shape is {said}, inferred is {list(shape)}",
+                "remove value_info, or export the model again",
+            )

@@ -5,23 +5,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import numpy_helper
 
-from ..errors import InvalidModelError, UnsupportedError
+from ..errors import UnsupportedError
+from .reading.elements import ELEMENTS
+from .reading.limits import DEFAULT, Limits
+from .reading.payload import decode
+from .reading.sparse import dense
 
 
-def array(tensor: onnx.TensorProto) -> npt.NDArray[Any]:
-    """The values of a tensor; `InvalidModelError` E3011 if its data does not fit its type and shape."""
-    try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError, OverflowError, RuntimeError, MemoryError) as error:
-        text = " ".join(str(error).split())[:200]
-        raise InvalidModelError("E3011", f"the data of tensor {tensor.name!r} is not valid: {text}") from error
+def array(tensor: onnx.TensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any]:
+    """The values of a tensor, read-only; `InvalidModelError` E315x if its data does not fit its type and shape.
+
+    Types that numpy lacks are those of ml_dtypes; a string tensor is an array of objects (`is_number` tells).
+    """
+    return decode(tensor, limits)
+
+
+def sparse_array(tensor: onnx.SparseTensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any]:
+    """The dense values of a sparse tensor; `InvalidModelError` E315x and E316x."""
+    return dense(tensor, limits)
+
+
+def is_number(values: npt.NDArray[Any]) -> bool:
+    """Are these numbers, not text?"""
+    return values.dtype != object
 
 
 def dtype(value: onnx.ValueInfoProto) -> str:
     """numpy's name of a value's element type; `UnsupportedError` E4005 if it has none."""
-    try:
-        return str(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
-    except (ValueError, TypeError, KeyError) as error:
-        raise UnsupportedError("E4005", f"{value.name!r} has no element type that is known") from error
+    number = value.type.tensor_type.elem_type
+    if number not in ELEMENTS:
+        raise UnsupportedError("E4005", f"{value.name!r} has no element type that is known")
+    return str(np.dtype(ELEMENTS[number].dtype))

@@ -1,12 +1,12 @@
-"""What the converter knows about an ONNX value: five kinds, one class each.
+"""What the converter knows about an ONNX value: seven kinds, one class each.
 
     Const       a known array
     QuantConst  the dequantized form of a known integer array
-    Fed         a model input, and the host steps since
+    Fed         a model input or the result of a host node, and the host steps since
     Held        an IR tensor, seen through moves (Reshape, Transpose) and elementwise functions
     Pending     the exact real result of an operation that waits for its QuantizeLinear
     Hosted      a value computed on the host from an IR tensor (after a Softmax, say)
-    Unknown     the result of a node that is blocked
+    Unknown     a value that has no static shape, or is no tensor: host only
 
 Shapes are the ONNX shapes, batch 1.
 """
@@ -114,7 +114,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class Fed:
-    """A model input after some host steps."""
+    """A model input, or a host node's result, after some host steps."""
 
     port: str
     port_shape: Shape
@@ -207,7 +207,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The result of a blocked node, or of one that depends on it."""
+    """A value without a static shape, or of another type than a tensor."""
 
     shape: Shape | None
 

@@ -6,6 +6,7 @@ Both take batches: N samples along the first axis are N independent inferences.
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +15,8 @@ from ..ir.graph import Array8, Graph, Port
 from ..ir.steps import apply
 
 Array = npt.NDArray[Any]
+SHORT = ("int4", "uint4", "int2", "uint2")
+"""Integer types that numpy itself does not have."""
 
 
 def prepare(graph: Graph, feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array8]:
@@ -66,4 +69,6 @@ def _finish(port: Port, tensors: Mapping[str, Array8]) -> Array:
         raise UsageError("E2203", f"output tensor {port.tensor!r} is missing")
     array = np.asarray(tensors[port.tensor])
     results = [apply(port.steps, array[i : i + 1]) for i in range(len(array))]
+    if port.dtype in SHORT:
+        results = [result.astype(getattr(ml_dtypes, port.dtype)) for result in results]
     return results[0] if len(results) == 1 else np.concatenate([np.atleast_1d(result) for result in results])

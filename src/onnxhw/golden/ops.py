@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import fixed
-from ..ir.graph import Add, Array8, AveragePool, Concat, Conv, MaxPool, Mul, Op, Reshape, Table, Tensor
+from ..ir.graph import Add, Array8, AveragePool, Concat, Conv, Copy, MaxPool, Mul, Op, Reshape, Table, Tensor
 from .windows import taps
 
 Ints = npt.NDArray[np.int64]
@@ -115,6 +115,14 @@ def reshape(op: Op, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> In
     return arrays[0].reshape(len(arrays[0]), *y.shape[1:]).astype(np.int64)
 
 
+def copy(op: Op, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+    """`Copy`: every pixel is looked up by its number; the last one stands for `fill`."""
+    assert isinstance(op, Copy)
+    pixels = [x.reshape(*x.shape[:2], -1) for x in arrays]
+    fill = np.full((*arrays[0].shape[:2], 1), op.fill, np.int8)
+    return np.concatenate([*pixels, fill], axis=2)[:, :, op.index(inputs, y)].astype(np.int64)
+
+
 OPS: dict[type[Op], Callable[[Op, list[Array8], list[Tensor], Tensor], Ints]] = {
     Conv: conv,
     Add: add,
@@ -124,5 +132,6 @@ OPS: dict[type[Op], Callable[[Op, list[Array8], list[Tensor], Tensor], Ints]] = 
     Table: table,
     Concat: concat,
     Reshape: reshape,
+    Copy: copy,
 }
 """The function of each operation."""

@@ -17,8 +17,10 @@ def taps(
     fill: float,
 ) -> Iterator[tuple[int, int, npt.NDArray[np.generic]]]:
     """For each tap ``(kh, kw)`` the view ``[N, C, OH, OW]`` of what it meets, `fill` in the padding."""
-    top, left, bottom, right = pads
-    if any(pads):
+    height, width = x.shape[2:]
+    x = x[:, :, max(0, -pads[0]) : height + min(0, pads[2]), max(0, -pads[1]) : width + min(0, pads[3])]
+    top, left, bottom, right = (max(0, pad) for pad in pads)
+    if max(pads) > 0:
         x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
     rows = window_size(x.shape[2], 0, 0, kernel[0], strides[0], dilations[0])
     cols = window_size(x.shape[3], 0, 0, kernel[1], strides[1], dilations[1])

@@ -57,7 +57,8 @@ class Conv(Op):
     ``acc[o, y, x] = bias[o] + sum((in[i] - zero_point) * weight[o, i, kh, kw])``, then
     `onnxhw.fixed.requantize` with ``multiplier[o]``, clamped to ``lo .. hi``. `weight` is int8
     ``[O, I / groups, KH, KW]`` with zero point 0, `bias` int32 ``[O]``, `multiplier` float32 ``[O]``.
-    Positions in the padding contribute nothing. `pads` is (top, left, bottom, right).
+    Positions in the padding contribute nothing. `pads` is (top, left, bottom, right); a negative one leaves out
+    as many rows or columns of the input.
     """
 
     weight: Array8 = field(default_factory=lambda: np.zeros((0, 0, 0, 0), np.int8))
@@ -133,6 +134,49 @@ class Concat(Op):
 @dataclass(frozen=True)
 class Reshape(Op):
     """Same elements in ONNX (C, H, W) order under another shape; free when a layout exists for it."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Pixels of one input put into the result: a grid of `rows` x `cols` of them.
+
+    Pixel (i, j) of the grid is pixel ``start + i * row + j * col`` of input `source`, counted row by row, and
+    becomes pixel ``(y + i * dy, x + j * dx)`` of the result.
+    """
+
+    source: int
+    start: int
+    row: int
+    col: int
+    rows: int
+    cols: int
+    y: int = 0
+    x: int = 0
+    dy: int = 1
+    dx: int = 1
+
+
+@dataclass(frozen=True)
+class Copy(Op):
+    """Pixels of the inputs, with all their channels, in a new arrangement: what slices, joins, repeats or turns planes.
+
+    No two `pieces` write the same pixel; pixels that none writes hold `fill`. All tensors have the same channels,
+    scale and zero point.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    fill: int = 0
+
+    def index(self, inputs: list[Tensor], y: Tensor) -> npt.NDArray[np.int64]:
+        """``[H, W]``: which pixel each pixel of the result is, counted through all inputs; -1 where it is `fill`."""
+        first = np.cumsum([0, *(tensor.height * tensor.width for tensor in inputs)])
+        index = np.full(y.shape[2:], -1, np.int64)
+        for piece in self.pieces:
+            i, j = np.arange(piece.rows)[:, None], np.arange(piece.cols)
+            index[piece.y + i * piece.dy, piece.x + j * piece.dx] = (
+                first[piece.source] + piece.start + i * piece.row + j * piece.col
+            )
+        return index
 
 
 @dataclass(frozen=True)

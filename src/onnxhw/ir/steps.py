@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .. import fixed
 from ..errors import InternalError, UsageError
+from .functions import FUNCTIONS, logistic
 
 Array = npt.NDArray[Any]
 Step = Mapping[str, Any]
@@ -70,7 +71,7 @@ def clip(x: Array, step: Step) -> Array:
 
 def sigmoid(x: Array, step: Step) -> Array:
     """``1 / (1 + exp(-x))`` in float64, rounded to float32."""
-    return np.asarray(1 / (1 + np.exp(-np.clip(x.astype(np.float64), -700, 700))), np.float32)
+    return np.asarray(logistic(x.astype(np.float64)), np.float32)
 
 
 def tanh(x: Array, step: Step) -> Array:
@@ -101,6 +102,7 @@ def transpose(x: Array, step: Step) -> Array:
 
 
 ELEMENTWISE: dict[str, Callable[[Array, Step], Array]] = {
+    **FUNCTIONS,
     "QuantizeLinear": quantize_linear,
     "DequantizeLinear": dequantize_linear,
     "Relu": relu,

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from .graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Reshape, Table, Tensor
+from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Piece, Port, Reshape, Table, Tensor
 
 KINDS: dict[str, type[Op]] = {
-    kind.__name__: kind for kind in (Conv, Add, Mul, MaxPool, AveragePool, Table, Concat, Reshape)
+    kind.__name__: kind for kind in (Conv, Add, Mul, MaxPool, AveragePool, Table, Concat, Reshape, Copy)
 }
 _COMMON = {field.name for field in dataclasses.fields(Op)} - {"nodes"}
 
@@ -59,11 +59,18 @@ def _port(kind: str, port: Port) -> str:
 
 def _op(op: Op, constants: bool) -> str:
     fields = {field.name: getattr(op, field.name) for field in dataclasses.fields(op) if field.name not in _COMMON}
-    record = {
-        name: _array(value, constants) if isinstance(value, np.ndarray) else value for name, value in fields.items()
-    }
+    record = {name: _record(value, constants) for name, value in fields.items()}
     head = f"{type(op).__name__} {json.dumps(op.name)} {json.dumps(list(op.inputs))} -> {json.dumps(op.output)}"
     return f"{head} {json.dumps(record)}"
+
+
+def _record(value: Any, constants: bool) -> Any:
+    """A field as JSON has it; pieces are lists of their numbers."""
+    if isinstance(value, np.ndarray):
+        return _array(value, constants)
+    if isinstance(value, tuple) and value and isinstance(value[0], Piece):
+        return [dataclasses.astuple(piece) for piece in value]
+    return value
 
 
 def _array(values: npt.NDArray[Any], constants: bool) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def _json(source: str) -> tuple[Any, str]:
 
 def _value(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(Piece(*item) if isinstance(item, list) else item for item in value)
     if isinstance(value, dict):
         (dtype, shape), (form, data) = value.items()
         if form != "base64":

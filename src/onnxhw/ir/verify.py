@@ -6,7 +6,7 @@ from math import isfinite
 import numpy as np
 
 from ..errors import InternalError
-from .graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
+from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
 
 
 def verify(graph: Graph) -> None:
@@ -71,7 +71,9 @@ def _count(op: Op, inputs: list[Tensor], wanted: int) -> None:
 
 def _windows(op: Conv | MaxPool | AveragePool, kernel: tuple[int, int], x: Tensor, y: Tensor) -> None:
     top, left, bottom, right = op.pads
-    _shape(min(*op.pads) >= 0 and min(*op.strides, *op.dilations, *kernel) >= 1, op.name, "window is not positive")
+    _shape(min(*op.strides, *op.dilations, *kernel) >= 1, op.name, "window is not positive")
+    left_out = max(0, -top) + max(0, -bottom) < x.height and max(0, -left) + max(0, -right) < x.width
+    _shape(left_out, op.name, f"pads {op.pads} leave nothing of the input")
     height = window_size(x.height, top, bottom, kernel[0], op.strides[0], op.dilations[0])
     width = window_size(x.width, left, right, kernel[1], op.strides[1], op.dilations[1])
     _shape((height, width) == y.shape[2:], op.name, f"result must be {height} x {width}, not {y.height} x {y.width}")
@@ -155,6 +157,27 @@ def _reshape(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _shape(np.prod(inputs[0].shape) == np.prod(y.shape), op.name, "must keep the number of elements")
 
 
+def _copy(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, Copy)
+    _shape(len(inputs) >= 1, op.name, "must have an operand")
+    _same_scale(op, inputs, y)
+    _shape(all(x.channels == y.channels for x in inputs), op.name, "operands must have the result's channels")
+    _shape(-128 <= op.fill <= 127, op.name, f"fill must be -128..127, not {op.fill}")
+    written = np.zeros(y.shape[2:], np.int64)
+    for piece in op.pieces:
+        _shape(0 <= piece.source < len(inputs), op.name, f"{piece} is of no operand")
+        _shape(min(piece.rows, piece.cols, piece.dy, piece.dx) >= 1, op.name, f"{piece} is not a grid")
+        ends = piece.y + (piece.rows - 1) * piece.dy, piece.x + (piece.cols - 1) * piece.dx
+        inside = min(piece.y, piece.x) >= 0 and ends[0] < y.height and ends[1] < y.width
+        _shape(inside, op.name, f"{piece} leaves the result")
+        down, across = (0, (piece.rows - 1) * piece.row), (0, (piece.cols - 1) * piece.col)
+        corners = [piece.start + i + j for i in down for j in across]
+        pixels = inputs[piece.source].height * inputs[piece.source].width
+        _shape(min(corners) >= 0 and max(corners) < pixels, op.name, f"{piece} leaves its operand")
+        written[piece.y : ends[0] + 1 : piece.dy, piece.x : ends[1] + 1 : piece.dx] += 1
+    _shape(int(written.max()) <= 1, op.name, "two pieces write one pixel")
+
+
 def _same_scale(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     same = all((x.scale, x.zero_point) == (y.scale, y.zero_point) for x in inputs)
     _shape(same, op.name, "operands must have the result's scale and zero point")
@@ -169,4 +192,5 @@ _CHECKS: dict[type[Op], Callable[[Op, list[Tensor], Tensor], None]] = {
     Table: _table,
     Concat: _concat,
     Reshape: _reshape,
+    Copy: _copy,
 }

@@ -2,8 +2,8 @@
 
 The same program gives the same bytes. A file appears under its name only when it is complete. What is
 not exactly what `save` wrote is refused by name: not a program file (E2120), damaged (E2121), another format
-version (E2122), a configuration that means something else here or is not the one asked for (E2123).
-The messages are declared in `schema`.
+version (E2122), a configuration that means something else here or is not the one asked for (E2123), a model in
+parts where a single program is wanted (E2510). The messages are declared in `schema`.
 """
 
 import contextlib
@@ -21,11 +21,14 @@ from ..errors import InternalError, OnnxhwError, UsageError
 from ..ir.graph import Port
 from ..isa.instructions import UNITS, Ordered
 from .layout import Place
+from .mixed import MixedProgram
 from .model import Entry, Layer, Program
+from .parts import pack, unpack
 from .schema import message
 
-FORMAT = 1
-"""Version of the container and of the instruction encoding; a file of another version is refused."""
+FORMAT, MIXED = 1, 2
+"""Versions of the container and of the instruction encoding, of a program and of a model in parts; a file of
+another version is refused."""
 MAGIC = "onnxhw program"
 _HEAD = bytes((0x0A, len(MAGIC))) + MAGIC.encode()
 """How every program file begins: the magic as protobuf field 1."""
@@ -34,20 +37,35 @@ _HEAD = bytes((0x0A, len(MAGIC))) + MAGIC.encode()
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def dumps(program: Program) -> bytes:
-    """The bytes of a program file."""
+def dumps(program: Program | MixedProgram) -> bytes:
+    """The bytes of a program file. A model of one program is that program."""
+    if isinstance(program, MixedProgram):
+        return dumps(program.whole) if program.whole else _wrap(pack(program, _record), MIXED)
     return _wrap(_payload(program))
 
 
-def _wrap(payload: bytes) -> bytes:
+def _wrap(payload: bytes, version: int = FORMAT) -> bytes:
     file = message("File")
-    file.magic, file.format = MAGIC, FORMAT
+    file.magic, file.format = MAGIC, version
     file.sha256, file.payload = hashlib.sha256(payload).digest(), payload
     return bytes(file.SerializeToString(deterministic=True))
 
 
 def loads(data: bytes, where: str = "") -> Program:
     """The program of a file's bytes; `where` names the file in errors."""
+    found = loads_any(data, where)
+    if isinstance(found, MixedProgram):
+        raise UsageError(
+            "E2510",
+            f"holds a model in {len(found.parts)} parts, {len(found.parts) - len(found.programs)} of them for the host",
+            where=where,
+            hint="onnxhw simulate runs such a program; a bitstream needs one that is all hardware",
+        )
+    return found
+
+
+def loads_any(data: bytes, where: str = "") -> Program | MixedProgram:
+    """A program or a model in parts."""
     if not data.startswith(_HEAD):
         raise UsageError("E2120", "not an onnxhw program file", where=where, hint="onnxhw compile writes program.ohw")
     file = message("File")
@@ -55,19 +73,19 @@ def loads(data: bytes, where: str = "") -> Program:
         file.ParseFromString(data)
     except DecodeError:
         raise _damaged(where, "it is truncated or its fields cannot be read") from None
-    if file.format != FORMAT:
+    if file.format not in (FORMAT, MIXED):
         raise UsageError(
             "E2122",
-            f"program format {file.format}; this release reads format {FORMAT}",
+            f"program format {file.format}; this release reads formats {FORMAT} and {MIXED}",
             where=where,
             hint="compile the model again",
         )
-    if data != _wrap(file.payload):  # stricter than the checksum alone: fields that protobuf would skip count
+    if data != _wrap(file.payload, file.format):  # stricter than the checksum: fields that protobuf would skip count
         raise _damaged(where, "its checksum differs or it has bytes that do not belong to it")
-    record = message("Program")
+    record = message("Program" if file.format == FORMAT else "Mixed")
     try:
         record.ParseFromString(file.payload)
-        return _program(record, where)
+        return _program(record, where) if file.format == FORMAT else unpack(record, lambda part: _program(part, where))
     except (DecodeError, OnnxhwError, ValueError, TypeError, KeyError, RecursionError) as error:
         if isinstance(error, UsageError) and error.code == "E2123":
             raise
@@ -81,7 +99,7 @@ def _damaged(where: str, why: str) -> UsageError:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def save(program: Program, path: str | os.PathLike[str]) -> None:
+def save(program: Program | MixedProgram, path: str | os.PathLike[str]) -> None:
     """Write a program file: completely or not at all. `UsageError` E2125 if it cannot be written."""
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
@@ -107,11 +125,7 @@ def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Progra
 
     `UsageError` E2124 if it cannot be read, else those of the module.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError("E2124", f"cannot read: {error.strerror or error}", where=str(path)) from error
-    program = loads(data, str(path))
+    program = loads(_read(path), str(path))
     if config is not None and config.fingerprint != program.config.fingerprint:
         raise UsageError(
             "E2123",
@@ -123,10 +137,26 @@ def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Progra
     return program
 
 
+def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
+    """Read a program file, also of a model in parts."""
+    return loads_any(_read(path), str(path))
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError("E2124", f"cannot read: {error.strerror or error}", where=str(path)) from error
+
+
 # -- Program -> message ----------------------------------------------------------------------------
 
 
 def _payload(program: Program) -> bytes:
+    return bytes(_record(program).SerializeToString(deterministic=True))
+
+
+def _record(program: Program) -> Any:
     record = message("Program")
     record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
     record.model = program.model.encode("utf-8", "replace").decode()  # a path may hold what is no text
@@ -157,7 +187,7 @@ def _payload(program: Program) -> bytes:
             if unit in layer.instructions:
                 first, last = layer.instructions[unit]
                 target.instructions.add(unit=unit, first=first, last=last)
-    return bytes(record.SerializeToString(deterministic=True))
+    return record
 
 
 def _json(step: dict[str, Any], where: str) -> str:

@@ -17,9 +17,9 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
         [
             (1, "", "string", "magic", "'onnxhw program'"),
-            (2, "", "uint32", "format", "version of all that follows"),
+            (2, "", "uint32", "format", "1: the payload is a Program, 2: a Mixed"),
             (3, "", "bytes", "sha256", "of the payload"),
-            (4, "", "bytes", "payload", "a serialized Program"),
+            (4, "", "bytes", "payload", "a serialized Program or Mixed"),
         ],
     ),
     "Program": (
@@ -38,6 +38,34 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (11, "repeated", "Layer", "layers", ""),
             (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
             (13, "", "uint64", "macs", "multiply-accumulates of the model"),
+        ],
+    ),
+    "Mixed": (
+        "A compiled model of which the host runs a part.",
+        [
+            (1, "", "string", "model", "name of the model"),
+            (2, "repeated", "Value", "inputs", ""),
+            (3, "repeated", "Value", "outputs", ""),
+            (4, "repeated", "Part", "parts", "in execution order; values pass between them by name"),
+        ],
+    ),
+    "Part": (
+        "Either a program, or a model for the host.",
+        [
+            (1, "", "Program", "program", "the accelerator's part"),
+            (2, "", "bytes", "host", "the host's part: a serialized onnx.ModelProto"),
+            (3, "repeated", "string", "inputs", "of a host part: names of the values it reads"),
+            (4, "repeated", "string", "outputs", "of a host part: names of the values it gives"),
+            (5, "repeated", "string", "nodes", "of a host part: its nodes"),
+        ],
+    ),
+    "Value": (
+        "An input or output of the model.",
+        [
+            (1, "", "string", "name", ""),
+            (2, "", "string", "shape", "JSON: a list of numbers, symbols and nulls, or null"),
+            (3, "", "string", "dtype", "numpy's name, or empty for what is no tensor"),
+            (4, "", "bool", "optional", "an input with a default value"),
         ],
     ),
     "Code": (

@@ -67,6 +67,11 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
                 continue
             at = channel // outputs * depth - low
             matrix[at : at + depth, column] = op.weight[channel]
+        used = np.flatnonzero(matrix.any(axis=(1, 2, 3)))
+        if len(used):  # channels at either end that meet only weights of 0 are not streamed
+            low, matrix = low + int(used[0]), matrix[used[0] : used[-1] + 1]
+        else:
+            matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
         tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], images, config)))
     return tiles

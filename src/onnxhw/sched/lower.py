@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
-from ..ir.graph import Concat, Conv, Graph, Op, Reshape
+from ..ir.graph import Concat, Conv, Copy, Graph, Op, Reshape
 from .array_work import array_works, geometry
 from .certificate import certify
 from .columns import concat_columns, conv_columns
+from .copy_work import lower_copy
 from .images import Images
 from .places import Homes, find_homes
 from .ranges import value_ranges
@@ -55,6 +56,8 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
             return lambda choice: array_works(geometry(op, graph), copies, choice, config)
         if isinstance(op, Reshape):
             return lambda choice: []
+        if isinstance(op, Copy):
+            return lower_copy(op, graph, images, config)
         return lower_vector(op, graph, images, config)
 
     for op in graph.ops:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..fixed import INT8_MAX, INT8_MIN
-from ..ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Reshape, Table
+from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table
 
 Interval = tuple[int, int]
 
@@ -25,4 +25,7 @@ def _range(op: Op, inputs: list[Interval]) -> Interval:
         return int(reached.min()), int(reached.max())
     if isinstance(op, (MaxPool, Reshape, Concat)):
         return min(low for low, _ in inputs), max(high for _, high in inputs)
+    if isinstance(op, Copy):
+        ends = [*inputs, (op.fill, op.fill)]
+        return min(low for low, _ in ends), max(high for _, high in ends)
     return INT8_MIN, INT8_MAX

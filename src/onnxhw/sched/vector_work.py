@@ -158,13 +158,13 @@ def _works(
             for part in parts:
                 rows = max(first, part.rows[0]), min(end, part.rows[1])
                 if rows[0] < rows[1]:
-                    for some, groups in _even_planes(span, y, config):
+                    for some, groups in even_planes(span, y, config):
                         steps.append(_step(part, window, x, other, y, rows, some, groups))
             works.append(Work(name, (), tuple(steps)))
     return works
 
 
-def _even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
+def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
     """The planes in runs that need equally many lane groups: the last one may be narrower."""
     last = -(-y.channels // config.word) - 1
     narrow = -(-(y.channels - last * config.word) // config.lanes)

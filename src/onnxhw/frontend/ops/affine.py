@@ -11,7 +11,7 @@ import onnx
 from ...errors import InvalidModelError
 from ...ir.graph import Array8, Conv, Tensor
 from ..blockers import BlockedError
-from ..context import Context, attributes, label
+from ..context import Context, Handlers, attributes, label
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
@@ -19,17 +19,22 @@ from .window import Window, window
 
 SCALE_TOLERANCE = 2.0**-20
 """Largest relative difference between a bias's scale and input scale times weight scale (8 float32 steps)."""
+MOST_PARTS = 3
+"""Most int8 parts of a weight; 3 hold every uint8 weight, whatever its zero point."""
 FLAT = Window((1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
 
 
 @dataclass(frozen=True)
 class Affine:
-    """A convolution that waits for its result's scale. `weight` is int8 ``[O, I / groups, KH, KW]``."""
+    """A convolution that waits for its result's scale.
+
+    `weight` is ``[O, I / groups, KH, KW]``, sums of at most `MOST_PARTS` int8.
+    """
 
     context: Context
     name: str
     tensor: Tensor
-    weight: Array8
+    weight: Ints | Array8
     scale: Floats
     bias: Const | QuantConst | None
     window: Window
@@ -45,14 +50,15 @@ class Affine:
         bias = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
+        source, weight = self._in_parts(result.nodes)
         out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
         self.context.add(
             Conv(
                 self.name,
-                (self.tensor.name,),
+                (source.name,),
                 out.name,
                 result.nodes,
-                self.weight,
+                weight,
                 bias.astype(np.int32),
                 multiplier,
                 self.window.strides,
@@ -65,6 +71,25 @@ class Affine:
         )
         return out
 
+    def _in_parts(self, nodes: tuple[str, ...]) -> tuple[Tensor, Array8]:
+        """Input and int8 weights; weights beyond int8 are sums of parts, each with its copy of the input's channels.
+
+        Before: ``sum(x[i] * w[i])``. After: ``sum(x'[n i + k] * part_k[i])`` with ``x'[n i + k] = x[i]``, made by a
+        depthwise convolution of ones, which is exact: one product of 1, multiplier 1, the same zero point.
+        """
+        parts = split(self.weight)
+        old, count = self.tensor, len(parts)
+        if count == 1:
+            return old, parts[0]
+        channels = old.channels * count
+        new = self.context.tensor(f"{old.name}.copies", (1, channels, *old.shape[2:]), old.scale, old.zero_point)
+        ones = np.ones((channels, 1, 1, 1), np.int8)
+        zeros, unit = np.zeros(channels, np.int32), np.ones(channels, np.float32)
+        copy = Conv(new.name, (old.name,), new.name, nodes, ones, zeros, unit, groups=old.channels)
+        self.context.add(copy)
+        shape = (self.weight.shape[0], self.weight.shape[1] * count, *self.weight.shape[2:])
+        return new, np.stack(parts, axis=2).reshape(shape)
+
     def _check_sums(self, bias: Ints) -> None:
         reach = max(127 - self.tensor.zero_point, 128 + self.tensor.zero_point)
         largest = np.abs(bias) + np.abs(self.weight.astype(np.int64)).sum(axis=(1, 2, 3)) * reach
@@ -73,6 +98,17 @@ class Affine:
                 f"the sum of channel {int(largest.argmax())} can exceed 32 bits",
                 "lower the bias or the number of inputs",
             )
+
+
+def split(weight: Ints | Array8) -> list[Array8]:
+    """As few int8 arrays as possible whose sum is the weights."""
+    rest, parts = weight.astype(np.int64), []
+    while True:
+        part = np.clip(rest, -128, 127)
+        parts.append(part.astype(np.int8))
+        rest = rest - part
+        if not rest.any():
+            return parts
 
 
 def pending(affine: Affine, moves: Moves) -> Pending:
@@ -115,15 +151,18 @@ def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
     return np.broadcast_to(values.ravel(), (outputs,))
 
 
-def weights(value: Value, axis: int, where: str) -> tuple[Ints, Floats]:
-    """Constant weights without zero point, in int8's range, and one scale per entry of `axis`."""
+def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints, Floats]:
+    """Constant weights without zero point, sums of at most `parts` int8, and one scale per entry of `axis`."""
     if not isinstance(value, QuantConst):
         if isinstance(value, Const):
             raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
         raise BlockedError("the weights are not constant")
     q = value.centred()
-    if q.size == 0 or int(q.min()) < -128 or int(q.max()) > 127:
-        raise BlockedError("weights less their zero point leave -128..127", "quantize weights symmetrically to int8")
+    if q.size == 0 or int(q.min()) < -128 * parts or int(q.max()) > 127 * parts:
+        raise BlockedError(
+            f"weights less their zero point leave {-128 * parts}..{127 * parts}",
+            "quantize weights symmetrically to int8",
+        )
     if value.axis not in (None, axis):
         raise BlockedError(
             f"weights are quantized along axis {value.axis}, not along the output channels ({axis})",
@@ -143,7 +182,7 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
     """Conv, 1-D or 2-D, any groups."""
     found, where = attributes(node), label(node)
     x = context.quantized(node, 0)
-    q, scale = weights(context.required(node, 1), 0, where)
+    q, scale = weights(context.required(node, 1), 0, where, MOST_PARTS)
     if len(x.shape) != q.ndim or q.ndim < 3:
         raise BlockedError(f"input of rank {len(x.shape)} and weights of rank {q.ndim} make no convolution")
     kernel = tuple(found.get("kernel_shape", q.shape[2:]))
@@ -158,7 +197,7 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
         )
     made = window(found, kernel, x.shape[2:], where)
     tensor = context.materialise(x)
-    weight = q.astype(np.int8).reshape(*q.shape[:2], *made.kernel)
+    weight = q.reshape(*q.shape[:2], *made.kernel)
     affine = Affine(context, where, tensor, weight, scale, _bias(context, node, 2), made, groups)
     shape = made.size((tensor.height, tensor.width))
     out = (1, len(q), *shape)
@@ -174,7 +213,7 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
     if found.get("alpha", 1.0) != 1.0 or (found.get("beta", 1.0) != 1.0 and len(node.input) > 2):
         raise BlockedError("alpha and beta must be 1", "fold them into the weights and the bias")
     transposed = bool(found.get("transB", 0))
-    q, scale = weights(context.required(node, 1), 0 if transposed else 1, where)
+    q, scale = weights(context.required(node, 1), 0 if transposed else 1, where, MOST_PARTS)
     return _matrix(
         context,
         where,
@@ -191,7 +230,7 @@ def matmul(context: Context, node: onnx.NodeProto) -> Value:
     x = context.quantized(node, 0)
     value = context.required(node, 1)
     axis = len(value.shape or ()) - 1
-    q, scale = weights(value, axis, label(node))
+    q, scale = weights(value, axis, label(node), MOST_PARTS)
     if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
         raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
     return _matrix(context, label(node), x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
@@ -209,7 +248,7 @@ def _matrix(
     if all(size == 1 for size in x.shape[:-1]):
         # A kernel as large as the input; its weights take the place to which the moves put their elements.
         order = np.arange(inputs) if x.moves.index is None else x.moves.index.ravel()
-        placed = np.zeros((outputs, inputs), np.int8)
+        placed = np.zeros((outputs, inputs), np.int64)
         placed[:, order] = weight
         kernel = (tensor.height, tensor.width)
         whole = make(
@@ -224,7 +263,14 @@ def _matrix(
     last = np.arange(inputs)[None, :] * pixels + np.arange(pixels)[:, None]
     if x.moves.index is not None and np.array_equal(x.moves.index.reshape(-1, inputs), last):
         # Channels last: the same matrix on every pixel.
-        pointwise = make(tensor, weight.astype(np.int8).reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
+        pointwise = make(tensor, weight.reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
         moves = Moves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
         return pending(pointwise, moves.reshape(shape, name))
     raise BlockedError(f"the input has {int(np.prod(x.shape[:-1]))} rows", "only one row (batch 1) is supported")
+
+
+HANDLERS: Handlers = {
+    ("", "Conv"): conv,
+    ("", "Gemm"): gemm,
+    ("", "MatMul"): matmul,
+}

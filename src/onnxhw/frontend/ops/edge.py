@@ -5,7 +5,7 @@ from dataclasses import replace
 import onnx
 
 from ..blockers import BlockedError
-from ..context import Context, attributes, label
+from ..context import Context, Handlers, attributes, label
 from ..values import Fed, Held, Hosted, Step, Value
 
 
@@ -24,3 +24,8 @@ def softmax(context: Context, node: onnx.NodeProto) -> Value:
     if isinstance(value, Held) and not value.integer:
         return Hosted(value.tensor, value.shape, (*value.steps(), step))
     raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
+
+
+HANDLERS: Handlers = {
+    ("", "Softmax"): softmax,
+}

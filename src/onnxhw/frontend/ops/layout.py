@@ -3,14 +3,16 @@
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
 import onnx
 
 from ...ir.graph import Concat, Tensor
 from ..blockers import BlockedError
-from ..context import Context, attributes, label
-from ..quant.qdq import add_table
+from ..context import Context, Handlers, attributes, label
 from ..shapes import Shape
 from ..values import Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
+from .arrange import arrange
+from .operands import on_grid, real
 
 
 def identity(context: Context, node: onnx.NodeProto) -> Value:
@@ -58,87 +60,76 @@ def transpose(context: Context, node: onnx.NodeProto) -> Value:
 
 
 def concat(context: Context, node: onnx.NodeProto) -> Value:
-    """Concat along axis 1; inputs of another scale than the result's go through a table."""
+    """Concat along any axis but the batch; inputs of another scale than the result's go through a table."""
     values = [context.required(node, index) for index in range(len(node.input))]
+    rank = len(values[0].shape or ())
     axis = int(attributes(node).get("axis", 1))
-    if all(isinstance(value, Held) and value.integer for value in values):
-        held = [value for value in values if isinstance(value, Held)]
-    else:
-        held = [context.quantized(node, index) for index in range(len(node.input))]
-    rank = len(held[0].shape)
-    if axis % max(rank, 1) != 1:
-        raise BlockedError(f"concatenates along axis {axis} of rank {rank}", "only the channel axis (1) is supported")
-    joined = Concatenation(
-        context,
-        label(node),
-        tuple(context.materialise(value) for value in held),
-        tuple(value.functions for value in held),
-    )
-    shape = (1, sum(value.shape[1] for value in held), *held[0].shape[2:])
-    first = joined.tensors[0]
-    if all((tensor.scale, tensor.zero_point) == (first.scale, first.zero_point) for tensor in joined.tensors):
-        out = joined.join(joined.tensors, node.output[0], (joined.name,))
-        return Held(out, Moves.of(out.shape, shape), held[0].functions, held[0].unsigned)
-    if held[0].integer:
+    if not -rank <= axis < rank or axis % rank == 0:
+        raise BlockedError(f"concatenates along axis {axis} of rank {rank}", "only axes after the batch are supported")
+    axis %= rank
+    name = label(node)
+    held = [value for value in values if isinstance(value, Held)]
+    if len(held) < len(values) or not all(value.integer or value.plain for value in held):
+        operands = tuple(real(value) for value in values)
+        joined = Concatenation(context, name, axis, operands)
+        return Pending(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
+    joined = Concatenation(context, name, axis, tuple(held))
+    first = held[0]
+    same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
+    if len(same) == 1:
+        out = joined.join([context.materialise(value) for value in held], node.output[0], (name,))
+        return Held(out, Moves.of(out.shape, joined.shape), first.functions, first.unsigned)
+    if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")
-    return Pending(joined.finish, Moves.of(form(shape), shape), (joined.name,))
+    return Pending(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
 
 
 @dataclass(frozen=True)
 class Concatenation:
-    """A Concat of tensors of different scales that waits for its result's."""
+    """A Concat that waits for its result's scale: rounding commutes with it, so the parts are quantized first."""
 
     context: Context
     name: str
-    tensors: tuple[Tensor, ...]
-    functions: tuple[tuple[Step, ...], ...]
+    axis: int
+    operands: tuple[Held | Pending, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """The result's ONNX shape."""
+        first = self.operands[0].shape
+        total = sum(operand.shape[self.axis] for operand in self.operands)
+        return (*first[: self.axis], total, *first[self.axis + 1 :])
 
     def finish(self, result: Result) -> Tensor:
         """Requantize what differs, then join; a clamp is part of the tables."""
-        last: list[Step] = [
-            {
-                "op": "QuantizeLinear",
-                "name": result.nodes[-1],
-                "scale": float(result.scale),
-                "zero_point": result.zero_point,
-                "dtype": "int8",
-            }
+        parts = [
+            on_grid(self.context, operand, result, f"{result.name}.input{number}", f"{self.name}.table{number}")
+            for number, operand in enumerate(self.operands)
         ]
-        clamped = (result.lo, result.hi) != (-128, 127)
-        ready = []
-        for index, (tensor, functions) in enumerate(zip(self.tensors, self.functions, strict=True)):
-            if clamped or (tensor.scale, tensor.zero_point) != (float(result.scale), result.zero_point):
-                name = f"{result.name}.input{index}"
-                steps = (*functions, *self._clamp(result), *last)
-                tensor = add_table(
-                    self.context,
-                    tensor,
-                    steps,
-                    name,
-                    float(result.scale),
-                    result.zero_point,
-                    f"{self.name}.table{index}",
-                )
-            ready.append(tensor)
-        return self.join(tuple(ready), result.name, result.nodes)
+        return self.join(parts, result.name, result.nodes)
 
-    def _clamp(self, result: Result) -> list[Step]:
-        low, high = ((bound - result.zero_point) * float(result.scale) for bound in (result.lo, result.hi))
-        return [
-            {
-                "op": "Clip",
-                "name": self.name,
-                "min": low if result.lo > -128 else None,
-                "max": high if result.hi < 127 else None,
-            }
-        ]
-
-    def join(self, tensors: tuple[Tensor, ...], name: str, nodes: tuple[str, ...]) -> Tensor:
+    def join(self, tensors: list[Tensor], output: str, nodes: tuple[str, ...]) -> Tensor:
         """Add the IR operation; all tensors have one scale."""
-        first = tensors[0]
-        shape = (1, sum(tensor.channels for tensor in tensors), *first.shape[2:])
-        if prod(shape) != sum(prod(tensor.shape) for tensor in tensors):
-            raise BlockedError("its inputs differ in height or width")
-        out = self.context.tensor(name, shape, first.scale, first.zero_point)
+        first, shape = tensors[0], form(self.shape)
+        if self.axis > 1:
+            numbers, start = [], 0
+            for tensor, operand in zip(tensors, self.operands, strict=True):
+                numbers.append(start + np.arange(prod(tensor.shape)).reshape(operand.shape))
+                start += prod(tensor.shape)
+            index = np.concatenate(numbers, axis=self.axis)
+            return arrange(self.context, tensors, index, shape, output, self.name)
+        out = self.context.tensor(output, shape, first.scale, first.zero_point)
         self.context.add(Concat(self.name, tuple(tensor.name for tensor in tensors), out.name, nodes))
         return out
+
+
+HANDLERS: Handlers = {
+    ("", "Flatten"): reshape,
+    ("", "Reshape"): reshape,
+    ("", "Squeeze"): reshape,
+    ("", "Unsqueeze"): reshape,
+    ("", "Transpose"): transpose,
+    ("", "Identity"): identity,
+    ("", "Dropout"): identity,
+    ("", "Concat"): concat,
+}

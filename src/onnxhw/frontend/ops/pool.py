@@ -7,34 +7,54 @@ import onnx
 
 from ...ir.graph import AveragePool, MaxPool, Tensor
 from ..blockers import BlockedError
-from ..context import Context, attributes, label
+from ..context import Context, Handlers, attributes, label
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
-from ..values import Held, Moves, Pending, Result, Value
+from ..values import Held, Moves, Pending, Result, Value, form
+from .operands import on_grid, plain, real
 from .window import Window, window
 
 
 def max_pool(context: Context, node: onnx.NodeProto) -> Value:
-    """MaxPool and GlobalMaxPool, on dequantized values or on the integers: the scale stays."""
+    """MaxPool and GlobalMaxPool, on the integers, on dequantized values, or on any result that waits for its scale."""
     if len(node.output) > 1 and node.output[1]:
         raise BlockedError("the Indices output is used")
     value = context.required(node, 0)
-    x = value if isinstance(value, Held) and value.integer else context.quantized(node, 0)
-    tensor = context.materialise(x)
-    made = _window(node, x.shape)
-    if not made.always_inside((tensor.height, tensor.width)):
+    if not isinstance(value, Held) or not value.integer:
+        value = real(value)
+    made = _window(node, value.shape)
+    return maximum(context, value, made, node.output[0], label(node))
+
+
+def maximum(context: Context, value: Held | Pending, made: Window, output: str, name: str) -> Held | Pending:
+    """The maximum over a window. It commutes with rounding, so a value that is not a tensor yet is quantized first."""
+    plane = form(value.shape)
+    if not made.always_inside(plane[2:]):
         raise BlockedError("a window lies wholly in the padding", "reduce the padding")
-    rows, cols = made.size((tensor.height, tensor.width))
-    out = context.tensor(node.output[0], (1, tensor.channels, rows, cols), tensor.scale, tensor.zero_point)
-    name = label(node)
-    context.add(MaxPool(name, (tensor.name,), out.name, (name,), made.kernel, made.strides, made.dilations, made.pads))
-    return Held(out, _moves(out.shape, x.shape), x.functions, x.unsigned)
+    shape = (1, plane[1], *made.size(plane[2:]))
+
+    def pool(tensor: Tensor, to: str, nodes: tuple[str, ...]) -> Tensor:
+        out = context.tensor(to, shape, tensor.scale, tensor.zero_point)
+        window = (made.kernel, made.strides, made.dilations, made.pads)
+        context.add(MaxPool(name, (tensor.name,), out.name, nodes, *window))
+        return out
+
+    if isinstance(value, Held) and (value.integer or value.plain):
+        out = pool(context.materialise(value), output, (name,))
+        return Held(out, _moves(shape, value.shape), value.functions, value.unsigned)
+    operand = value
+
+    def finish(result: Result) -> Tensor:
+        whole = on_grid(context, operand, result, f"{result.name}.input", f"{name}.input")
+        return pool(whole, result.name, result.nodes)
+
+    return Pending(finish, _moves(shape, value.shape), (name,))
 
 
 def average_pool(context: Context, node: onnx.NodeProto) -> Value:
     """AveragePool and GlobalAveragePool."""
     found = attributes(node)
-    x = context.quantized(node, 0)
+    x = plain(context, node, 0)
     tensor = context.materialise(x)
     made, count_pad = _window(node, x.shape), bool(found.get("count_include_pad", 0))
     if count_pad and found.get("ceil_mode", 0):
@@ -43,27 +63,7 @@ def average_pool(context: Context, node: onnx.NodeProto) -> Value:
             raise BlockedError("ceil_mode together with count_include_pad", "use explicit pads")
     if not count_pad and not made.always_inside((tensor.height, tensor.width)):
         raise BlockedError("a window lies wholly in the padding", "reduce the padding")
-    return _average(context, node, x, tensor, made, count_pad and any(made.pads))
-
-
-def reduce_mean(context: Context, node: onnx.NodeProto) -> Value:
-    """ReduceMean over spatial axes."""
-    found = attributes(node)
-    x = context.quantized(node, 0)
-    axes = context.constant(node, 1)
-    listed = found.get("axes", []) if axes is None else axes.tolist()
-    rank = len(x.shape)
-    wanted = sorted(axis % rank for axis in listed)
-    if not wanted or wanted[0] < 2 or rank not in (3, 4):
-        raise BlockedError(f"a mean over axes {listed} of rank {rank}", "only spatial axes (2, 3) are supported")
-    tensor = context.materialise(x)
-    height = tensor.height if rank == 4 and 2 in wanted else 1
-    width = tensor.width if rank - 1 in wanted else 1
-    value = _average(context, node, x, tensor, Window((height, width), (1, 1), (1, 1), (0, 0, 0, 0)), False)
-    if found.get("keepdims", 1):
-        return value
-    shape = tuple(size for axis, size in enumerate(value.shape) if axis not in wanted)
-    return Pending(value.finish, value.moves.reshape(shape, label(node)), value.nodes)
+    return average(context, label(node), x.shape, tensor, made, count_pad and any(made.pads))
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,13 @@ class Average:
         return out
 
 
-def _average(context: Context, node: onnx.NodeProto, x: Held, tensor: Tensor, made: Window, count_pad: bool) -> Pending:
-    average = Average(context, label(node), tensor, made, count_pad)
+def average(
+    context: Context, name: str, shape: Shape, tensor: Tensor, made: Window, count_pad: bool = False
+) -> Pending:
+    """The mean over a window of a tensor that has the ONNX shape `shape`."""
+    waiting = Average(context, name, tensor, made, count_pad)
     rows, cols = made.size((tensor.height, tensor.width))
-    return Pending(average.finish, _moves((1, tensor.channels, rows, cols), x.shape), (average.name,))
+    return Pending(waiting.finish, _moves((1, tensor.channels, rows, cols), shape), (name,))
 
 
 def _window(node: onnx.NodeProto, shape: Shape, ceil: bool = True) -> Window:
@@ -123,3 +126,11 @@ def _window(node: onnx.NodeProto, shape: Shape, ceil: bool = True) -> Window:
 
 def _moves(out: tuple[int, int, int, int], like: Shape) -> Moves:
     return Moves.of(out, out if len(like) == 4 else (1, out[1], out[3]))
+
+
+HANDLERS: Handlers = {
+    ("", "MaxPool"): max_pool,
+    ("", "GlobalMaxPool"): max_pool,
+    ("", "AveragePool"): average_pool,
+    ("", "GlobalAveragePool"): average_pool,
+}

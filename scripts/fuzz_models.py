@@ -1,0 +1,206 @@
+"""Mutants of small models through the whole frontend: ``python scripts/fuzz_models.py --count 1000000 --processes 2``.
+
+A mutant is a model that is read, placed and converted, or refused with a code. Anything else is a finding: a traceback,
+a dead process, a mutant that takes too long, memory beyond the bound. It is printed with the number that makes the
+same mutant again (``--first``); a mutant depends on the seed and its number only.
+"""
+
+import argparse
+import atexit
+import logging
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from mutants import DATA_FILE, Mutator
+
+from onnxhw import frontend
+from onnxhw.errors import InternalError, OnnxhwError
+
+MEMORY = 4 << 30
+"""Address space of a process, libraries included."""
+FORK = multiprocessing.get_context("fork")
+PATIENCE = 20
+"""Seconds that one mutant may take."""
+BATCH = 500
+
+
+@dataclass
+class Outcome:
+    """What became of some mutants: counts by code, findings with the numbers of their mutants, the slowest."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: dict[str, list[int]] = field(default_factory=dict)
+    slowest: tuple[float, int] = (0.0, -1)
+    memory: int = 0
+
+    def add(self, other: "Outcome") -> None:
+        """Together with others."""
+        self.counts += other.counts
+        for text, numbers in other.findings.items():
+            self.findings.setdefault(text, []).extend(numbers)
+        self.slowest = max(self.slowest, other.slowest)
+        self.memory = max(self.memory, other.memory)
+
+
+@cache
+def _folder() -> Path:
+    """A folder with the data file, for this process."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    (Path(folder.name) / DATA_FILE).write_bytes(bytes(24))
+    return Path(folder.name)
+
+
+def outcome(data: bytes) -> str:
+    """The code that a mutant gives; ``read`` if it is a model. Exceptions of any other kind pass."""
+    try:
+        if DATA_FILE.encode() not in data:
+            frontend.read(data)
+        else:
+            (_folder() / "model.onnx").write_bytes(data)
+            frontend.read(_folder() / "model.onnx")
+    except InternalError as error:
+        raise AssertionError(error.text()) from error
+    except OnnxhwError as error:
+        return error.code
+    return "read"
+
+
+def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
+    """Mutants by number, in this process; `current` is always the number being run."""
+    mutator, found = Mutator(seed), Outcome()
+    logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
+    for index in numbers:
+        if current is not None:
+            current.value = index
+        start = time.process_time()
+        try:
+            found.counts[outcome(mutator.mutant(index))] += 1
+        except Exception as error:  # every kind of escape is what we look for
+            last = traceback.extract_tb(error.__cause__.__traceback__ if error.__cause__ else error.__traceback__)[-1]
+            text = f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}: {str(error)[:160]}"
+            found.counts["escaped"] += 1
+            found.findings.setdefault(text, []).append(index)
+        found.slowest = max(found.slowest, (time.process_time() - start, index))
+    found.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found
+
+
+def _worker(seed: int, channel: "Connection[Any, Any]", current: "Synchronized[int]") -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while (numbers := channel.recv()) is not None:
+        channel.send(run(seed, numbers, current))
+
+
+class Worker:
+    """A process that runs batches; the next one takes its place if it dies."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.numbers = range(0)
+        self._start()
+
+    def _start(self) -> None:
+        self.channel, other = FORK.Pipe()
+        self.current = FORK.Value("q", -1)
+        self.process = FORK.Process(target=_worker, args=(self.seed, other, self.current), daemon=True)
+        self.process.start()
+        other.close()
+        self.seen, self.since = -1, time.monotonic()
+
+    def give(self, numbers: range) -> None:
+        """Another batch."""
+        self.numbers, self.since = numbers, time.monotonic()
+        self.channel.send(numbers)
+
+    def stuck(self) -> bool:
+        """Has the same mutant been running for too long?"""
+        if self.current.value != self.seen:
+            self.seen, self.since = self.current.value, time.monotonic()
+        return bool(self.numbers) and time.monotonic() - self.since > PATIENCE
+
+    def lost(self, what: str) -> tuple[Outcome, list[range]]:
+        """After a death or a hang: the finding, and the batches that are left of this one."""
+        self.process.kill()
+        self.process.join()
+        bad, numbers = max(self.current.value, self.numbers.start), self.numbers
+        found = Outcome(Counter(escaped=1), {f"{what} (exit status {self.process.exitcode})": [bad]})
+        self.numbers = range(0)
+        self._start()
+        return found, [part for part in (range(numbers.start, bad), range(bad + 1, numbers.stop)) if part]
+
+
+def parallel(seed: int, numbers: range, processes: int) -> Outcome:
+    """All mutants over some processes; one that dies or hangs is a finding, and the rest of its batch is run again."""
+    batches = [numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH)][::-1]
+    total, workers = Outcome(), [Worker(seed) for _ in range(processes)]
+    while batches or any(worker.numbers for worker in workers):
+        for worker in workers:
+            if batches and not worker.numbers:
+                worker.give(batches.pop())
+        ready = wait([worker.channel for worker in workers], timeout=1)
+        for worker in workers:
+            what = ""
+            if worker.channel in ready:
+                try:
+                    total.add(worker.channel.recv())
+                    worker.numbers = range(0)
+                except EOFError:
+                    what = "the process died"
+            elif worker.stuck():
+                what = "a mutant takes too long"
+            if what:
+                found, left = worker.lost(what)
+                total.add(found)
+                batches.extend(left)
+    for worker in workers:
+        worker.channel.send(None)
+        worker.process.join()
+    return total
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, print counts and findings; 1 if there are findings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--write", type=Path, help="only write mutant FIRST to this file")
+    options = parser.parse_args(arguments)
+    if options.write:
+        options.write.write_bytes(Mutator(options.seed).mutant(options.first))
+        return 0
+    start = time.monotonic()
+    found = parallel(options.seed, range(options.first, options.first + options.count), options.processes)
+    report(found, time.monotonic() - start, options.seed)
+    return int(bool(found.findings))
+
+
+def report(found: Outcome, seconds: float, seed: int) -> None:
+    total = sum(found.counts.values())
+    for code, count in found.counts.most_common():
+        print(f"{code:8} {count:9,} {count / total:7.2%}")
+    print(f"{total:,} mutants in {seconds:.0f} s; slowest {found.slowest[0]:.2f} s (mutant {found.slowest[1]})")
+    print(f"peak memory of a process {found.memory >> 20} MiB, of {MEMORY >> 20} MiB allowed")
+    for text, indices in sorted(found.findings.items(), key=lambda item: -len(item[1])):
+        print(f"FINDING ({len(indices)} mutants, --seed {seed} --first {indices[0]}): {text}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

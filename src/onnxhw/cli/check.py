@@ -1,0 +1,115 @@
+"""``onnxhw check``."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import board_option, common, examples, limit_option, preset_option, shape_option
+from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..frontend.mixed import MixedModel
+
+SHOWN = 40
+"""Most nodes of each kind that are listed; --json and --all list every one."""
+
+
+@click.command(
+    "check",
+    help="Say where every node of a model runs, why, and whether it fits a board.\n\n"
+    + examples("""
+  onnxhw check model.onnx
+  onnxhw check model.onnx --board ulx3s-25f --json
+  onnxhw check model.onnx --shape N=1 --limit nodes=200000
+"""),
+    epilog="hardware: an operation of the accelerator; folded: a constant; free: layout only or absorbed; host: runs "
+    "on the host; refused: nothing implements it. Exit status 0 if the model can run, 4 if a node is refused, 3 if the "
+    "model is not valid, 5 if it does not fit.",
+)
+@click.argument("model", type=click.Path(path_type=Path))
+@board_option()
+@preset_option
+@shape_option
+@limit_option
+@click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
+@common
+@pass_output
+def command(
+    output: Output, model: Path, board: str, preset: str | None, shapes: tuple[str, ...], limits: tuple[str, ...],
+    everything: bool,
+) -> None:  # fmt: skip
+    import gc
+
+    gc.disable()  # a short process that keeps what it makes: collections would only cost time
+    from ..errors import DoesNotFitError
+    from ..frontend import read, refuse
+    from ..frontend.reading.limits import Limits
+    from ..report.fit import fit
+    from .pipeline import sizes, target
+
+    chosen = target(board, preset)
+    mixed = read(model, limits=Limits.from_flags(limits), shapes=sizes(shapes))
+    found = fit([part.graph for part in mixed.hardware], chosen.config)
+    record: dict[str, Any] = {
+        "model": mixed.name,
+        "board": chosen.board.name,
+        "preset": chosen.config.name,
+        "runs": not mixed.refused and found.fits is not False,
+        "nodes": mixed.counts(),
+        "parts": [_part(mixed, index) for index in range(len(mixed.parts))],
+        "fit": asdict(found),
+        "diagnostics": [diagnostic.record() for diagnostic in mixed.diagnostics],
+        "placement": [asdict(row) for row in mixed.placement],
+    }
+    if not output.json:
+        _print(output, mixed, record, everything)
+    if mixed.refused:
+        output.found = record
+        refuse(mixed)
+    if found.fits is False:
+        output.found = record
+        raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
+    if output.json:
+        output.data(record)
+
+
+def _part(mixed: "MixedModel", index: int) -> dict[str, Any]:
+    from ..ir.parts import HostPart
+
+    part = mixed.parts[index]
+    if isinstance(part, HostPart):
+        return {"where": "host", "nodes": len(part.nodes)}
+    return {"where": "hardware", "operations": len(part.graph.ops), "macs": part.graph.macs()}
+
+
+def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:
+    for diagnostic in mixed.diagnostics:
+        output.line(diagnostic.text())
+    kinds = ("refused", "host", "folded", "free", "hardware") if everything else ("refused", "host")
+    for where in kinds:
+        rows = [row for row in mixed.placement if row.where == where and (row.code or everything)]
+        shown = rows if everything else rows[:SHOWN]
+        if rows:
+            output.table(
+                ("node", "operator", "part", "reason"),
+                [(row.node, f"{row.domain}.{row.op_type}".lstrip("."), row.part, row.reason) for row in shown],
+                title=f"{where}: {len(rows)}",
+            )
+        if len(rows) > len(shown):
+            output.line(f"  and {len(rows) - len(shown)} more (--all)")
+        for hint in list(dict.fromkeys(row.hint for row in rows if row.hint))[:5]:
+            output.line(f"  hint: {hint}")
+    counts = ", ".join(f"{count:,} {where}" for where, count in record["nodes"].items() if count)
+    output.line(f"{mixed.name}: {sum(record['nodes'].values()):,} nodes: {counts}; {len(mixed.parts)} parts in turn")
+    fit = record["fit"]
+    if not fit["operations"]:
+        output.line("nothing runs on the hardware; onnxhw quantize makes an int8 model of a float one")
+        return
+    least = "" if fit["exact"] else "at least "
+    output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "
+                f"{fit['macs']:,} MACs, weights {fit['weight_bytes']:,} of {fit['weight_bytes_available']:,} bytes, "
+                f"largest tensor {fit['activation_bytes']:,} of {fit['activation_bytes_available']:,}")  # fmt: skip
+    verdict = {True: "fits", False: f"does not fit: {fit['reason']}", None: f"not decided: {fit['reason']}"}
+    output.line(verdict[fit["fits"]])

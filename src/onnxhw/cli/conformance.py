@@ -1,0 +1,50 @@
+"""``onnxhw conformance``."""
+
+import logging
+from pathlib import Path
+
+import click
+
+from .options import common, examples
+from .output import Output, pass_output
+
+
+@click.command(
+    "conformance",
+    help="Run onnx's own backend test suite and print the score.\n\n"
+    + examples("""
+  onnxhw conformance
+  onnxhw conformance --filter qlinear
+  onnxhw conformance --processes 4 --json
+  onnxhw conformance --write docs/conformance.md
+"""),
+    epilog="Exit status 8 if an answer is wrong.",
+)
+@click.option("-f", "--filter", "pattern", metavar="REGEX", help="Only cases whose name matches.")
+@click.option("-n", "--processes", type=click.IntRange(1), default=1, show_default=True, help="Cases at the same time.")
+@click.option("-w", "--write", type=click.Path(path_type=Path, dir_okay=False), help="Also write the score board.")
+@common
+@pass_output
+def command(output: Output, pattern: str | None, processes: int, write: Path | None) -> int:
+    from .. import conformance
+    from ..errors import UsageError
+
+    logging.getLogger("onnxhw").setLevel(logging.ERROR)  # the suite's models have NaN on purpose
+    with output.stage("collecting cases"):
+        chosen = conformance.select(pattern)
+    with output.stage(f"{len(chosen)} cases"):
+        verdicts = list(conformance.run_all(chosen, processes))
+    failed = [verdict for verdict in verdicts if verdict.status == "failed"]
+    if output.json:
+        scores = [vars(row) | {"share": row.share} for row in conformance.score(verdicts)]
+        output.data({"score": scores, "cases": [verdict.record() for verdict in verdicts]})
+    output.table(conformance.COLUMNS, conformance.rows(verdicts))
+    for verdict in verdicts:
+        if verdict.status != "passed":
+            output.line(f"{verdict.status:8} {verdict.name} ({verdict.kind}): {verdict.reason}")
+    if write is not None:
+        try:
+            write.write_text(conformance.board(verdicts), encoding="utf-8")
+        except OSError as error:
+            raise UsageError("E2722", f"{write} cannot be written: {error.strerror}") from None
+    return 8 if failed else 0

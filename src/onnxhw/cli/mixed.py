@@ -1,0 +1,205 @@
+"""``simulate`` for a model in parts: each hardware part on an engine and compared, the host between."""
+
+import io
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import golden
+from ..frontend.mixed import MixedModel
+from ..ir.graph import Array8, Graph
+from ..ir.parts import HostPart
+from ..preprocess import Input, Preprocess, open_samples
+from ..program.mixed import MixedProgram
+from ..program.model import Program
+from ..session import host_runner, typed
+from .engine import Execute, runner
+from .inputs import read_arrays
+from .outdir import write_atomically
+from .output import Output
+from .simulation import difference, skeleton
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class MixedSubject:
+    """A program in parts with what it is compared with; see `simulation.Subject`.
+
+    `graphs`: of each hardware part, in order; with operations if the reference is the golden model.
+    """
+
+    program: MixedProgram
+    graphs: list[Graph]
+    reference: str
+    folder: Path
+    directory: bool
+
+
+@dataclass
+class MixedFound:
+    """What a run gave: per inference the outputs; one cycle count for all; the first difference."""
+
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    cycles: int | None = None
+    compared: int = 0
+    mismatch: dict[str, Any] | None = None
+
+
+def subject(program: MixedProgram, mixed: MixedModel | None, folder: Path, directory: bool) -> MixedSubject:
+    """The subject of a program; `mixed` is the model it was made of, if that is known."""
+    graphs = [part.graph for part in mixed.hardware] if mixed else []
+    if [_ports(graph) for graph in graphs] == [_ports(part) for part in program.programs]:
+        return MixedSubject(program, graphs, "golden model", folder, directory)
+    return MixedSubject(program, [skeleton(part) for part in program.programs], "emulator", folder, directory)
+
+
+def _ports(part: Graph | Program) -> list[tuple[str, str]]:
+    return [(port.name, port.tensor) for port in [*part.inputs, *part.outputs]]
+
+
+def feeds(
+    found: MixedSubject, source: Path | None, count: int | None, number: int, seed: int, preprocess: Preprocess
+) -> list[dict[str, Any]]:
+    """One dict of arrays by input name per inference: the first `count` of a file, or `number` random ones."""
+    inputs = [value for value in found.program.inputs if not value.optional]
+    if source is None:
+        random = np.random.default_rng(seed)
+        return [{value.name: _random(found, value.name, value.shape, value.dtype, random) for value in inputs}
+                for _ in range(number)]  # fmt: skip
+    if preprocess.needed(source):
+        shapes = [tuple(dim if isinstance(dim, int) else 1 for dim in value.shape or ()) for value in inputs]
+        wanted = [Input(value.name, shape, value.dtype) for value, shape in zip(inputs, shapes, strict=True)]
+        return list(open_samples(source, wanted, preprocess).feeds(0, count))
+    arrays = read_arrays(source, [value.name for value in inputs])
+    samples: list[dict[str, Any]] = []
+    for value in inputs:
+        array = typed(value, arrays[value.name])
+        whole = value.shape is not None and array.ndim == len(value.shape) and value.shape[:1] != (1,)
+        ones = [array] if whole else [array[i : i + 1] for i in range(len(array))]
+        samples = samples or [{} for _ in ones]
+        for sample, one in zip(samples, ones, strict=True):
+            sample[value.name] = one
+    return samples[:count]
+
+
+def _random(
+    found: MixedSubject, name: str, shape: tuple[int | str | None, ...] | None, dtype: str, random: np.random.Generator
+) -> Array:
+    """A random array: over the grid of a hardware port that reads the input, or like a normal distribution."""
+    from ..errors import UsageError
+
+    if shape is None or not dtype or not all(isinstance(dim, int) for dim in shape):
+        raise UsageError("E2520", f"input {name!r} has no static shape and type to draw from", hint="give --input FILE")
+    size = [int(dim) for dim in shape if isinstance(dim, int)]
+    kind = np.dtype(dtype)
+    for graph in found.graphs:
+        for port in graph.inputs:
+            if port.name == name and kind.kind == "f" and port.steps and port.steps[0]["op"] == "QuantizeLinear":
+                step = port.steps[0]
+                q = random.integers(-128, 128, size) - step["zero_point"]
+                return np.asarray(q * step["scale"]).astype(kind)
+    if kind.kind == "f":
+        return random.standard_normal(size).astype(kind)
+    if kind.kind == "b":
+        return random.integers(0, 2, size).astype(kind)
+    if kind.kind in "iu":
+        info = np.iinfo(kind) if kind.itemsize == 1 else None
+        return random.integers(*((info.min, info.max + 1) if info else (0, 10)), size).astype(kind)
+    raise UsageError("E2520", f"input {name!r} of type {dtype} cannot be drawn at random", hint="give --input FILE")
+
+
+def run(found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: bool, output: Output) -> MixedFound:
+    """Every inference, part by part, each hardware part on the same inputs as its reference; stops at a difference."""
+    result = MixedFound()
+    names = [value.name for value in found.program.outputs]
+    with ExitStack() as stack:
+        steps = _steps(found, engine, trace, result, stack, output)
+        with output.stage(f"{engine}, {len(samples)} inferences"):
+            for index, sample in enumerate(samples):
+                values, result.cycles = dict(sample), None if engine == "golden" else 0
+                for step in steps:
+                    values |= step(values, index)
+                    if result.mismatch:
+                        return result
+                result.outputs.append({name: values[name] for name in names})
+    return result
+
+
+Step = Callable[[Mapping[str, Any], int], dict[str, Any]]
+
+
+def _steps(
+    found: MixedSubject, engine: str, trace: bool, result: MixedFound, stack: ExitStack, output: Output
+) -> list[Step]:
+    steps: list[Step] = []
+    graphs = iter(found.graphs)
+    for part in found.program.parts:
+        if isinstance(part, HostPart):
+            steps.append(_host(part))
+        elif engine == "golden":
+            steps.append(_golden(next(graphs), result))
+        else:
+            execute = stack.enter_context(runner(engine, part, output))
+            steps.append(_hardware(part, next(graphs), found.reference, execute, trace, result))
+    return steps
+
+
+def _host(part: HostPart) -> Step:
+    run_host = host_runner(part)
+    return lambda values, index: run_host(values)
+
+
+def _golden(graph: Graph, result: MixedFound) -> Step:
+    def step(values: Mapping[str, Any], index: int) -> dict[str, Any]:
+        tensors = golden.run(graph, _prepare(graph, values))
+        result.compared += len(graph.outputs)
+        return golden.host.finish(graph, tensors)
+
+    return step
+
+
+def _hardware(
+    program: Program, graph: Graph, reference: str, execute: Execute, trace: bool, result: MixedFound
+) -> Step:
+    def step(values: Mapping[str, Any], index: int) -> dict[str, Any]:
+        tensors = _prepare(graph, values)
+        got = execute(tensors, trace)
+        shown = {**got.tensors, **got.outputs}
+        result.compared += len(shown)
+        result.cycles = (result.cycles or 0) + got.cycles
+        result.mismatch = difference(program, shown, _wanted(program, graph, reference, tensors), index)
+        if result.mismatch is None and got.cycles != program.cycles:
+            result.mismatch = {"inference": index, "cycles": got.cycles, "predicted_cycles": program.cycles}
+        return golden.host.finish(graph, got.outputs)
+
+    return step
+
+
+def _prepare(graph: Graph, values: Mapping[str, Any]) -> dict[str, Array8]:
+    return golden.host.prepare(graph, {port.name: values[port.name] for port in graph.inputs})
+
+
+def _wanted(program: Program, graph: Graph, reference: str, tensors: dict[str, Array8]) -> dict[str, Array8]:
+    if reference == "golden model":
+        return golden.run(graph, tensors)
+    from .. import emu
+
+    return emu.run(program, tensors, trace=True).tensors
+
+
+def save_outputs(path: Path, result: MixedFound) -> None:
+    """Write an .npz: each output by name, all inferences along the first dimension."""
+    arrays: dict[str, Array] = {}
+    for name in result.outputs[0] if result.outputs else ():
+        values = [np.asarray(one[name]) for one in result.outputs]
+        same = values[0].ndim > 0 and values[0].shape[0] == 1 and len({v.shape for v in values}) == 1
+        arrays[name] = values[0] if len(values) == 1 else np.concatenate(values) if same else np.stack(values)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,58 @@
+"""``simulate`` on a model in parts: the run and its record."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ..preprocess import Preprocess
+from .artifacts import record_simulation
+from .mixed import MixedSubject, feeds, run, save_outputs
+from .outdir import refuse_unwritable
+from .output import Output
+from .simulation import mismatch_error, no_golden
+
+
+def simulate_parts(
+    output: Output, subject: MixedSubject, engine: str, source: Path | None, count: int | None, number: int,
+    seed: int, results: Path | None, trace: bool, preprocess: Preprocess,
+) -> None:  # fmt: skip
+    """Run, compare, write and print; the record has the fields of any simulation, cycles being sums over the parts."""
+    from .simulate import print_simulation
+
+    if engine == "golden" and subject.reference != "golden model":
+        raise no_golden(subject.folder)
+    place = results or subject.folder / "outputs.npz"
+    refuse_unwritable(place.parent)
+    samples = feeds(subject, source, count, number, seed, preprocess)
+    start = time.monotonic()
+    found = run(subject, engine, samples, trace, output)
+    seconds = time.monotonic() - start
+    save_outputs(place, found)
+    program = subject.program
+    config = program.programs[0].config
+    record: dict[str, Any] = {
+        "model": program.model,
+        "preset": config.name,
+        "config": config.fingerprint,
+        "engine": engine,
+        "inferences": len(samples),
+        "inputs": str(source) if source else f"random, seed {seed}",
+        "cycles": found.cycles,
+        "predicted_cycles": program.cycles,
+        "macs": program.macs,
+        "utilization": program.macs / (program.cycles * config.macs_per_cycle),
+        "reference": subject.reference,
+        "tensors_compared": found.compared,
+        "equal": found.mismatch is None,
+        "top1": None,
+        "parts": len(program.parts),
+        "outputs": str(place),
+        "seconds": round(seconds, 3),
+    }
+    if subject.directory:
+        keep = ("engine", "inferences", "cycles", "predicted_cycles", "reference", "equal")
+        record_simulation(subject.folder, {name: record[name] for name in keep})
+    if found.mismatch:
+        output.found = {**record, "first_difference": found.mismatch}
+        raise mismatch_error(subject.reference, found.mismatch, engine, record)
+    print_simulation(output, record)

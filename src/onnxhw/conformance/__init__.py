@@ -1,0 +1,16 @@
+"""onnx's own backend test suite, run through `onnxhw.backend`, case by case.
+
+cases        every case that the installed onnx release generates or contains     (cases.py)
+run          case -> Verdict: passed, failed, refused, random or not run          (runner.py)
+difference   what is wrong with outputs, by the suite's tolerances                (compare.py)
+score        how many came to what; `board` as a document                         (scoreboard.py)
+
+The suite gives every operand as an input, so that almost nothing in it can be mapped to hardware. The kind `constants`
+is derived from it: the node cases again, with all inputs but the first as initializers.
+"""
+
+from .scoreboard import COLUMNS, board, rows, score
+from .cases import DERIVED, SUITE, cases, select
+from .runner import Verdict, run, run_all
+
+__all__ = ["COLUMNS", "DERIVED", "SUITE", "Verdict", "board", "cases", "rows", "run", "run_all", "score", "select"]

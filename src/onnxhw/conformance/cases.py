@@ -1,0 +1,134 @@
+"""The cases of onnx's backend test suite: models, inputs, expected outputs."""
+
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import numpy_helper
+
+from ..errors import UsageError
+
+SUITE = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
+"""The suite's kinds of cases, in the order of the table."""
+
+DERIVED = "constants"
+KINDS = (*SUITE, DERIVED)
+
+Data = list[tuple[list[Any], list[Any]]]
+"""Pairs of inputs and expected outputs."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test of the suite: its model, and pairs of inputs and expected outputs."""
+
+    name: str
+    kind: str
+    rtol: float
+    atol: float
+    source: Any
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """All cases, by kind and name."""
+    from onnx.backend.test.loader import load_model_tests
+
+    found = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # the suite's own numpy overflows on purpose
+        warnings.simplefilter("ignore")
+        for kind in SUITE:
+            for source in load_model_tests(kind=kind):
+                found.append(Case(source.name, kind, source.rtol, source.atol, source))
+                if kind == "node" and _has_operands(source):
+                    found.append(Case(f"{source.name}_constants", DERIVED, source.rtol, source.atol, source))
+    return tuple(sorted(found, key=lambda case: (KINDS.index(case.kind), case.name)))
+
+
+def _has_operands(source: Any) -> bool:
+    """Whether there are inputs beside the first, all of them tensors."""
+    inputs = source.model.graph.input
+    tensors = all(value.type.HasField("tensor_type") for value in inputs)
+    return len(inputs) > 1 and tensors and len(source.data_sets) == 1
+
+
+def select(pattern: str | None) -> tuple[Case, ...]:
+    """The cases whose name matches a regular expression; `UsageError` E2720, E2721."""
+    try:
+        wanted = re.compile(pattern or "")
+    except re.error as error:
+        raise UsageError("E2720", f"{pattern!r} is not a regular expression: {error}") from None
+    chosen = tuple(case for case in cases() if wanted.search(case.name))
+    if not chosen:
+        raise UsageError("E2721", f"no case matches {pattern!r}", hint="for example: onnxhw conformance --filter conv")
+    return chosen
+
+
+def load(case: Case) -> tuple[onnx.ModelProto, Data]:
+    """The model and the pairs of inputs and expected outputs of a case."""
+    source = case.source
+    if source.model is not None:
+        data = [([_array(x) for x in i], [_array(x) for x in o]) for i, o in source.data_sets]
+        return _constant_operands(source.model, data) if case.kind == DERIVED else (source.model, data)
+    if source.model_dir:
+        model = onnx.load(Path(source.model_dir) / "model.onnx")
+        sets = sorted(Path(source.model_dir).glob("test_data_set*"))
+        return model, [(_protos(s, "input", model.graph.input), _protos(s, "output", model.graph.output)) for s in sets]
+    path = Path(onnx.__file__).parent.parent / source.url
+    if not path.exists():
+        return onnx.ModelProto(), []
+    model = onnx.load(path)
+    outputs = range(len(model.graph.output))
+    expected = [numpy_helper.to_array(onnx.load_tensor(path.with_name(f"{path.stem}_output_{i}.pb"))) for i in outputs]
+    return model, [(_ramps(model), expected)]
+
+
+def _constant_operands(model: onnx.ModelProto, data: Data) -> tuple[onnx.ModelProto, Data]:
+    """The model with the values of all inputs but the first in it."""
+    constant = onnx.ModelProto()
+    constant.CopyFrom(model)
+    constant.ir_version = max(model.ir_version, 4)  # before, every initializer had to be an input
+    ((inputs, outputs),) = data
+    for value, array in zip(model.graph.input[1:], inputs[1:], strict=True):
+        constant.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
+    del constant.graph.input[1:]
+    return constant, [(inputs[:1], outputs)]
+
+
+def _array(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _protos(folder: Path, stem: str, values: Iterable[onnx.ValueInfoProto]) -> list[Any]:
+    found: list[Any] = []
+    for index, value in enumerate(values):
+        path = folder / f"{stem}_{index}.pb"
+        if not path.exists():
+            break
+        content, kind = path.read_bytes(), value.type.WhichOneof("value")
+        if kind == "sequence_type":
+            found.append(numpy_helper.to_list(onnx.SequenceProto.FromString(content)))
+        elif kind == "optional_type":
+            found.append(numpy_helper.to_optional(onnx.OptionalProto.FromString(content)))
+        else:
+            found.append(numpy_helper.to_array(onnx.TensorProto.FromString(content)))
+    return found
+
+
+def _ramps(model: onnx.ModelProto) -> list[npt.NDArray[np.float32]]:
+    """The suite's inputs of its `real` models: ``0, 1/n .. (n - 1)/n`` in the input's shape."""
+    defaults = {tensor.name for tensor in model.graph.initializer}
+    ramps = []
+    for value in model.graph.input:
+        if value.name not in defaults:
+            shape = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
+            size = int(np.prod(shape))
+            ramps.append((np.arange(size).reshape(shape) / size).astype(np.float32))
+    return ramps

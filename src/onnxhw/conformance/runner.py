@@ -1,0 +1,78 @@
+"""`run`: one case of the suite through `onnxhw.backend`."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .. import backend
+from ..errors import OnnxhwError
+from .cases import Case, cases, load
+from .compare import difference, implausible, random
+
+STATUSES = ("passed", "failed", "refused", "random", "not run")
+
+RANDOM_REASON = "the outputs are random: type, shape and range of values were compared"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one case. `where`: hardware, host or mixed (empty if it was refused)."""
+
+    name: str
+    kind: str
+    status: str
+    where: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """For ``--json``, without the time, so that the same software gives the same document."""
+        return {key: value for key, value in asdict(self).items() if key != "seconds"}
+
+
+def run(case: Case) -> Verdict:
+    """One case."""
+    start = time.monotonic()
+
+    def verdict(status: str, where: str = "", reason: str = "") -> Verdict:
+        return Verdict(case.name, case.kind, status, where, reason, time.monotonic() - start)
+
+    where = ""
+    try:
+        model, data = load(case)
+        if not data:
+            return verdict("not run", "", "its data are not part of the onnx package")
+        prepared = backend.prepare(model)
+        where = prepared.where
+        for inputs, expected in data:
+            outputs = prepared.run(inputs)
+            where = prepared.where
+            if random(model):
+                wrong = implausible(expected, list(outputs))
+                return verdict("failed" if wrong else "random", where, wrong or RANDOM_REASON)
+            wrong = difference(expected, list(outputs), case.rtol, case.atol)
+            if wrong:
+                return verdict("failed", where, wrong)
+    except OnnxhwError as error:
+        return verdict("refused", "", f"{error.code}: {' '.join(error.what.split())}")
+    except Exception as error:  # a crash is a wrong answer, and no reason to keep the other cases from running
+        return verdict("failed", where, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    return verdict("passed", where)
+
+
+def run_by_index(index: int) -> Verdict:
+    """`run` for a worker process, which makes its own list of cases."""
+    return run(cases()[index])
+
+
+def run_all(chosen: Sequence[Case], processes: int = 1) -> Iterator[Verdict]:
+    """The verdicts of the cases, in order; in parallel if asked for."""
+    if processes <= 1:
+        yield from map(run, chosen)
+        return
+    import multiprocessing
+
+    places = {(case.kind, case.name): index for index, case in enumerate(cases())}
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(run_by_index, [places[case.kind, case.name] for case in chosen], chunksize=8)

@@ -1,0 +1,68 @@
+"""`HANDLERS`: every operator that can be converted, from the modules of handlers."""
+
+import onnx
+
+from .blockers import BlockedError
+from .context import Handler, Handlers
+from .ops import (
+    affine,
+    edge,
+    elementwise,
+    layout,
+    movement,
+    perchannel,
+    pool,
+    reduce,
+    resize,
+    transposed,
+    unary,
+)
+from .quant import qdq, qonnx, qoperator
+
+MODULES = (
+    qdq,
+    qoperator,
+    qonnx,
+    affine,
+    transposed,
+    unary,
+    elementwise,
+    perchannel,
+    pool,
+    reduce,
+    layout,
+    movement,
+    resize,
+    edge,
+)
+"""Each exports `HANDLERS`, by domain and operator; no two name the same operator."""
+
+DEFAULT = ("", "ai.onnx")
+"""Names of the default domain."""
+
+
+def _merged() -> Handlers:
+    merged: Handlers = {}
+    for module in MODULES:
+        merged |= module.HANDLERS
+    return merged
+
+
+HANDLERS: Handlers = _merged()
+
+
+def key(node: onnx.NodeProto) -> tuple[str, str]:
+    """Domain, "" for all names of the default one, and operator."""
+    return ("" if node.domain in DEFAULT else node.domain), node.op_type
+
+
+def handler(node: onnx.NodeProto) -> Handler:
+    """The node's handler; `BlockedError` if there is none."""
+    domain, op_type = key(node)
+    found = HANDLERS.get((domain, op_type))
+    if found is not None:
+        return found
+    if domain and not any(known == domain for known, _ in HANDLERS):
+        raise BlockedError(f"domain {domain!r} is not supported", "convert the model to QDQ format")
+    supported = sorted(name for known, name in HANDLERS if known == domain)
+    raise BlockedError("this operator is not supported", f"supported: {', '.join(supported)}")

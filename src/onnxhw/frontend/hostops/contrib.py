@@ -1,0 +1,187 @@
+"""Quantized operators of com.microsoft, on the numbers of `onnxhw.fixed`.
+
+Add, Mul and the average pools round an exact value once, as the hardware does; onnxruntime rounds in float32 steps, so
+that it may differ by one (docs/numerics.md).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import fixed
+from .adapter import HostOp
+from .quantized import (
+    centred,
+    dequantize_linear,
+    dynamic_quantize_linear,
+    matmul_integer,
+    multiplier,
+    qlinear_conv,
+    quantize_linear,
+    requantize,
+)
+from .windows import resolve_pads, windows
+
+Array = npt.NDArray[Any]
+DOMAIN = "com.microsoft"
+
+
+def _zero(zero_point: Array | None, like: Array) -> Array:
+    return np.zeros((), like.dtype) if zero_point is None else zero_point.reshape(-1)[0]
+
+
+def _int8(zero_point: Array) -> tuple[int, int]:
+    """The zero point of the int8 form of a type, and what lies between both."""
+    if zero_point.dtype.name not in ("int8", "uint8"):
+        raise ValueError(f"type {zero_point.dtype} is not int8 or uint8")
+    middle = 128 if zero_point.dtype == np.uint8 else 0
+    return int(zero_point) - middle, middle
+
+
+def _ratio(scale: Array, by: Array) -> float:
+    return float(np.float32(scale.reshape(())) / np.float32(by.reshape(())))
+
+
+def qlinear_add(
+    a: Array, sa: Array, za: Array | None, b: Array, sb: Array, zb: Array | None, sc: Array, zc: Array | None = None
+) -> Array:
+    """`fixed.add`."""
+    a, b = np.broadcast_arrays(a, b)
+    zero, middle = _int8(_zero(zc, a))
+    left, right = centred(a, za).astype(np.int64), centred(b, zb).astype(np.int64)
+    return (fixed.add(left, right, _ratio(sa, sc), _ratio(sb, sc), zero) + middle).astype(a.dtype)
+
+
+def qlinear_mul(
+    a: Array, sa: Array, za: Array | None, b: Array, sb: Array, zb: Array | None, sc: Array, zc: Array | None = None
+) -> Array:
+    """`fixed.multiply` with the float32 ratio ``sa * sb / sc``."""
+    a, b = np.broadcast_arrays(a, b)
+    zero, middle = _int8(_zero(zc, a))
+    left, right = centred(a, za).astype(np.int64), centred(b, zb).astype(np.int64)
+    return (fixed.multiply(left, right, float(multiplier(sa, sb, sc).reshape(())), zero) + middle).astype(a.dtype)
+
+
+def qgemm(
+    a: Array, sa: Array, za: Array, b: Array, sb: Array, zb: Array, c: Array | None = None,
+    sy: Array | None = None, zy: Array | None = None, transA: int = 0, transB: int = 0, alpha: float = 1.0,
+) -> Array:  # fmt: skip
+    """QGemm: sums and bias in 32 bits, requantized; without `sy` the output is float32."""
+    left, right = centred(a, za), centred(b, zb, 0 if transB else 1)
+    product = (left.T if transA else left) @ (right.T if transB else right)
+    sums = product.astype(np.int64) + (0 if c is None else c.astype(np.int64))
+    sums = fixed.wrap(sums, 32)
+    scale = np.asarray(np.float32(alpha) * sa.astype(np.float32) * sb.astype(np.float32), np.float32)
+    if sy is None:
+        return np.asarray(sums.astype(np.float32) * scale, np.float32)
+    return requantize(sums, scale / sy.astype(np.float32), np.asarray(_zero(zy, a)))
+
+
+def qlinear_average_pool(
+    x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None,
+    kernel_shape: Sequence[int] = (), strides: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0, channels_last: int = 0,
+) -> Array:  # fmt: skip
+    """`fixed.average` of each window."""
+    if ceil_mode:
+        raise NotImplementedError("ceil_mode is not supported")
+    if channels_last:
+        x = np.moveaxis(x, -1, 1)
+    ones, step = [1] * len(kernel_shape), list(strides or [1] * len(kernel_shape))
+    around = [(0, 0), (0, 0), *resolve_pads(x.shape[2:], kernel_shape, step, ones, auto_pad, pads)]
+    taps = tuple(range(-len(kernel_shape), 0))
+    sums = windows(np.pad(centred(x, zx), around), kernel_shape, step, ones).sum(taps).astype(np.int64)
+    inside = np.pad(np.ones(x.shape), around, constant_values=1.0 if count_include_pad else 0.0)
+    counts = windows(inside, kernel_shape, step, ones).sum(taps).astype(np.int64)
+    result = _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))
+    return np.moveaxis(result, 1, -1) if channels_last else result
+
+
+def qlinear_global_average_pool(
+    x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None, channels_last: int = 0
+) -> Array:
+    """`fixed.average` over all spatial axes."""
+    axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
+    sums = centred(x, zx).sum(axes, keepdims=True).astype(np.int64)
+    return _average(sums, np.full_like(sums, x.size // sums.size), _ratio(sx, sy), np.asarray(_zero(zy, x)))
+
+
+def _average(sums: fixed.Ints, counts: fixed.Ints, ratio: float, zero_point: Array) -> Array:
+    zero, middle = _int8(zero_point)
+    result = np.zeros(sums.shape, zero_point.dtype)
+    for count in np.unique(counts):
+        chosen = counts == count
+        result[chosen] = fixed.average(sums[chosen], ratio, int(count), zero) + middle
+    return result
+
+
+def _table(function: Callable[..., Array]) -> Callable[..., Array]:
+    """An operator that dequantizes, applies a float32 function and quantizes."""
+
+    def apply(x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None, **attributes: Any) -> Array:
+        y = function(dequantize_linear(x, sx, zx), **attributes)
+        return quantize_linear(y, sy, np.asarray(_zero(zy, x)))
+
+    return apply
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))), np.float32)
+
+
+def _leaky_relu(x: Array, alpha: float = 0.01) -> Array:
+    return np.where(x >= 0, x, np.float32(alpha) * x)
+
+
+def _softmax(x: Array, axis: int = -1, opset: int = 13) -> Array:
+    axes = tuple(range(axis % x.ndim, x.ndim)) if opset < 13 else (axis,)
+    raised = np.exp(x - x.max(axes, keepdims=True))
+    return np.asarray(raised / raised.sum(axes, keepdims=True), np.float32)
+
+
+def qlinear_concat(sy: Array, zy: Array, *operands: Array, axis: int) -> Array:
+    """Each operand requantized through float32, then joined."""
+    if len(operands) % 3:
+        raise ValueError("operands come as tensor, scale, zero point")
+    triples = [operands[i : i + 3] for i in range(0, len(operands), 3)]
+    return np.concatenate([quantize_linear(dequantize_linear(x, s, z), sy, zy) for x, s, z in triples], axis)
+
+
+def matmul_integer_to_float(
+    a: Array,
+    b: Array,
+    sa: Array,
+    sb: Array,
+    za: Array | None = None,
+    zb: Array | None = None,
+    bias: Array | None = None,
+) -> Array:
+    """MatMulIntegerToFloat: the integer product times both scales, plus a float bias."""
+    product = matmul_integer(a, b, za, zb).astype(np.float32) * (sa.astype(np.float32) * sb.astype(np.float32))
+    return np.asarray(product if bias is None else product + bias, np.float32)
+
+
+def dynamic_quantize_matmul(a: Array, b: Array, sb: Array, zb: Array | None = None, bias: Array | None = None) -> Array:
+    """DynamicQuantizeMatMul: DynamicQuantizeLinear of `a`, then MatMulIntegerToFloat."""
+    quantized, scale, zero_point = dynamic_quantize_linear(a)
+    return matmul_integer_to_float(quantized, b, scale, sb, zero_point, zb, bias)
+
+
+OPERATORS = (
+    HostOp(DOMAIN, "QuantizeLinear", quantize_linear),
+    HostOp(DOMAIN, "DequantizeLinear", dequantize_linear),
+    HostOp(DOMAIN, "QLinearConv", qlinear_conv),
+    HostOp(DOMAIN, "QLinearAdd", qlinear_add),
+    HostOp(DOMAIN, "QLinearMul", qlinear_mul),
+    HostOp(DOMAIN, "QGemm", qgemm),
+    HostOp(DOMAIN, "QLinearAveragePool", qlinear_average_pool),
+    HostOp(DOMAIN, "QLinearGlobalAveragePool", qlinear_global_average_pool),
+    HostOp(DOMAIN, "QLinearSigmoid", _table(_sigmoid)),
+    HostOp(DOMAIN, "QLinearLeakyRelu", _table(_leaky_relu)),
+    HostOp(DOMAIN, "QLinearSoftmax", _table(_softmax)),
+    HostOp(DOMAIN, "QLinearConcat", qlinear_concat),
+    HostOp(DOMAIN, "MatMulIntegerToFloat", matmul_integer_to_float),
+    HostOp(DOMAIN, "DynamicQuantizeMatMul", dynamic_quantize_matmul),
+)

@@ -1,0 +1,155 @@
+"""`infer`: types and shapes of all values by onnx's inference, without what it would allocate for a hostile model.
+
+onnx propagates the *values* of shape arithmetic through every vector it meets, and takes some hundred bytes per element
+for that: a sum of two vectors of 2^31 elements never ends. So shapes are inferred without that first; where some
+stay open, values are propagated too, but not through nodes with a vector that is long, or may be.
+"""
+
+from collections.abc import Callable
+from math import prod
+
+import onnx
+from onnx import defs, shape_inference
+
+from ..errors import InvalidModelError
+from .bodies import nested
+
+Shape = tuple[int, ...]
+Check = Callable[[dict[str, Shape]], None]
+"""Raises for shapes that are too large to go on with."""
+
+KEPT = 1024
+"""Elements of an initializer up to which shape inference gets to see its values."""
+LONGEST = 1024
+"""Elements of a vector through which values are propagated."""
+ROUNDS = 8
+"""Most rounds of propagation; each needs the one before to have found shapes."""
+FAILURES = (shape_inference.InferenceError, ValueError, RuntimeError)
+BROADCASTING = ("Add", "Sub", "Mul")
+UNSEEN = "onnxhw.unseen"
+"""A domain of which inference knows nothing."""
+PROPAGATING = frozenset(
+    schema.name for schema in defs.get_all_schemas_with_history() if schema.has_data_propagation_function
+)
+
+
+def infer(model: onnx.ModelProto, where: str, check: Check) -> onnx.GraphProto:
+    """The graph with inferred types of values and outputs.
+
+    `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
+    """
+    check(static_shapes(model.graph))
+    inferred = _first(model, where)
+    found = static_shapes(inferred)
+    for _ in range(ROUNDS):
+        check(found)
+        if not any(name not in found for node in model.graph.node for name in node.output if name):
+            break
+        more = propagated(model, inferred)
+        added = {name: shape for name, shape in static_shapes(more).items() if name not in found}
+        if not added:
+            break
+        _add(inferred, more, added)
+        found |= added
+    return inferred
+
+
+def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:
+    """One round with values, leaving out what is dangerous as far as is `known`; its types are not to be trusted."""
+    skeleton = skeleton_of(model)
+    ranks = _lengths(known)
+    for node in skeleton.graph.node:
+        if nested(node):
+            node.domain = UNSEEN
+        elif node.op_type in PROPAGATING and any(_long(name, ranks) for name in (*node.input, *node.output)):
+            if node.op_type in BROADCASTING:
+                node.op_type = "Div"  # of the same shapes, and without values
+            elif node.op_type not in ("Shape", "Size"):  # they look at shapes alone
+                node.domain = UNSEEN
+    try:
+        return shape_inference.infer_shapes(skeleton, data_prop=True).graph
+    except FAILURES:
+        return onnx.GraphProto()
+
+
+def plain(model: onnx.ModelProto) -> onnx.GraphProto:
+    """Inference without checks and without values; an empty graph if it fails."""
+    try:
+        return shape_inference.infer_shapes(model).graph
+    except FAILURES:
+        return onnx.GraphProto()
+
+
+def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
+    """Inference with all checks; weights are not shown to it unless it asks for them."""
+    try:
+        return shape_inference.infer_shapes(skeleton_of(model), check_type=True, strict_mode=True).graph
+    except FAILURES:
+        pass  # some operator looks at a large constant, or the model is wrong: the whole model tells
+    try:
+        return shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph
+    except FAILURES as error:
+        if str(error).count("Inference error(s)") > 1:  # in the body that onnx itself gives an operator
+            return plain(skeleton_of(model))
+        text = " ".join(str(error).split())[:300]
+        raise InvalidModelError("E3010", f"shapes or types contradict each other: {text}", where=where) from error
+
+
+def skeleton_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without the values of its large initializers."""
+    made = onnx.ModelProto(ir_version=model.ir_version)
+    made.opset_import.extend(model.opset_import)
+    graph = model.graph
+    made.graph.name = graph.name
+    made.graph.node.extend(graph.node)
+    made.graph.input.extend(graph.input)
+    made.graph.output.extend(graph.output)
+    made.graph.value_info.extend(graph.value_info)
+    made.graph.sparse_initializer.extend(graph.sparse_initializer)
+    for tensor in graph.initializer:
+        if prod(tensor.dims) <= KEPT:
+            made.graph.initializer.add().CopyFrom(tensor)
+        else:
+            made.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    return made
+
+
+def static_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
+    """The shapes that have a size for every dimension, by name."""
+    found = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        kind = value.type.tensor_type
+        if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+            found[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
+    return found
+
+
+def _lengths(graph: onnx.GraphProto) -> dict[str, int]:
+    """Of every value of known rank: its length if it is a vector (-1 if that is open), 0 if it is none."""
+    found = {tensor.name: tensor.dims[0] if len(tensor.dims) == 1 else 0 for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        kind = value.type.tensor_type
+        if kind.HasField("shape"):
+            dims = kind.shape.dim
+            vector = dims[0].dim_value if len(dims) == 1 and dims[0].HasField("dim_value") else -1
+            found[value.name] = vector if len(dims) == 1 else 0
+    return found
+
+
+def _long(name: str, lengths: dict[str, int]) -> bool:
+    """Is this a long vector, or may it be one?"""
+    return bool(name) and not 0 <= lengths.get(name, -1) <= LONGEST
+
+
+def _add(graph: onnx.GraphProto, more: onnx.GraphProto, added: dict[str, Shape]) -> None:
+    """Put the shapes that a round found into the graph; types that are known already stay."""
+    places = {value.name: value for value in [*graph.value_info, *graph.output]}
+    others = {value.name: value for value in [*more.value_info, *more.output]}
+    for name, shape in added.items():
+        if name not in places:
+            graph.value_info.add().CopyFrom(others[name])
+        else:
+            dims = places[name].type.tensor_type.shape
+            dims.SetInParent()
+            del dims.dim[:]
+            dims.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in shape)

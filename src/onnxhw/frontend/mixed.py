@@ -1,0 +1,116 @@
+"""`MixedModel`: a model placed on hardware and host."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..errors import UnsupportedError
+from ..ir.parts import HardwarePart, HostPart, Part, Value
+from .diagnostics import Diagnostic
+
+Where = Literal["hardware", "folded", "free", "host", "refused"]
+
+
+QUANTIZERS = frozenset(
+    [
+        "QuantizeLinear",
+        "QGemm",
+        "ConvInteger",
+        "MatMulInteger",
+        "Quant",
+        "IntQuant",
+        "BipolarQuant",
+    ]
+)
+"""A model without any of these and without QLinear operators is not quantized."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where one node runs, and why.
+
+    hardware    it is (part of) an operation of the accelerator
+    folded      its result is a constant
+    free        it has no work of its own: layout, or absorbed by its neighbours, or nothing needs it
+    host        it runs on the host, in part `part`, or at the edge of the hardware part `part`
+    refused     nothing here implements it: a model that needs it cannot run
+
+    `code` is E4001 for nodes that the hardware cannot run, E4401 for refused ones, else "".
+    """
+
+    node: str
+    op_type: str
+    domain: str
+    where: Where
+    code: str = ""
+    reason: str = ""
+    hint: str = ""
+    part: int | None = None
+
+
+@dataclass(frozen=True)
+class MixedModel:
+    """A model in parts, in execution order; `placement` has a row per node, in the model's order."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    parts: tuple[Part, ...]
+    placement: tuple[Placed, ...]
+    diagnostics: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def hardware(self) -> list[HardwarePart]:
+        """The hardware parts."""
+        return [part for part in self.parts if isinstance(part, HardwarePart)]
+
+    @property
+    def host(self) -> list[HostPart]:
+        """The host parts."""
+        return [part for part in self.parts if isinstance(part, HostPart)]
+
+    @property
+    def refused(self) -> list[Placed]:
+        """The nodes that nothing implements."""
+        return [placed for placed in self.placement if placed.where == "refused"]
+
+    def counts(self) -> dict[str, int]:
+        """How many nodes run where."""
+        found = Counter(placed.where for placed in self.placement)
+        return {where: found[where] for where in ("hardware", "folded", "free", "host", "refused")}
+
+
+def quantizes(op_type: str) -> bool:
+    """Is it an operator that only quantized models have?"""
+    return op_type in QUANTIZERS or op_type.startswith("QLinear")
+
+
+def refuse(mixed: MixedModel) -> None:
+    """`UnsupportedError` E4401 if a node is refused."""
+    if mixed.refused:
+        lines = "".join(f"\n  node {row.node!r} ({row.op_type}): {row.reason}" for row in mixed.refused)
+        raise UnsupportedError(
+            "E4401",
+            f"{len(mixed.refused)} nodes can run nowhere:{lines}",
+            where=mixed.name,
+            hint=mixed.refused[0].hint,
+        )
+
+
+def require_hardware(mixed: MixedModel, where: str) -> None:
+    """`UnsupportedError` E4002 (a float model) or E4006 if nothing runs on the hardware."""
+    if not mixed.hardware:
+        raise nothing_on_hardware(where, any(quantizes(row.op_type) for row in mixed.placement))
+
+
+def nothing_on_hardware(where: str, quantized: bool) -> UnsupportedError:
+    """E4006, or E4002 for a model that is not quantized."""
+    if quantized:
+        what = "no node of the model runs on the accelerator"
+        return UnsupportedError("E4006", what, where=where, hint="onnxhw check says why")
+    return UnsupportedError(
+        "E4002",
+        "the model is not quantized: it has no QuantizeLinear node",
+        where=where,
+        hint="quantize it to int8 in QDQ format, e.g. with onnxhw quantize",
+    )

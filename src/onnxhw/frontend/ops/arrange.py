@@ -1,0 +1,166 @@
+"""`arrange`: any movement of a tensor's elements as IR operations that move pixels and channels.
+
+A movement is an index: for each element of the result, which element of the sources it is (counted through all of
+them), or -1 for a constant. Two forms of it can be performed, if only a few different ways occur:
+
+by pixel     every pixel of the result takes its channels from one pixel
+             x -> 1x1 Conv with weights of 0 and 1, one per way to choose the channels -> Copy of pixels -> result
+by channel   every channel of the result takes its pixels from one channel
+             x -> Copy of pixels, one per way to choose them -> Concat -> 1x1 Conv that chooses channels -> result
+
+Both are exact: a choosing Conv's sum is the value less the zero point, and its multiplier is 1. Either step is left out
+where it would change nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.graph import Concat, Conv, Copy, Reshape, Tensor
+from ..blockers import BlockedError
+from ..context import Context
+from ..values import Ints
+from .pieces import pieces
+
+MOST_WAYS = 16
+"""Different channel or pixel choices of one movement."""
+MOST_WEIGHTS = 1 << 16
+"""Weights of one Conv that chooses channels."""
+Form = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Movement:
+    """One movement of `sources`, which have one scale and zero point, under the name `name`; `fill` is the constant."""
+
+    context: Context
+    name: str
+    sources: tuple[Tensor, ...]
+    fill: int
+
+    def channels(self, tensor: Tensor, wanted: Ints, output: str) -> Tensor:
+        """`tensor` with the channels `wanted`; -1 is a channel of the constant."""
+        if np.array_equal(wanted, np.arange(tensor.channels)):
+            return tensor
+        if len(wanted) * tensor.channels > MOST_WEIGHTS:
+            raise BlockedError(f"choosing {len(wanted)} of {tensor.channels} channels would take too many weights")
+        weight = np.zeros((len(wanted), tensor.channels, 1, 1), np.int8)
+        weight[np.flatnonzero(wanted >= 0), wanted[wanted >= 0]] = 1
+        bias = np.where(wanted < 0, self.fill - tensor.zero_point, 0).astype(np.int32)
+        out = self._tensor(output, (1, len(wanted), tensor.height, tensor.width))
+        ones = np.ones(len(wanted), np.float32)
+        self.context.add(Conv(self.name, (tensor.name,), out.name, (self.name,), weight, bias, ones))
+        return out
+
+    def pixels(self, tensors: Sequence[Tensor], source: Ints, pixel: Ints, output: str) -> Tensor:
+        """Pixels of `tensors`, source and number of each given as ``[H, W]``; source -1 is the constant."""
+        height, width = source.shape
+        first = tensors[0]
+        unmoved = np.array_equal(pixel.ravel(), np.arange(pixel.size)) and not source.any()
+        if unmoved and len(tensors) == 1 and (height, width) == first.shape[2:]:
+            return first
+        out = self._tensor(output, (1, first.channels, height, width))
+        found = tuple(pieces(source, pixel))
+        names = tuple(tensor.name for tensor in tensors)
+        self.context.add(Copy(self.name, names, out.name, (self.name,), found, self.fill))
+        return out
+
+    def joined(self, tensors: Sequence[Tensor], output: str) -> Tensor:
+        """The tensors' channels one after the other."""
+        if len(tensors) == 1:
+            return tensors[0]
+        first = tensors[0]
+        out = self._tensor(output, (1, sum(tensor.channels for tensor in tensors), *first.shape[2:]))
+        self.context.add(Concat(self.name, tuple(tensor.name for tensor in tensors), out.name, (self.name,)))
+        return out
+
+    def _tensor(self, name: str, shape: Form) -> Tensor:
+        first = self.sources[0]
+        return self.context.tensor(name, shape, first.scale, first.zero_point)
+
+
+def arrange(
+    context: Context, sources: Sequence[Tensor], index: Ints, shape: Form, output: str, name: str, fill: int = 0
+) -> Tensor:
+    """The tensor `output` of `shape` whose elements `index` chooses; `BlockedError` where neither form fits.
+
+    `sources` have one scale and zero point; `name` is the node's.
+    """
+    first = sources[0]
+    if len(sources) == 1 and np.array_equal(index.ravel(), np.arange(prod(first.shape))):
+        if shape == first.shape:
+            return first
+        if shape[1] == first.channels:
+            out = context.tensor(output, shape, first.scale, first.zero_point)
+            context.add(Reshape(out.name, (first.name,), out.name))
+            return out
+    movement = Movement(context, name, tuple(sources), fill)
+    starts = np.cumsum([0, *(prod(tensor.shape) for tensor in sources)])
+    flat = index.reshape(shape[1], -1)
+    source = np.where(flat < 0, -1, np.searchsorted(starts, flat, side="right") - 1)
+    planes = np.array([tensor.height * tensor.width for tensor in sources])[source]
+    channel = np.where(flat < 0, -1, (flat - starts[source]) // planes)
+    pixel = np.where(flat < 0, -1, (flat - starts[source]) % planes)
+    found = _by_pixel(movement, source, channel, pixel, shape, output)
+    if found is None and len(sources) == 1:
+        found = _by_channel(movement, channel, pixel, shape, output)
+    if found is None:
+        raise BlockedError(
+            f"it mixes channels and pixels: {[list(tensor.shape) for tensor in sources]} -> {list(shape)}",
+            "keep channels and pixels apart, or move data at the model's inputs and outputs only",
+        )
+    return found
+
+
+def _by_pixel(movement: Movement, source: Ints, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
+    at, where = pixel.max(axis=0), source.max(axis=0)
+    filled = channel < 0
+    if not bool(np.all((pixel == at) & (source == where) | filled)):
+        return None
+    ways, which = _distinct(np.concatenate([where[None], channel]).T)
+    used = [way for way in range(len(ways)) if ways[way, 0] >= 0]
+    if not used:
+        used = [0]  # nothing but the constant
+    if len(used) > MOST_WAYS:
+        return None
+    whole = np.array_equal(at, np.arange(len(at))) and len(used) == len(ways) == 1
+    tensors: list[Tensor] = []
+    for way in used:
+        tensor, wanted = movement.sources[max(0, int(ways[way, 0]))], ways[way, 1:]
+        tensors.append(movement.channels(tensor, wanted, output if whole else f"{output}.channels{len(tensors)}"))
+    number = np.full(len(ways), -1, np.int64)
+    number[used] = np.arange(len(used))
+    chosen = np.where(where < 0, -1, number[which])
+    return movement.pixels(tensors, chosen.reshape(shape[2:]), at.reshape(shape[2:]), output)
+
+
+def _by_channel(movement: Movement, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
+    x = movement.sources[0]
+    which_channel = channel.max(axis=1)
+    if not bool(np.all((channel == which_channel[:, None]) | (channel < 0))):
+        return None
+    ways, which = _distinct(pixel)
+    if len(ways) > MOST_WAYS:
+        return None
+    order = np.argsort(np.unique(which, return_index=True)[1])  # of first use
+    rank = np.argsort(order)
+    parts: list[Tensor] = []
+    for way in order:
+        at = ways[way].reshape(shape[2:])
+        name = output if len(ways) == 1 else f"{output}.pixels{len(parts)}"
+        parts.append(movement.pixels([x], np.where(at < 0, -1, 0), at, name))
+    joined = movement.joined(parts, f"{output}.joined")
+    wanted = np.where(which_channel < 0, 0, rank[which] * x.channels + which_channel)
+    return movement.channels(joined, wanted, output)
+
+
+def _distinct(rows: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:
+    """The different rows, and which of them each row is."""
+    if len(rows) and bool((rows == rows[0]).all()):
+        return rows[:1], np.zeros(len(rows), np.int64)
+    keys = np.ascontiguousarray(rows).view([("", rows.dtype)] * rows.shape[1]).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], inverse.ravel()

@@ -1,0 +1,173 @@
+"""Operators that choose, repeat and turn elements: Slice, Split, Gather, Pad, Tile, Expand, DepthToSpace, ...
+
+Each runs once, on the numbers of its input's elements, by onnx's own reference; what comes out says where every
+element of the result comes from, and `arrange` makes operations of that. A movement commutes with quantization, so it
+applies to dequantized values, to integers, and to the result of an operation that waits for its QuantizeLinear.
+"""
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from ... import fixed
+from ...ir.graph import Tensor
+from ...ir.steps import apply
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..values import Held, Ints, Moves, Pending, Result, Value, form
+from .arrange import arrange
+
+LARGEST = 1 << 22
+"""Most elements of a movement's result."""
+
+
+def move(context: Context, node: onnx.NodeProto) -> Value | tuple[Value, ...]:
+    """Any operator of this module that needs no more than its name."""
+    value, indices = context.required(node, 0), _indices(context, node)
+    results = tuple(
+        moved(context, value, index, node.output[number] or f"{label(node)}.{number}", label(node))
+        for number, index in enumerate(indices)
+    )
+    return results if len(results) != 1 else results[0]
+
+
+def pad(context: Context, node: onnx.NodeProto) -> Value:
+    """Pad: also with a constant, which must be a value that the integers can stand for; negative pads leave out."""
+    found = attributes(node)
+    value = context.required(node, 0)
+    shape = value.shape or ()
+    given = context.constant(node, 1)
+    listed = [int(size) for size in (found.get("pads", ()) if given is None else given.ravel())]
+    chosen = context.constant(node, 3)
+    axes = [int(axis) for axis in (range(len(shape)) if chosen is None else chosen.ravel())]
+    if len(listed) != 2 * len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
+        raise BlockedError(f"{len(listed)} pads do not fit {len(axes)} axes")
+    ends = [(0, 0)] * len(shape)
+    for number, axis in enumerate(axes):
+        ends[axis] = (listed[number], listed[number + len(axes)])
+    if prod(size + sum(both) for size, both in zip(shape, ends, strict=True)) > LARGEST:
+        raise BlockedError(f"its result has more than {LARGEST} elements")
+    scalar = context.constant(node, 2)
+    constant = float(found.get("value", 0.0) if scalar is None else np.asarray(scalar, np.float64).reshape(()))
+    if not np.isfinite(constant):
+        raise BlockedError(f"the constant is {constant}")
+    index = _padded(np.arange(prod(shape)).reshape(shape), ends, found.get("mode", "constant"))
+    return moved(context, value, index, node.output[0], label(node), constant)
+
+
+def _padded(index: Ints, ends: list[tuple[int, int]], mode: str) -> Ints:
+    kept = tuple(
+        slice(max(0, -before), size + min(0, after)) for size, (before, after) in zip(index.shape, ends, strict=True)
+    )
+    added = [(max(0, before), max(0, after)) for before, after in ends]
+    if mode == "constant":
+        return np.pad(index[kept], added, constant_values=-1)
+    if min(min(both) for both in ends) < 0:
+        raise BlockedError(f"negative pads in mode {mode}", "slice first")
+    if mode == "edge":
+        return np.pad(index, added, mode="edge")
+    if mode == "wrap":
+        return np.pad(index, added, mode="wrap")
+    if mode == "reflect" and all(max(both) < size for both, size in zip(added, index.shape, strict=True)):
+        return np.pad(index, added, mode="reflect")
+    raise BlockedError(f"mode {mode} with pads {ends}", "pad by less than the input's size")
+
+
+def _indices(context: Context, node: onnx.NodeProto) -> list[Ints]:
+    """Each output's elements as numbers of the first input's elements."""
+    value = context.required(node, 0)
+    shape = value.shape or ()
+    if any(name not in context.shapes for name in node.output if name):
+        raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
+    if any(prod(context.shapes[name]) > LARGEST for name in node.output if name):
+        raise BlockedError(f"its result has more than {LARGEST} elements")
+    feeds: dict[str, npt.NDArray[Any]] = {node.input[0]: np.arange(prod(shape)).reshape(shape)}
+    for index in range(1, len(node.input)):
+        constant = context.constant(node, index)
+        if constant is not None:
+            feeds[node.input[index]] = constant
+    try:
+        results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
+    except Exception as error:  # the reference raises whatever numpy does
+        raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
+    return [np.asarray(result, np.int64) for result in results]
+
+
+def moved(context: Context, value: Value, index: Ints, output: str, name: str, constant: float = 0.0) -> Value:
+    """`value` with its elements chosen by `index`, of the result's shape; -1 is the real (or integer) `constant`.
+
+    `BlockedError` for values that are not on the hardware.
+    """
+    if not isinstance(value, (Held, Pending)):
+        raise BlockedError("its input is not a quantized value", "quantize it before it is moved")
+    if index.size == 0:
+        raise BlockedError("its result has no elements")
+    inner = value.moves.index
+    flat = index.ravel()
+    if inner is not None:
+        flat = np.where(flat < 0, -1, inner.ravel()[flat])
+    shape = form(index.shape)
+    filled = bool((flat < 0).any())
+    if isinstance(value, Held):
+        fill = _fill(value, constant) if filled else 0
+        tensor = arrange(context, [value.tensor], flat, shape, output, name, fill)
+        return Held(tensor, Moves.of(tensor.shape, index.shape), value.functions, value.unsigned)
+    before = value
+
+    def finish(result: Result) -> Tensor:
+        whole = before.finish(replace(result, name=f"{result.name}.whole"))
+        fill = _fill_result(result, constant, bool(before.clamps)) if filled else 0
+        return arrange(context, [whole], flat, shape, result.name, name, fill)
+
+    return Pending(finish, Moves.of(shape, index.shape), (*value.nodes, name), value.clamps)
+
+
+def _fill(value: Held, constant: float) -> int:
+    """The integer that stands for a constant."""
+    if value.integer:
+        fill = int(constant) - (128 if value.unsigned else 0)
+        if constant != int(constant) or not -128 <= fill <= 127:
+            raise BlockedError(f"the constant {constant:g} is not one of the integers")
+        return fill
+    with np.errstate(all="ignore"):
+        reals = apply(value.functions, np.arange(-128, 128).astype(np.int8))
+    fits = np.flatnonzero(reals == np.float32(constant)) - 128
+    if not len(fits):
+        raise BlockedError(
+            f"the constant {constant:g} is not a value of its input's grid", "pad with zero, or quantize the result"
+        )
+    zero = value.tensor.zero_point
+    return zero if zero in fits else int(fits[0])
+
+
+def _fill_result(result: Result, constant: float, clamped_before: bool) -> int:
+    fill = int(fixed.quantize(np.array([constant], np.float32), result.scale, result.zero_point)[0])
+    if clamped_before and not result.lo <= fill <= result.hi:
+        raise BlockedError(f"the constant {constant:g} is outside the clamp before it", "quantize before padding")
+    return int(np.clip(fill, result.lo, result.hi))
+
+
+HANDLERS: Handlers = {
+    ("", "Pad"): pad,
+    **{
+        ("", op_type): move
+        for op_type in (
+            "CenterCropPad",
+            "DepthToSpace",
+            "Expand",
+            "Gather",
+            "GatherElements",
+            "GatherND",
+            "ReverseSequence",
+            "Slice",
+            "SpaceToDepth",
+            "Split",
+            "Tile",
+        )
+    },
+}

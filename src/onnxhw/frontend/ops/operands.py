@@ -1,0 +1,119 @@
+"""Operands as the hardware needs them: on their own grid, on the result's grid, of the result's shape.
+
+settled     DQ -> Relu              the dequantized form of a tensor, where the function never leaves the grid
+on_grid     DQ -> f, or Conv ->     the tensor that QuantizeLinear would make of the value: rounding to a grid is
+                                    monotone, so it commutes with minimum, maximum and movements
+expanded    [1, C, 1, 1]            the same elements in a larger shape
+"""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import onnx
+
+from ... import fixed
+from ...ir.graph import Table, Tensor
+from ...ir.steps import apply
+from ..blockers import BlockedError
+from ..context import Context, label
+from ..quant.qdq import add_table
+from ..shapes import Shape
+from ..values import Held, Moves, Pending, Result, Step, Value
+from .movement import moved
+
+COMPLEMENT = np.arange(127, -129, -1).astype(np.int8)
+"""The table of ``-1 - q``: the integer of the negated value, on the grid of zero point ``-1 - zero_point``."""
+
+
+def plain(context: Context, node: onnx.NodeProto, index: int) -> Held:
+    """An operand that is a dequantized tensor, perhaps after functions that stay on its grid."""
+    value = context.required(node, index)
+    if isinstance(value, Held) and len(value.functions) > 1:
+        return settled(context, value, label(node)) or context.quantized(node, index)
+    return context.quantized(node, index)
+
+
+def settled(context: Context, value: Held, name: str) -> Held | None:
+    """The value as a dequantized tensor of the same grid, if its functions give nothing else."""
+    with np.errstate(all="ignore"):
+        integers = np.arange(-128, 128).astype(np.int8)
+        grid = apply(value.functions[:1], integers)
+        reals = apply(value.functions, integers)
+    places = np.minimum(np.searchsorted(grid, reals), 255)
+    if not np.array_equal(grid[places], reals):
+        return None
+    tensor = value.tensor
+    out = context.tensor(f"{tensor.name}.{value.functions[-1]['op']}", tensor.shape, tensor.scale, tensor.zero_point)
+    nodes = tuple(step["name"] for step in value.functions[1:])
+    context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, (places - 128).astype(np.int8)))
+    return Held(out, value.moves, value.functions[:1])
+
+
+def on_grid(context: Context, value: Held | Pending, result: Result, output: str, name: str) -> Tensor:
+    """The tensor of IR form that quantizing and clamping the value as `result` asks would give."""
+    if isinstance(value, Pending):
+        ends = apply(value.clamps, np.array([-np.inf, np.inf], np.float32))
+        lo, hi = (int(np.clip(q, result.lo, result.hi)) for q in fixed.quantize(ends, result.scale, result.zero_point))
+        nodes = (*value.nodes, *result.nodes[-1:])
+        tensor = value.finish(replace(result, name=output, lo=lo, hi=hi, nodes=nodes))
+        return context.materialise(Held(tensor, value.moves))
+    tensor = context.materialise(value)
+    same = (tensor.scale, tensor.zero_point) == (float(result.scale), result.zero_point)
+    clamped = (result.lo, result.hi) != (-128, 127)
+    if value.plain and same and not clamped:
+        return tensor
+    steps = (*value.functions, *_clamp(result, name), *_quantize(result))
+    return add_table(context, tensor, steps, output, float(result.scale), result.zero_point, name)
+
+
+def _clamp(result: Result, name: str) -> tuple[Step, ...]:
+    low, high = ((bound - result.zero_point) * float(result.scale) for bound in (result.lo, result.hi))
+    bounds = {"min": low if result.lo > -128 else None, "max": high if result.hi < 127 else None}
+    return ({"op": "Clip", "name": name, **bounds},) if (result.lo, result.hi) != (-128, 127) else ()
+
+
+def _quantize(result: Result) -> tuple[Step, ...]:
+    scale, zero_point = float(result.scale), result.zero_point
+    name = result.nodes[-1]
+    return ({"op": "QuantizeLinear", "name": name, "scale": scale, "zero_point": zero_point, "dtype": "int8"},)
+
+
+def complement(context: Context, tensor: Tensor, output: str, name: str) -> Tensor:
+    """The negated tensor: ``-1 - q`` on the grid of zero point ``-1 - zero_point``."""
+    out = context.tensor(output, tensor.shape, tensor.scale, -1 - tensor.zero_point)
+    context.add(Table(name, (tensor.name,), out.name, (name,), COMPLEMENT))
+    return out
+
+
+def expanded(context: Context, value: Held, shape: Shape, name: str) -> Held:
+    """The value in a larger shape, as numpy broadcasts."""
+    if value.shape == shape:
+        return value
+    full = (1,) * (len(shape) - len(value.shape)) + value.shape
+    index = np.broadcast_to(np.arange(prod(full)).reshape(full), shape)
+    found = moved(context, value, index, f"{value.tensor.name}.expanded", name)
+    assert isinstance(found, Held)
+    return found
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    """The common shape; `BlockedError` if there is none."""
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise BlockedError(f"operands of shapes {' and '.join(str(list(s)) for s in shapes)} do not match") from None
+
+
+def real(value: Value) -> Held | Pending:
+    """A real value of the hardware; `BlockedError` for any other."""
+    if isinstance(value, Held) and value.integer:
+        raise BlockedError("its input is an integer tensor", "put it between DequantizeLinear and QuantizeLinear")
+    if not isinstance(value, (Held, Pending)):
+        raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear on every activation")
+    return value
+
+
+def shaped(tensor: Tensor, shape: Shape) -> Moves:
+    """From a tensor in IR form to its ONNX shape."""
+    return Moves.of(tensor.shape, shape)

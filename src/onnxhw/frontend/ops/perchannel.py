@@ -1,0 +1,225 @@
+"""A factor and a term per channel: Add, Sub, Mul, Div with a constant per channel, and BatchNormalization.
+
+    y = f(DQ(x), constant of the channel) -> Q     a 1x1 depthwise convolution ``multiplier * (w * (q - z) + bias)``
+
+Weight, bias and multiplier of each channel are sought until all 256 inputs give the integers of the float formula.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from ... import fixed
+from ...ir.graph import Add, Conv, Mul, Tensor
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..quant.qdq import SMALLEST_NORMAL
+from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from .operands import plain
+
+INTEGERS = np.arange(-128, 128, dtype=np.int64)
+WEIGHTS = np.arange(127, 0, -1, dtype=np.int64)
+"""Weights that are tried, largest first: each has a grid of biases of its own."""
+LEAST, MOST = 2.0**-23, 2.0**7
+"""Multipliers that every requantizer has."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """``y = formula(x)`` per channel, close to ``slope * x + offset``; all of shape ``[C]`` or ``[C, 1]`` of x."""
+
+    formula: Callable[[Floats], Floats]
+    slope: Floats
+    offset: Floats
+
+
+@dataclass(frozen=True)
+class Channelwise:
+    """A line per channel that waits for its result's scale; `otherwise` takes over where no constants are found."""
+
+    context: Context
+    name: str
+    tensor: Tensor
+    line: Line
+    otherwise: Callable[[Result], Tensor] | None = None
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the convolution."""
+        x, channels = self.tensor, self.tensor.channels
+        reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
+        values = np.broadcast_to(self.line.formula(reals[None, :]), (channels, 256))
+        if np.isnan(values).any():
+            raise BlockedError("its formula gives NaN")
+        wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
+        slope = np.float64(x.scale) / np.float64(result.scale) * self.line.slope.astype(np.float64)
+        offset = self.line.offset.astype(np.float64) / np.float64(result.scale)
+        found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
+        if None in found:
+            if self.otherwise is not None:
+                return self.otherwise(result)
+            raise BlockedError(
+                f"no integer constants give the float results of channel {found.index(None)}",
+                "quantize the constant (QDQ format)",
+            )
+        weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
+        out = self.context.tensor(result.name, x.shape, float(result.scale), result.zero_point)
+        self.context.add(
+            Conv(
+                self.name,
+                (x.name,),
+                out.name,
+                result.nodes,
+                weights.astype(np.int8).reshape(-1, 1, 1, 1),
+                biases.astype(np.int32),
+                multipliers.astype(np.float32),
+                groups=channels,
+                lo=result.lo,
+                hi=result.hi,
+            )
+        )
+        return out
+
+
+def constants(
+    wanted: Ints, slope: float, offset: float, zero_point: int, result: Result
+) -> tuple[int, int, float] | None:
+    """Weight, bias and multiplier of a channel that give `wanted` for all 256 integers; None if none are found."""
+    if (wanted == wanted[0]).all():
+        return 0, int(wanted[0]) - result.zero_point, 1.0
+    centred = INTEGERS - zero_point
+    multipliers = (abs(slope) / WEIGHTS).astype(np.float32)
+    fits = (multipliers >= LEAST) & (multipliers <= MOST)
+    weights, multipliers = (WEIGHTS * int(np.sign(slope)))[fits], multipliers[fits]
+    biases = np.rint(offset / multipliers.astype(np.float64))
+    fits = np.abs(biases) < 1 << 30
+    weights, multipliers, biases = weights[fits], multipliers[fits], biases[fits].astype(np.int64)
+    sums = weights[:, None] * centred + biases[:, None]
+    found = fixed.requantize(sums, multipliers[:, None], result.zero_point, result.lo, result.hi)
+    right = np.flatnonzero((found == wanted).all(axis=1))
+    if not len(right):
+        return None
+    at = int(right[0])
+    return int(weights[at]), int(biases[at]), float(multipliers[at])
+
+
+def per_channel(
+    context: Context, node: onnx.NodeProto, other: Value, constant: Const | QuantConst, swapped: bool
+) -> Pending:
+    """Add, Sub, Mul, Div of an activation and a constant that is the same on all pixels."""
+    x = plain(context, node, 1 if swapped else 0)
+    tensor = context.materialise(x)
+    real = constant.real() if isinstance(constant, QuantConst) else constant.array
+    values = _channels(real, x, tensor)
+    if values is None:
+        raise BlockedError(
+            f"{node.op_type} with a constant of shape {list(real.shape)}", "use a scalar or one value per channel"
+        )
+    c, one, none = values[:, None], np.ones_like(values), np.zeros_like(values)
+    lines = {
+        "Add": Line(lambda v: v + c, one, values),
+        "Sub": Line(lambda v: c - v, -one, values) if swapped else Line(lambda v: v - c, one, -values),
+        "Mul": Line(lambda v: v * c, values, none),
+        "Div": Line(lambda v: np.asarray(v / c, np.float32), np.reciprocal(values), none),
+    }
+    line = lines.get(node.op_type)
+    if line is None or (node.op_type == "Div" and swapped) or not np.isfinite(line.slope).all():
+        raise BlockedError(f"{node.op_type} with a constant per channel", "use a scalar")
+    otherwise = None
+    if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
+        q = _channels(constant.q, x, tensor)
+        assert q is not None
+        otherwise = Known(context, node.op_type, label(node), tensor, constant, q).finish
+    made = Channelwise(context, label(node), tensor, line, otherwise)
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+
+
+def _channels(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
+    """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
+    try:
+        spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)
+    except ValueError:
+        return None
+    return spread[:, 0] if bool((spread == spread[:, :1]).all()) else None
+
+
+@dataclass(frozen=True)
+class Known:
+    """Add or Mul with a quantized constant per channel, the constant made into a tensor.
+
+    A convolution with weights of 0 has its bias as the result: the constant's integers.
+    """
+
+    context: Context
+    op_type: str
+    name: str
+    tensor: Tensor
+    constant: QuantConst
+    q: Ints
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the operations."""
+        context, x, channels = self.context, self.tensor, self.tensor.channels
+        zero = int(self.constant.zero_point.reshape(()))
+        shift = 128 if zero > 127 or int(self.q.max()) > 127 else 0
+        zero, q = zero - shift, self.q - shift
+        scale = np.float32(self.constant.scale.reshape(()))
+        if int(q.min()) < -128 or int(q.max()) > 127 or not -128 <= zero <= 127:
+            raise BlockedError("the constant is not int8 or uint8", "quantize it to int8")
+        ratios = [np.float32(x.scale) / result.scale, scale / result.scale]
+        if self.op_type == "Mul":
+            ratios = [np.float32(np.float32(x.scale) * scale) / result.scale]
+        if not all(np.isfinite(ratio) and ratio >= SMALLEST_NORMAL for ratio in ratios):
+            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
+        made = context.tensor(f"{result.name}.constant", x.shape, float(scale), zero)
+        zeros, ones = np.zeros((channels, 1, 1, 1), np.int8), np.ones(channels, np.float32)
+        bias = (q - zero).astype(np.int32)
+        name = f"{self.name}.constant"
+        context.add(Conv(name, (x.name,), made.name, (self.name,), zeros, bias, ones, groups=channels))
+        out = context.tensor(result.name, x.shape, float(result.scale), result.zero_point)
+        names = (x.name, made.name)
+        if self.op_type == "Add":
+            a, b = map(float, ratios)
+            context.add(Add(self.name, names, out.name, result.nodes, a, b, result.lo, result.hi))
+        else:
+            context.add(Mul(self.name, names, out.name, result.nodes, float(ratios[0]), result.lo, result.hi))
+        return out
+
+
+def batch_normalization(context: Context, node: onnx.NodeProto) -> Value:
+    """BatchNormalization of a quantized value: ``(x - mean) * scale / sqrt(var + epsilon) + bias``."""
+    found = attributes(node)
+    if found.get("training_mode", 0) or any(node.output[1:]):
+        raise BlockedError("it trains", "export the model for inference")
+    if not found.get("spatial", 1):
+        raise BlockedError("it normalizes every element by itself (spatial is 0)")
+    value = context.required(node, 0)
+    if isinstance(value, Pending):
+        raise BlockedError(
+            f"its input comes from {value.nodes[-1]!r} without QuantizeLinear",
+            "fold BatchNormalization into the convolution before quantizing",
+        )
+    x = plain(context, node, 0)
+    tensor = context.materialise(x)
+    parameters = []
+    for index in range(1, 5):
+        given = context.required(node, index)
+        array = given.real() if isinstance(given, QuantConst) else context.constant(node, index)
+        if array is None or array.dtype != np.float32 or array.shape != (tensor.channels,):
+            raise BlockedError(f"input {index} is not one float32 per channel")
+        parameters.append(array)
+    scale, bias, mean, variance = parameters
+    with np.errstate(all="ignore"):
+        factor = (scale / np.sqrt(variance + np.float32(found.get("epsilon", 1e-5)))).astype(np.float32)
+        term = (bias - mean * factor).astype(np.float32)
+    if not np.isfinite(factor).all() or not np.isfinite(term).all():
+        raise BlockedError("its parameters are not finite")
+    line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
+    made = Channelwise(context, label(node), tensor, line)
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+
+
+HANDLERS: Handlers = {("", "BatchNormalization"): batch_normalization}

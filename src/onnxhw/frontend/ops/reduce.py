@@ -1,0 +1,135 @@
+"""ReduceMean, ReduceSum, ReduceMax and ReduceMin: windows as large as what is reduced.
+
+over pixels               AveragePool; MaxPool; for a minimum the MaxPool of complements
+a sum, or over channels   Conv with weights of 1
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from ...ir.graph import Conv, Tensor
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..quant.qdq import SMALLEST_NORMAL
+from ..shapes import Shape
+from ..values import Held, Moves, Pending, Result, Value, form
+from .operands import complement, on_grid, plain, real
+from .pool import average, maximum
+from .window import Window
+
+
+def reduce(context: Context, node: onnx.NodeProto) -> Value:
+    """ReduceMean, ReduceSum, ReduceMax, ReduceMin over any axes but the batch."""
+    value = context.required(node, 0)
+    shape = value.shape or ()
+    axes = _axes(context, node, len(shape))
+    if not axes:
+        return real(value)
+    window = _window(shape, axes)
+    channels = 1 in axes and form(shape)[1] > 1
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    found: Held | Pending
+    name = label(node)
+    if node.op_type in ("ReduceMax", "ReduceMin"):
+        if channels:
+            raise BlockedError("a maximum or minimum over channels", "reduce over spatial axes only")
+        if isinstance(value, Held) and value.integer and node.op_type == "ReduceMax":
+            found = maximum(context, value, window, node.output[0], name)
+        elif node.op_type == "ReduceMax":
+            found = maximum(context, real(value), window, node.output[0], name)
+        else:
+            found = Pending(Least(context, name, real(value), window).finish, Moves.of(form(kept), kept), (name,))
+    else:
+        tensor = context.materialise(plain(context, node, 0))
+        if node.op_type == "ReduceMean" and not channels:
+            found = average(context, name, shape, tensor, window)
+        else:
+            count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
+            made = Total(context, name, tensor, window, channels, count)
+            found = Pending(made.finish, Moves.of(form(kept), kept), (name,))
+    wanted = kept
+    if not attributes(node).get("keepdims", 1):
+        wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    moves = found.moves.reshape(wanted, name)
+    if isinstance(found, Held):
+        return Held(found.tensor, moves, found.functions, found.unsigned)
+    return Pending(found.finish, moves, found.nodes)
+
+
+def _axes(context: Context, node: onnx.NodeProto, rank: int) -> list[int]:
+    """The axes, without the batch; they are an attribute in older operator sets, an input in newer ones."""
+    found = attributes(node)
+    given = context.constant(node, 1)
+    listed = found.get("axes", []) if given is None else given.ravel().tolist()
+    if not listed:
+        if found.get("noop_with_empty_axes", 0):
+            return []
+        listed = list(range(rank))
+    if not rank:
+        raise BlockedError("its input is a scalar")
+    if any(not -rank <= axis < rank for axis in listed):
+        raise BlockedError(f"axes {listed} of rank {rank}")
+    axes = sorted({int(axis) % rank for axis in listed})
+    if axes[0] == 0 and not found.get("keepdims", 1):
+        raise BlockedError("it reduces the batch away", "reduce with keepdims, or over the other axes only")
+    return axes
+
+
+def _window(shape: Shape, axes: list[int]) -> Window:
+    _, _, height, width = form(shape)
+    rows = height if len(shape) == 4 and 2 in axes else 1
+    cols = width if len(shape) > 2 and len(shape) - 1 in axes else 1
+    return Window((rows, cols), (1, 1), (1, 1), (0, 0, 0, 0))
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum, or a mean that includes channels, that waits for its result's scale."""
+
+    context: Context
+    name: str
+    tensor: Tensor
+    window: Window
+    channels: bool
+    count: int
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the convolution of ones."""
+        x = self.tensor
+        multiplier = np.float32(x.scale / np.float64(result.scale) / self.count)
+        if not np.isfinite(multiplier) or multiplier < SMALLEST_NORMAL:
+            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
+        outputs = 1 if self.channels else x.channels
+        weight = np.ones((outputs, x.channels if self.channels else 1, *self.window.kernel), np.int8)
+        rows, cols = self.window.size((x.height, x.width))
+        out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
+        zeros, scales = np.zeros(outputs, np.int32), np.full(outputs, multiplier, np.float32)
+        made = Conv(self.name, (x.name,), out.name, result.nodes, weight, zeros, scales)
+        groups = 1 if self.channels else x.channels
+        self.context.add(replace(made, groups=groups, lo=result.lo, hi=result.hi))
+        return out
+
+
+@dataclass(frozen=True)
+class Least:
+    """A minimum over pixels that waits for its result's scale."""
+
+    context: Context
+    name: str
+    operand: Held | Pending
+    window: Window
+
+    def finish(self, result: Result) -> Tensor:
+        """The complement of the maximum of the complement."""
+        context, name = self.context, self.name
+        whole = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
+        negated = complement(context, whole, f"{result.name}.complement", f"{name}.complement")
+        held = Held(negated, Moves.of(negated.shape, negated.shape))
+        most = maximum(context, held, self.window, f"{result.name}.most", name)
+        assert isinstance(most, Held)
+        return complement(context, most.tensor, result.name, f"{name}.least")
+
+
+HANDLERS: Handlers = {("", op_type): reduce for op_type in ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")}

@@ -1,0 +1,101 @@
+"""Resize to the nearest pixel: which row and column each row and column of the result takes."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..shapes import Shape
+from ..values import Ints, Value
+from .movement import LARGEST, moved
+
+EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
+
+
+def resize(context: Context, node: onnx.NodeProto) -> Value:
+    """Resize, mode nearest."""
+    found = attributes(node)
+    if found.get("mode", "nearest") != "nearest":
+        raise BlockedError(f"mode {found['mode']} computes new values", "only mode nearest moves them")
+    value = context.required(node, 0)
+    shape: Shape = value.shape or ()
+    if found.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise BlockedError("keep_aspect_ratio_policy is not stretch", "give the sizes of all axes")
+    recent = context.opset >= 11
+    scales = context.constant(node, 2 if recent else 1)
+    listed = [] if scales is None else scales.tolist()
+    sizes = context.constant(node, 3) if recent else None
+    axes = [int(axis) for axis in found.get("axes", range(len(shape)))]
+    given = listed if sizes is None or listed else sizes.tolist()
+    if len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
+        raise BlockedError("its scales or sizes do not fit its axes")
+    if prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
+        raise BlockedError(f"its result is not known to have at most {LARGEST} elements")
+    maps = [np.arange(size) for size in shape]
+    for number, axis in enumerate(axes):
+        size = shape[axis]
+        if listed:
+            scale = np.float32(given[number])
+            wanted = int(np.floor(size * scale))
+        else:
+            wanted = int(given[number])
+            scale = np.float32(wanted / size)
+        if wanted != context.shapes[node.output[0]][axis] or not np.isfinite(scale):
+            raise BlockedError(f"its result has {wanted} elements on axis {axis}, onnx infers another number")
+        maps[axis] = _nearest(size, wanted, scale, found, recent)
+    index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
+    return moved(context, value, index, node.output[0], label(node))
+
+
+def _nearest(size: int, wanted: int, scale: np.float32, found: dict[str, Any], recent: bool) -> Ints:
+    """Where each of `wanted` positions comes from; the same in float32 and in float64, or refused."""
+    if wanted == size and scale == 1:
+        return np.arange(size)
+    modes = ("half_pixel", "round_prefer_floor") if recent else ("asymmetric", "floor")
+    coordinates = found.get("coordinate_transformation_mode", modes[0])
+    rounding = found.get("nearest_mode", modes[1])
+    single, double = (
+        _round(_original(np.arange(wanted, dtype=kind), size, wanted, kind(scale), coordinates), rounding)
+        for kind in (np.float32, np.float64)
+    )
+    if not np.array_equal(single, double):
+        raise BlockedError(f"rounding decides which pixel is nearest at scale {scale:g}", EXACT)
+    return np.clip(single.astype(np.int64), 0, size - 1)
+
+
+def _original(x: npt.NDArray[Any], size: int, wanted: int, scale: Any, mode: str) -> npt.NDArray[Any]:
+    """The coordinate in the input of each coordinate of the result."""
+    half = x.dtype.type(0.5)
+    if mode == "asymmetric":
+        return np.asarray(x / scale)
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and wanted > 1):
+        return np.asarray((x + half) / scale - half)
+    if mode == "pytorch_half_pixel":
+        return np.zeros_like(x)
+    if mode == "align_corners":
+        return np.asarray(x * x.dtype.type(size - 1) / x.dtype.type(wanted - 1)) if wanted > 1 else np.zeros_like(x)
+    if mode == "half_pixel_symmetric":
+        adjustment = x.dtype.type(wanted) / (scale * x.dtype.type(size))
+        offset = x.dtype.type(size) * half * (1 - adjustment)
+        return np.asarray(offset + (x + half) / scale - half)
+    raise BlockedError(f"coordinate_transformation_mode {mode}", EXACT)
+
+
+def _round(x: npt.NDArray[Any], mode: str) -> npt.NDArray[Any]:
+    half = x.dtype.type(0.5)
+    rounded = {
+        "round_prefer_floor": np.ceil(x - half),
+        "round_prefer_ceil": np.floor(x + half),
+        "floor": np.floor(x),
+        "ceil": np.ceil(x),
+    }.get(mode)
+    if rounded is None:
+        raise BlockedError(f"nearest_mode {mode}")
+    return np.asarray(rounded)
+
+
+HANDLERS: Handlers = {("", "Resize"): resize}

@@ -1,0 +1,129 @@
+"""`read` and `load`: the frontend's steps in order."""
+
+import os
+from collections.abc import Mapping
+
+import onnx
+
+from ..ir.graph import Graph
+from ..ir.parts import HardwarePart, Part, Value
+from .blockers import UnsupportedNodesError
+from .control import unroll
+from .convert import Conversion, convert
+from .diagnostics import Diagnostic
+from .functions import inline
+from .hostparts import host_parts
+from .load import read as reading_of
+from .mixed import MixedModel, nothing_on_hardware, quantizes
+from .partition import hardware_parts, stages
+from .placement import placement
+from .quant.exports import adopt
+from .reading.limits import DEFAULT, Limits
+from .shapes import Shape, require_static, specialise
+from .spec import Findings, diagnose, raise_errors
+
+Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+"""A path, the bytes of an ONNX file, or a model in memory."""
+
+def read(
+    source: Source,
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+    excluded: Mapping[str, str] | None = None,
+) -> MixedModel:
+    """The model, placed on hardware and host.
+
+    Parameters
+    ----------
+    limits : how large a model may be.
+    shapes : values of dynamic dimensions by name.
+    excluded : nodes by label that shall run on the host, and why.
+
+    `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
+    nothing can run a refused one: neither is an error.
+    """
+    return _mixed(*_converted(source, limits or DEFAULT, shapes, excluded))
+
+
+def load(source: Source, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Graph:
+    """The integer graph of a model that runs on the hardware as a whole.
+
+    Raises `InvalidModelError` (E3xxx) for what is not a valid model and `UnsupportedError` for what does not run on
+    the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
+    """
+    where = _where(source)
+    made, _ = _converted(source, limits or DEFAULT, shapes)
+    require_static(made.model, made.context.shapes, where)
+    if not any(quantizes(node.op_type) for node in made.host.nodes):
+        raise nothing_on_hardware(where, False)
+    if made.blockers:
+        raise UnsupportedNodesError(made.blockers, where)
+    found = stages(made)
+    graphs = list(hardware_parts(made, found).values())
+    if not graphs:
+        raise nothing_on_hardware(where, True)
+    if len(graphs) > 1 or found.nodes:
+        raise UnsupportedNodesError([made.reasons[index] for index in sorted(found.nodes)], where)
+    return graphs[0]
+
+
+def _where(source: Source) -> str:
+    return "model" if isinstance(source, (bytes, onnx.ModelProto)) else str(source)
+
+
+def _converted(
+    source: Source,
+    limits: Limits = DEFAULT,
+    shapes: Mapping[str, int] | None = None,
+    excluded: Mapping[str, str] | None = None,
+) -> tuple[Conversion, list[Diagnostic]]:
+    where = _where(source)
+    reading = reading_of(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source, limits)
+    diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
+    raise_errors(diagnostics, where)
+    model = unroll(inline(reading.model, limits, where), limits)
+    noted = Findings()
+    model, known = specialise(model, where, shapes, limits, noted)
+    diagnostics.extend(noted.found)
+    return convert(model, known, element_types(model), excluded), diagnostics
+
+
+def element_types(model: onnx.ModelProto) -> dict[str, str]:
+    """numpy's element type of every tensor value whose type is known."""
+    graph = model.graph
+    names = {
+        code: str(onnx.helper.tensor_dtype_to_np_dtype(code)) for code in onnx.TensorProto.DataType.values() if code
+    }
+    return {
+        value.name: names[value.type.tensor_type.elem_type]
+        for value in [*graph.input, *graph.value_info, *graph.output]
+        if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in names
+    }
+
+
+def _mixed(made: Conversion, diagnostics: list[Diagnostic]) -> MixedModel:
+    found = stages(made)
+    graphs, hosts = hardware_parts(made, found), host_parts(made, found)
+    order = sorted({*graphs, *hosts})
+    parts: list[Part] = [HardwarePart(graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
+    rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)})
+    graph = made.model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    return MixedModel(
+        graph.name or "model",
+        tuple(_value(made, value, value.name in constants) for value in graph.input),
+        tuple(_value(made, value) for value in graph.output),
+        tuple(parts),
+        tuple(rows),
+        tuple(diagnostics),
+    )
+
+
+def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> Value:
+    known: Shape | None = made.context.shapes.get(value.name)
+    kind = value.type.tensor_type
+    dims: tuple[int | str | None, ...] | None = known
+    if known is None and value.type.HasField("tensor_type") and kind.HasField("shape"):
+        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)
+    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional)

@@ -1,0 +1,97 @@
+"""`placement`: a row per node that says where it runs and why."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+
+from ..ir.graph import Graph, Port
+from ..ir.steps import SHAPE
+from .context import label
+from .convert import Conversion
+from .handlers import key
+from .hosting import reads
+from .mixed import Placed, Where
+from .partition import Stages
+from .values import Const, QuantConst
+
+
+def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numbers: Mapping[int, int]) -> list[Placed]:
+    """The rows, in the model's order. `numbers`: index of each stage's part."""
+    operations = {name: stage for stage, graph in graphs.items() for op in graph.ops for name in op.nodes}
+    edges = {
+        str(step["name"]): stage
+        for stage, graph in graphs.items()
+        for port in [*graph.inputs, *graph.outputs]
+        for step in _own_steps(port)
+    }
+    wanted = _wanted(made)
+    rows = []
+    for index, node in enumerate(made.host.nodes):
+        name = label(node)
+        where, code, reason, hint, stage = _row(made, found, index, name, operations, edges, wanted)
+        part = None if stage is None else numbers.get(stage)
+        rows.append(Placed(name, node.op_type, node.domain, where, code, reason, hint, part))
+    return rows
+
+
+def _row(
+    made: Conversion,
+    found: Stages,
+    index: int,
+    name: str,
+    operations: Mapping[str, int],
+    edges: Mapping[str, int],
+    wanted: set[int],
+) -> tuple[Where, str, str, str, int | None]:
+    node, why = made.host.nodes[index], made.reasons.get(index)
+    values = [made.context.values.get(output) for output in node.output if output]
+    if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
+        if not implemented(node, made.model):
+            hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
+            return "refused", "E4401", f"{_named(node)} is implemented nowhere", hint, found.nodes[index]
+        reason, hint = (why.reason, why.hint) if why else ("", "")
+        if name in operations:
+            reason = f"{reason}; the hardware computes it as well, for its quantized result"
+        return "host", "E4001", reason, hint, found.nodes[index]
+    if index not in wanted:
+        return "free", "", "no output needs it", "", None
+    if values and all(isinstance(value, (Const, QuantConst)) for value in values):
+        return "folded", "", "its result is a constant", "", None
+    if name in operations:
+        return "hardware", "", "", "", operations[name]
+    if name in edges:
+        return "host", "", "at the edge: the host prepares inputs and finishes outputs", "", edges[name]
+    return "free", "", "layout only, or part of its neighbours", "", None
+
+
+def implemented(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
+    """Can the host run this operator?"""
+    from .hostrun import implemented as has  # only here: it takes long to import
+
+    domain, op_type = key(node)
+    versions = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
+    return has(domain, op_type, versions.get(domain, 1)) or any(
+        (function.domain, function.name) == (domain, op_type) for function in model.functions
+    )
+
+
+def _own_steps(port: Port) -> list[dict[str, Any]]:
+    """The steps of a port that compute something."""
+    return [step for step in port.steps if step["op"] not in SHAPE]
+
+
+def _named(node: onnx.NodeProto) -> str:
+    return f"operator {node.op_type!r} of domain {node.domain!r}" if node.domain else f"operator {node.op_type!r}"
+
+
+def _wanted(made: Conversion) -> set[int]:
+    """The nodes that an output depends on."""
+    names = {value.name for value in made.model.graph.output}
+    found = set()
+    for index in reversed(range(len(made.host.nodes))):
+        node = made.host.nodes[index]
+        if not names.isdisjoint(node.output):
+            found.add(index)
+            names.update(reads(node))
+    return found

@@ -1,0 +1,71 @@
+"""`clamp`: Clip and Relu on the quantized integers themselves.
+
+Q -> Clip -> DQ, as exporters write what has fewer than 8 bits, is Q with a narrower clamp.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.graph import Add, AveragePool, Conv, Mul, Tensor
+from ..blockers import BlockedError
+from ..context import Context
+from ..values import Const, Fed, Held, Value
+from .parameters import RANGES
+from .qdq import enter_table
+
+
+def are_integers(value: Value) -> bool:
+    """Are these quantized integers, or constant ones?"""
+    if isinstance(value, Held):
+        return value.integer
+    return isinstance(value, Const) and str(value.array.dtype) in RANGES
+
+
+def clamp(context: Context, value: Value, low: float | None, high: float | None, name: str, output: str) -> Value:
+    """``min(max(q, low), high)`` of integers for which `are_integers` holds; None is no bound."""
+    if isinstance(value, Const):
+        return Const(_clipped(value.array.astype(np.int64), low, high).astype(value.array.dtype))
+    if isinstance(value, Fed) or not isinstance(value, Held):
+        raise BlockedError("clips integers that the hardware does not hold")
+    shift = 128 if value.unsigned else 0
+    table = _clipped(np.arange(-128, 128) + shift, low, high) - shift
+    lo, hi = int(table.min()), int(table.max())
+    if lo < -128 or hi > 127:
+        raise BlockedError(f"clips to {lo + shift}..{hi + shift}, outside the integers' own type")
+    if (lo, hi) == (-128, 127):
+        return value
+    tensor = _narrowed(context, value.tensor, lo, hi, name, output)
+    if tensor is None:
+        old = value.tensor
+        tensor = enter_table(context, old, table, output, old.scale, old.zero_point, (name,))
+    return replace(value, tensor=tensor)
+
+
+def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, output: str) -> Tensor | None:
+    """The result of the operation that makes `tensor` with a narrower clamp, if it has a clamp.
+
+    Before: ``op[lo, hi] -> tensor``. After: the same, and ``op[narrower] -> output``; the first goes when nothing else
+    needs it.
+    """
+    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
+    if port is not None:
+        step = {"op": "Clip", "name": name, "min": lo, "max": hi}
+        fed = Fed(port.name, port.shape, port.dtype, tensor.shape, port.steps)
+        return context.feed(fed, output, (step,), tensor.scale, tensor.zero_point)
+    op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
+    if not isinstance(op, (Conv, Add, Mul, AveragePool)):
+        return None
+    out = context.tensor(output, tensor.shape, tensor.scale, tensor.zero_point)
+    low, high = int(np.clip(op.lo, lo, hi)), int(np.clip(op.hi, lo, hi))
+    context.add(replace(op, output=out.name, nodes=(*op.nodes, name), lo=low, hi=high))
+    return out
+
+
+def _clipped(q: npt.NDArray[np.int64], low: float | None, high: float | None) -> npt.NDArray[Any]:
+    """Bounds are applied in ONNX's order: a maximum below the minimum wins."""
+    if low is not None:
+        q = np.maximum(q, int(np.ceil(low)))
+    return q if high is None else np.minimum(q, int(np.floor(high)))

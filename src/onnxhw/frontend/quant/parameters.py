@@ -1,0 +1,205 @@
+"""Scale and zero point: `Parameters` of a QuantizeLinear or DequantizeLinear node, `Grid` of an activation.
+
+Integer types are those that ONNX can quantize to, by numpy's names; those of up to 8 bits can be activations.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from ...errors import InvalidModelError
+from ..blockers import BlockedError
+from ..context import Context, attributes, label
+from ..values import Floats, Ints, QuantConst
+
+SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
+RANGES = {
+    "int2": (-2, 1),
+    "uint2": (0, 3),
+    "int4": (-8, 7),
+    "uint4": (0, 15),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-32768, 32767),
+    "uint16": (0, 65535),
+    "int32": (-(1 << 31), (1 << 31) - 1),
+}
+"""Smallest and largest value of each integer type."""
+SHORT_FLOATS = ("float16", "bfloat16")
+"""Types of scales that are float32 numbers, but with which an operator computes in their own precision."""
+
+
+@cache
+def dtype_name(kind: "np.dtype[Any]") -> str:
+    """numpy's name of an element type; numpy itself takes long to spell it."""
+    return str(kind)
+
+
+def check_scale(scale: Floats, where: str) -> None:
+    """`InvalidModelError` E3020 unless every scale is finite, positive and normal."""
+    if scale.size == 1 and SMALLEST_NORMAL <= float(scale.reshape(())) < float("inf"):
+        return
+    good = np.isfinite(scale) & (scale >= SMALLEST_NORMAL)
+    if not bool(np.all(good)):
+        bad = scale.ravel()[~good.ravel()][0]
+        raise InvalidModelError("E3020", f"scale must be finite, positive and normal, not {bad}", where=where)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where an activation's integers lie in int8: ``lo .. hi``, 128 lower than in the model if `unsigned`.
+
+    ``real = (q - zero_point) * scale``.
+    """
+
+    scale: np.float32
+    zero_point: int
+    unsigned: bool
+    lo: int
+    hi: int
+
+    @classmethod
+    def of(cls, scale: np.float32, zero_point: int, lo: int, hi: int) -> "Grid":
+        """The grid of the model's integers ``lo .. hi`` with the model's zero point."""
+        unsigned = lo >= 0
+        shift = 128 if unsigned else 0
+        if hi - lo > 255 or not -128 <= zero_point - shift <= 127:
+            raise BlockedError(
+                f"activations of {lo}..{hi} with zero point {zero_point} do not fit int8",
+                "quantize activations to int8 or uint8",
+            )
+        return cls(np.float32(scale), zero_point - shift, unsigned, lo - shift, hi - shift)
+
+    @property
+    def whole(self) -> bool:
+        """Are all 256 values of int8 allowed?"""
+        return (self.lo, self.hi) == (-128, 127)
+
+
+class Parameters:
+    """Scale and zero point of a Q or DQ node, checked. `dtype` is that of the quantized integers.
+
+    Raises `InvalidModelError` E3020 for a scale that is none, E3021 for a zero point of another shape;
+    `BlockedError` for what is not constant or not computed in float32.
+    """
+
+    def __init__(self, context: Context, node: onnx.NodeProto) -> None:
+        found, where = attributes(node), label(node)
+        scale, zero_point = context.constant(node, 1), context.constant(node, 2)
+        if scale is None:
+            raise BlockedError("has no scale")
+        self.scale: Floats = _single(scale, node, found)
+        check_scale(self.scale, where)
+        if zero_point is not None:
+            if zero_point.size == scale.size == 1:  # [] and [1] mean the same: one for the tensor
+                zero_point = zero_point.reshape(scale.shape)
+            if zero_point.shape != scale.shape:
+                raise InvalidModelError(
+                    "E3021",
+                    f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}",
+                    where=where,
+                )
+            self.dtype = dtype_name(zero_point.dtype)
+        else:
+            code = found.get("output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
+            self.dtype = str(onnx.helper.tensor_dtype_to_np_dtype(code)) if code else "uint8"
+        if self.dtype not in RANGES:
+            raise BlockedError(f"quantizes to {self.dtype}, which has no integers", "quantize to int8 or uint8")
+        self.zero_point: Ints = np.zeros(scale.shape, np.int64) if zero_point is None else zero_point.astype(np.int64)
+        self.explicit = zero_point is not None
+        self.axis, self.block = int(found.get("axis", 1)), int(found.get("block_size", 0))
+
+    def activation(self) -> Grid:
+        """The grid of an activation with these parameters."""
+        if self.block:
+            raise BlockedError("activations are quantized in blocks", "quantize activations per tensor")
+        if self.scale.size != 1:
+            raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
+        if self.dtype in ("int16", "uint16", "int32"):
+            raise BlockedError(f"activations are {self.dtype}", "quantize activations to int8 or uint8")
+        return Grid.of(np.float32(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
+
+    def spread(self, shape: tuple[int, ...], where: str) -> tuple[Floats, Ints]:
+        """Scale and zero point as arrays that broadcast against a tensor of this shape."""
+        if self.scale.size == 1 and not self.block:
+            return self.scale.reshape(()), self.zero_point.reshape(())
+        axis = self._axis(shape, where)
+        if self.block:
+            wanted = tuple(-(-size // self.block) if i == axis else size for i, size in enumerate(shape))
+            if self.scale.shape != wanted:
+                raise InvalidModelError(
+                    "E3600",
+                    f"blocks of {self.block} along axis {axis} of shape {list(shape)} have scales of shape "
+                    f"{list(wanted)}, not {list(self.scale.shape)}",
+                    where=where,
+                )
+            block = np.arange(shape[axis]) // self.block
+            return self.scale.take(block, axis), self.zero_point.take(block, axis)
+        lined = [-1 if i == axis else 1 for i in range(len(shape))]
+        return self.scale.reshape(lined), self.zero_point.reshape(lined)
+
+    def constant(self, q: npt.NDArray[Any], where: str) -> QuantConst:
+        """The dequantized form of constant integers."""
+        if dtype_name(q.dtype) not in RANGES:
+            raise BlockedError(f"dequantizes {q.dtype}, which has no integers", "quantize to int8 or uint8")
+        whole = q.astype(np.int64)
+        if self.block:
+            return merge_blocks(whole, *self.spread(q.shape, where), self._axis(q.shape, where))
+        if self.scale.size == 1:
+            return QuantConst(whole, self.scale.reshape(()), self.zero_point.reshape(()), None)
+        return QuantConst(whole, self.scale, self.zero_point, self._axis(q.shape, where))
+
+    def _axis(self, shape: tuple[int, ...], where: str) -> int:
+        axis = self.axis + len(shape) if self.axis < 0 else self.axis
+        fits = 0 <= axis < len(shape) and (
+            bool(self.block) or (self.scale.ndim == 1 and self.scale.size == shape[axis])
+        )
+        if not fits or self.block < 0:
+            raise InvalidModelError(
+                "E3022", f"{self.scale.size} scales do not fit axis {self.axis} of shape {list(shape)}", where=where
+            )
+        return axis
+
+
+def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> QuantConst:
+    """Integers of blocks with scales of their own as integers with one scale, or one per slice of an axis, exactly.
+
+    Before: ``(q - z[b]) * s[b]``. After: ``((q - z[b]) * r[b]) * s``, where s is the smallest scale and every
+    ``r[b] = s[b] / s`` is an integer. One scale is chosen if int8 is enough, then one per slice of an axis, that of the
+    blocks, `along`, last. `BlockedError` if nothing does.
+    """
+    axes = sorted(range(q.ndim), key=lambda axis: axis == along)
+    for axis in (None, *axes):
+        others = tuple(i for i in range(q.ndim) if i != axis)
+        least = scale.min(axis=others, keepdims=True).astype(np.float64)
+        ratio = np.rint(scale.astype(np.float64) / least)
+        if not np.array_equal(ratio * least, scale.astype(np.float64)) or float(ratio.max(initial=1)) >= 1 << 16:
+            continue
+        merged = (q - zero_point) * ratio.astype(np.int64)
+        if axis is not None or not merged.size or (merged.min() >= -128 and merged.max() <= 127):
+            single = least.astype(np.float32).reshape(-1 if axis is not None else ())
+            return QuantConst(merged, single, np.zeros(single.shape, np.int64), axis)
+    raise BlockedError(
+        "the scales of its blocks are not integer multiples of one scale per output channel",
+        "quantize per output channel, or choose block scales that differ by powers of two",
+    )
+
+
+def _single(scale: npt.NDArray[Any], node: onnx.NodeProto, found: dict[str, Any]) -> Floats:
+    """The scale in float32, if the node computes in float32."""
+    kind = dtype_name(scale.dtype)
+    precision = int(found.get("precision" if node.op_type == "QuantizeLinear" else "output_dtype", 0))
+    if kind == "float32" and (precision in (0, TensorProto.FLOAT)):
+        return scale
+    if kind in SHORT_FLOATS and precision == TensorProto.FLOAT:
+        return scale.astype(np.float32)
+    if kind in ("float32", *SHORT_FLOATS) and node.op_type == "QuantizeLinear":
+        raise BlockedError("divides in another type than float32", "use a float32 scale, or precision FLOAT")
+    if kind in ("float32", *SHORT_FLOATS):
+        raise BlockedError("its result is not float32", "use a float32 scale, or output_dtype FLOAT")
+    raise BlockedError(f"scale is {kind}, not float32", "use a float32 scale")

@@ -1,0 +1,281 @@
+"""The QONNX dialect: Quant, BipolarQuant, Trunc and MultiThreshold, whose results are real.
+
+weights -> Quant               integers and scales
+input -> Quant                 an input port with the operator's own formula
+DQ -> ... -> Quant             a table with the operator's own formula, any rounding
+Conv -> [Relu] -> Quant        the convolution's clamp and scale, as in the QDQ form; rounding half to even only
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from ...errors import InvalidModelError
+from ...ir.steps import apply
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
+from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
+from .parameters import Grid, check_scale, merge_blocks
+from .qdq import enter_table, into, out_of, same_grid
+
+EVERY = np.arange(-128, 128).astype(np.int8)
+"""All values of an IR tensor."""
+STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
+"""Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
+
+
+def quant(context: Context, node: onnx.NodeProto) -> Value:
+    """Quant, also called IntQuant."""
+    scale, zero_point = _numbers(context, node, 1), _numbers(context, node, 2)
+    bits = _bits(context, node, 3)
+    check_scale(scale, label(node))
+    try:
+        form = IntQuant.of(attributes(node), bits)
+    except KeyError as error:
+        raise _no_mode(error, node) from None
+    value = _real(context.required(node, 0))
+    if isinstance(value, Const):
+        return _constant(value, form, scale, zero_point)
+    if scale.size != 1 or zero_point.size != 1:
+        raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
+    single, zero = np.float32(scale.item()), float(zero_point.item())
+    if zero != int(zero):
+        raise BlockedError(f"the zero point {zero:g} is not an integer", "round the zero point when exporting")
+    if bits > 8:
+        raise BlockedError(f"activations have {bits} bits", "quantize activations to at most 8 bits")
+    grid = Grid.of(single, int(zero), *form.range)
+    return _activation(context, node, value, form, grid, int(zero))
+
+
+def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -> QuantConst:
+    """Quantized weights: their integers; scales per channel lie along whatever axis they vary."""
+    x = value.array
+    integers = form.integers(x, scale, zero_point)
+    if np.isnan(integers).any():
+        raise BlockedError("quantizes a constant with NaN, which has no quantized value")
+    if not np.array_equal(zero_point, np.rint(zero_point)):
+        raise BlockedError("a zero point is not an integer", "round the zero points when exporting")
+    q = integers.astype(np.int64)
+    if scale.size == zero_point.size == 1:
+        return QuantConst(q, scale.reshape(()), zero_point.reshape(()).astype(np.int64), None)
+    shape = np.broadcast_shapes(x.shape, scale.shape, zero_point.shape)
+    if shape != x.shape:
+        raise BlockedError(f"scales of shape {list(scale.shape)} do not broadcast to {list(x.shape)}")
+    sizes = np.broadcast_shapes(scale.shape, zero_point.shape)
+    lead = x.ndim - len(sizes)
+    varying = [lead + axis for axis, size in enumerate(sizes) if size > 1]
+    if len(varying) == 1:
+        ones = np.ones(x.shape[varying[0]])
+        per_slice = (scale.ravel() * ones).astype(np.float32), (zero_point.ravel() * ones).astype(np.int64)
+        return QuantConst(q, *per_slice, varying[0])
+    return merge_blocks(q, np.broadcast_to(scale, shape), np.broadcast_to(zero_point.astype(np.int64), shape))
+
+
+def _activation(context: Context, node: onnx.NodeProto, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
+    name, output = label(node), node.output[0]
+    half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
+    if isinstance(value, Held):
+        real = _values(value)
+        integers = form.integers(real, np.float32(grid.scale), np.float32(zero))
+        return _table(context, node, value, integers, grid)
+    on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
+    if not half_even and not (on_host and not form.bipolar):
+        what = "a sign" if form.bipolar else f"rounding {form.mode}"
+        raise BlockedError(
+            f"{what} of what is not yet on an int8 grid cannot be exact in the requantizer",
+            "use rounding_mode ROUND there; any mode is exact after another Quant",
+        )
+    if isinstance(value, Fed):
+        if value.dtype != "float32":
+            raise BlockedError(f"its input is {value.dtype}, not float32")
+        steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form.mode)
+        tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
+        held = Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        return _held(context, held, grid, node)
+    if isinstance(value, Pending):
+        return _held(context, into(context, value, grid, name, output), grid, node)
+    if isinstance(value, Hosted):
+        steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form.mode)
+        last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
+        return replace(value, steps=(*value.steps, *steps, last))
+    raise BlockedError("its input is not known")
+
+
+def _steps(name: str, grid: Grid, zero: int, shift: int, dtype: str, mode: str) -> tuple[Step, ...]:
+    """The host steps of the operator's formula: integers plus `shift`, which is what `dtype` holds.
+
+    With the zero point 0 and rounding half to even these are those of a QuantizeLinear.
+    """
+    rounding = STEPS.get(mode)
+    low, high = (bound - grid.zero_point + zero for bound in (grid.lo, grid.hi))
+    if zero == 0 and rounding is None:
+        last: Step = {
+            "op": "QuantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": shift, "dtype": dtype
+        }  # fmt: skip
+        if grid.whole:
+            return (last,)
+        bounds = {"min": low * float(grid.scale), "max": high * float(grid.scale)}
+        return ({"op": "Clip", "name": name, **bounds}, last)
+    return (
+        {"op": "Div", "name": name, "value": float(grid.scale), "swapped": False},
+        {"op": "Add", "name": name, "value": float(zero), "swapped": False},
+        {"op": "Clip", "name": name, "min": float(low), "max": float(high)},
+        *([{"op": rounding, "name": name}] if rounding else []),
+        {"op": "QuantizeLinear", "name": name, "scale": 1.0, "zero_point": shift, "dtype": dtype},
+    )
+
+
+def bipolar(context: Context, node: onnx.NodeProto) -> Value:
+    """BipolarQuant: on constants and on what is on an int8 grid."""
+    scale = _numbers(context, node, 1)
+    check_scale(scale, label(node))
+    value = _real(context.required(node, 0))
+    if isinstance(value, Const):
+        ones = np.rint(bipolar_quant(value.array, np.float32(1)))
+        form = IntQuant(1, True, False, "ROUND")
+        return _constant(Const(ones), form, scale, np.zeros((), np.float32))
+    if not isinstance(value, Held):
+        raise BlockedError(
+            "a sign of what is not yet on an int8 grid cannot be exact in the requantizer",
+            "quantize to 8 bits before it",
+        )
+    if scale.size != 1:
+        raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
+    integers = bipolar_quant(_values(value), np.float32(1))
+    return _table(context, node, value, integers, Grid.of(np.float32(scale.item()), 0, -1, 1))
+
+
+def trunc(context: Context, node: onnx.NodeProto) -> Value:
+    """Trunc, version 1 (five inputs) and 2 (six): on what is on an int8 grid."""
+    inputs = [None, *(context.constant(node, index) for index in range(1, len(node.input)))]
+    if len(inputs) not in (5, 6) or any(value is None or value.size != 1 for value in inputs[1:]):
+        raise BlockedError("its scale, zero point and bit widths must be scalar constants")
+    check_scale(_numbers(context, node, 1), label(node))
+    try:
+        form = Trunc.of(attributes(node), inputs)
+    except KeyError as error:
+        raise _no_mode(error, node) from None
+    value = _real(context.required(node, 0))
+    if isinstance(value, Const):
+        return Const(form.real(value.array))
+    if not isinstance(value, Held):
+        raise BlockedError("truncates what is not yet on an int8 grid", "put a Quant before it")
+    zero = form.out_zero_point
+    if zero != int(zero):
+        raise BlockedError(f"its zero point becomes {zero:g}, which is not an integer")
+    integers = form.integers(_values(value))
+    low, high = float(integers.min()), float(integers.max())
+    limits = (-128, 127) if low >= -128 and high <= 127 else (0, 255)
+    if low < limits[0] or high > limits[1] or np.isnan(low):
+        raise BlockedError(f"its integers {low:g}..{high:g} do not fit 8 bits")
+    return _table(context, node, value, integers, Grid.of(form.out_scale, int(zero), *limits))
+
+
+def thresholds(context: Context, node: onnx.NodeProto) -> Value:
+    """MultiThreshold on what is on an int8 grid, with the same thresholds for all channels."""
+    rows = context.constant(node, 1)
+    if rows is None or rows.ndim != 2 or not rows.size or np.isnan(rows).any():
+        raise InvalidModelError("E3603", "thresholds must be numbers of shape [C or 1, B]", where=label(node))
+    value = _real(context.required(node, 0))
+    found = attributes(node)
+    if isinstance(value, Const):
+        return Const(multi_threshold(value.array, rows, found))
+    if not isinstance(value, Held):
+        raise BlockedError("its input is not yet on an int8 grid", "export the model with Quant nodes, before FINN")
+    if not bool((rows == rows[:1]).all()):
+        raise BlockedError(
+            "its channels have thresholds of their own", "export the model with Quant nodes, before FINN"
+        )
+    scale, bias = np.float32(found.get("out_scale", 1.0)), np.float32(found.get("out_bias", 0.0))
+    counts = count_thresholds(_values(value), rows[0])
+    wanted = counts.astype(np.float32) * scale + bias
+    for step in (scale, np.float32(scale / 2)):
+        zero = float(-bias / step)
+        if step > 0 and np.isfinite(zero) and zero == int(zero):
+            integers = np.rint(counts * float(scale / step))
+            real = (integers - zero).astype(np.float32) * step
+            limits = (-128, 127) if -128 <= zero <= 127 and integers.max() <= 127 else (0, 255)
+            if np.array_equal(real, wanted) and integers.max() <= limits[1] and limits[0] <= zero <= limits[1]:
+                return _table(context, node, value, integers, Grid.of(step, int(zero), *limits))
+    raise BlockedError(
+        f"its results, steps of {scale:g} from {bias:g} on, are not on an int8 grid with an integer zero point"
+    )
+
+
+def unsupported(context: Context, node: onnx.NodeProto) -> Value:
+    """FloatQuant: its results are minifloats."""
+    raise BlockedError("quantizes to a small floating-point type, not to integers", "quantize to integers")
+
+
+# -- pieces ----------------------------------------------------------------------------------------
+
+
+def _table(context: Context, node: onnx.NodeProto, value: Held, integers: npt.NDArray[Any], grid: Grid) -> Held:
+    """The operator as a table: `integers` for each int8 value of the tensor, in the model's own numbering."""
+    if np.isnan(integers).any():
+        raise BlockedError("its function has no quantized value everywhere")
+    shift = 128 if grid.unsigned else 0
+    table = (integers.astype(np.int64) - shift).astype(np.int8)
+    name = label(node)
+    tensor = value.tensor
+    if not (same_grid(tensor, grid) and np.array_equal(table, EVERY)):
+        nodes = tuple(dict.fromkeys([*(step["name"] for step in value.functions), name]))
+        tensor = enter_table(context, tensor, table, node.output[0], float(grid.scale), grid.zero_point, nodes)
+    return _held(context, Held(tensor, value.moves, unsigned=grid.unsigned), grid, node)
+
+
+def _held(context: Context, integers: Held, grid: Grid, node: onnx.NodeProto) -> Held:
+    """Quantized integers as the real numbers that a QONNX operator gives."""
+    return out_of(context, integers, grid, label(node), node.output[0], node.output[0])
+
+
+def _values(value: Held) -> npt.NDArray[Any]:
+    """What the value is for each int8 value of its tensor."""
+    if value.integer:
+        raise BlockedError("its input is an integer tensor", "dequantize it first")
+    with np.errstate(all="ignore"):
+        return apply(value.functions, EVERY)
+
+
+def _real(value: Value) -> Value:
+    return Const(value.real()) if isinstance(value, QuantConst) else value
+
+
+def _numbers(context: Context, node: onnx.NodeProto, index: int) -> Floats:
+    found = context.constant(node, index)
+    if found is None:
+        raise BlockedError(f"input {index} is missing")
+    return found.astype(np.float32)
+
+
+def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
+    found = _numbers(context, node, index)
+    if found.size != 1 or not np.isfinite(found).all() or found.item() < 1:
+        raise InvalidModelError("E3604", "the bit width must be one positive number", where=label(node))
+    if found.item() != int(found.item()) or found.item() > 32:
+        raise BlockedError(f"{found.item():g} bits", "use a whole number of at most 32 bits")
+    return int(found.item())
+
+
+def _no_mode(error: KeyError, node: onnx.NodeProto) -> InvalidModelError:
+    return InvalidModelError(
+        "E3605", f"no rounding mode {error.args[0]!r}", where=label(node), hint=f"known: {', '.join(sorted(ROUNDING))}"
+    )
+
+
+HANDLERS: Handlers = {
+    (domain, op): function
+    for domain in DOMAINS
+    for op, function in (
+        ("Quant", quant),
+        ("IntQuant", quant),
+        ("BipolarQuant", bipolar),
+        ("Trunc", trunc),
+        ("MultiThreshold", thresholds),
+        ("FloatQuant", unsupported),
+    )
+}

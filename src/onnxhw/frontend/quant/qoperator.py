@@ -1,0 +1,226 @@
+"""The QOperator dialect: operators on integers, with scales and zero points as inputs.
+
+Each means ``DequantizeLinear -> operator -> QuantizeLinear``, and is converted as just that, by the handlers of these:
+so a model in this form gives the program of its QDQ form.
+
+QLinearX(a, s_a, z_a, ..., s_y, z_y)   Q(X(DQ(a, s_a, z_a), ...), s_y, z_y)
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from ...errors import InvalidModelError
+from ..blockers import BlockedError
+from ..context import Context, Handlers, attributes, label
+from ..values import QuantConst, Value
+from .parameters import check_scale
+
+MICROSOFT = "com.microsoft"
+
+
+@dataclass
+class Expansion:
+    """The nodes for which one QOperator node stands, converted one after the other under its name."""
+
+    context: Context
+    node: onnx.NodeProto
+    made: list[str] = field(default_factory=list)
+
+    def has(self, index: int) -> bool:
+        """Is this input given?"""
+        return index < len(self.node.input) and bool(self.node.input[index])
+
+    def name(self, index: int) -> str:
+        """The name of an input, "" where it is omitted."""
+        return self.node.input[index] if self.has(index) else ""
+
+    def enter(self, value: Value) -> str:
+        """A name for a value inside the expansion."""
+        name = f"{self.node.output[0]}.part{len(self.made)}"
+        while name in self.context.values:
+            name += "'"
+        self.context.values[name] = value
+        self.made.append(name)
+        return name
+
+    def apply(self, op_type: str, inputs: list[str], output: str = "", **found: Any) -> Value:
+        """Convert one node of the default domain; its result is meant for `output`, if that is given."""
+        from ..handlers import HANDLERS  # here: that table holds this module's handlers too
+
+        output = output or f"{self.node.output[0]}.part{len(self.made)}"
+        known = {key: value for key, value in found.items() if value is not None}
+        node = helper.make_node(op_type, inputs, [output], name=label(self.node), **known)
+        result = HANDLERS["", op_type](self.context, node)
+        return result[0] if isinstance(result, tuple) else result
+
+    def real(self, index: int) -> str:
+        """Input `index` dequantized by the scale and zero point that follow it."""
+        return self.enter(
+            self.apply("DequantizeLinear", [self.name(index), self.name(index + 1), self.name(index + 2)])
+        )
+
+    def matrix(self, index: int, axis: int) -> str:
+        """Constant integers `index` dequantized with one scale and zero point, or one of each along `axis`."""
+        q, scale, zero_point = (self.context.constant(self.node, index + offset) for offset in range(3))
+        where = label(self.node)
+        if q is None or scale is None:
+            raise BlockedError(f"input {index} is missing")
+        check_scale(scale, where)
+        zero_point = np.zeros((), np.int64) if zero_point is None else zero_point.astype(np.int64)
+        if scale.size == zero_point.size == 1:
+            return self.enter(QuantConst(q.astype(np.int64), scale.reshape(()), zero_point.reshape(()), None))
+        count = q.shape[axis]
+        if any(values.size not in (1, count) for values in (scale, zero_point)):
+            raise InvalidModelError(
+                "E3601",
+                f"{scale.size} scales and {zero_point.size} zero points do not fit {count} output channels",
+                where=where,
+            )
+        ones = np.ones(count, np.int64)
+        per_output = (scale.ravel() * ones.astype(np.float32), zero_point.ravel() * ones)
+        return self.enter(QuantConst(q.astype(np.int64), *per_output, axis % q.ndim))
+
+    def bias(self, index: int, x: int, weights: str) -> list[str]:
+        """The int32 bias, if there is one, with scale ``s_x * s_w`` and zero point 0."""
+        integers = self.context.constant(self.node, index)
+        if integers is None:
+            return []
+        weight, scale = self.context.values[weights], self.context.constant(self.node, x + 1)
+        assert isinstance(weight, QuantConst)
+        assert scale is not None
+        q = integers.astype(np.int64).reshape(-1) if integers.size == max(integers.shape, default=1) else integers
+        scales = np.asarray(np.float32(scale.reshape(())) * weight.scale, np.float32)
+        axis = 0 if scales.ndim else None
+        return [self.enter(QuantConst(q, scales, np.zeros(scales.shape, np.int64), axis))]
+
+    def integers(self, value: Value, scale: int) -> Value:
+        """The result, quantized by the scale at this index and the zero point after it."""
+        names = [self.enter(value), self.name(scale), self.name(scale + 1)]
+        return self.apply("QuantizeLinear", names, self.node.output[0])
+
+
+@contextmanager
+def expansion(context: Context, node: onnx.NodeProto) -> Iterator[Expansion]:
+    """An expansion whose inner values are forgotten at its end."""
+    made = Expansion(context, node)
+    try:
+        yield made
+    finally:
+        for name in made.made:
+            context.values.pop(name, None)
+
+
+def conv(context: Context, node: onnx.NodeProto) -> Value:
+    """QLinearConv, of either domain."""
+    found = _first_layout(node)
+    with expansion(context, node) as inner:
+        weights = inner.matrix(3, 0)
+        y = inner.apply("Conv", [inner.real(0), weights, *inner.bias(8, 0, weights)], **found)
+        return inner.integers(y, 6)
+
+
+def matmul(context: Context, node: onnx.NodeProto) -> Value:
+    """QLinearMatMul."""
+    with expansion(context, node) as inner:
+        return inner.integers(inner.apply("MatMul", [inner.real(0), inner.matrix(3, -1)]), 6)
+
+
+def gemm(context: Context, node: onnx.NodeProto) -> Value:
+    """QGemm; without an output scale its result is real."""
+    found = attributes(node)
+    with expansion(context, node) as inner:
+        weights = inner.matrix(3, 0 if found.get("transB", 0) else 1)
+        y = inner.apply("Gemm", [inner.real(0), weights, *inner.bias(6, 0, weights)], **found)
+        return inner.integers(y, 7) if inner.has(7) else y
+
+
+def binary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
+    """QLinearAdd and QLinearMul."""
+
+    def handler(context: Context, node: onnx.NodeProto) -> Value:
+        with expansion(context, node) as inner:
+            return inner.integers(inner.apply(op_type, [inner.real(0), inner.real(3)]), 6)
+
+    return handler
+
+
+def unary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
+    """Operators of one operand: input, its scale and zero point, then those of the result."""
+
+    def handler(context: Context, node: onnx.NodeProto) -> Value:
+        found = _first_layout(node)
+        with expansion(context, node) as inner:
+            return inner.integers(inner.apply(op_type, [inner.real(0)], **found), 3)
+
+    return handler
+
+
+def softmax(context: Context, node: onnx.NodeProto) -> Value:
+    """QLinearSoftmax; its attribute says which opset's Softmax it is."""
+    found = attributes(node)
+    older = replace(context, opset=int(found.pop("opset", context.opset)))
+    with expansion(older, node) as inner:
+        return inner.integers(inner.apply("Softmax", [inner.real(0)], **found), 3)
+
+
+def concat(context: Context, node: onnx.NodeProto) -> Value:
+    """QLinearConcat: scale and zero point of the result come first."""
+    if (len(node.input) - 2) % 3 or len(node.input) < 5:
+        raise InvalidModelError(
+            "E3602", f"has {len(node.input)} inputs, not 2 and 3 for each operand", where=label(node)
+        )
+    with expansion(context, node) as inner:
+        parts = [inner.real(index) for index in range(2, len(node.input), 3)]
+        return inner.integers(inner.apply("Concat", parts, **attributes(node)), 0)
+
+
+def dynamic(context: Context, node: onnx.NodeProto) -> Value:
+    """What chooses its scale while it runs."""
+    raise BlockedError(
+        "its scale depends on the data: the whole tensor must be known before the first integer",
+        "quantize statically, with calibration (onnxhw quantize)",
+    )
+
+
+def sums(context: Context, node: onnx.NodeProto) -> Value:
+    """ConvInteger and MatMulInteger: their 32-bit results are not on any int8 grid."""
+    raise BlockedError(
+        "its results are 32-bit sums, and only int8 leaves the accelerator",
+        "use QLinearConv or QLinearMatMul, or QuantizeLinear and DequantizeLinear around the float operator",
+    )
+
+
+def _first_layout(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of the operator inside, if the channels come first."""
+    found = attributes(node)
+    if found.pop("channels_last", 0):
+        raise BlockedError("channels_last is set", "keep the channels on axis 1, as ONNX operators have them")
+    return found
+
+
+HANDLERS: Handlers = {
+    ("", "QLinearConv"): conv,
+    ("", "QLinearMatMul"): matmul,
+    ("", "ConvInteger"): sums,
+    ("", "MatMulInteger"): sums,
+    ("", "DynamicQuantizeLinear"): dynamic,
+    (MICROSOFT, "QLinearConv"): conv,
+    (MICROSOFT, "QGemm"): gemm,
+    (MICROSOFT, "QLinearAdd"): binary("Add"),
+    (MICROSOFT, "QLinearMul"): binary("Mul"),
+    (MICROSOFT, "QLinearAveragePool"): unary("AveragePool"),
+    (MICROSOFT, "QLinearGlobalAveragePool"): unary("GlobalAveragePool"),
+    (MICROSOFT, "QLinearReduceMean"): unary("ReduceMean"),
+    (MICROSOFT, "QLinearLeakyRelu"): unary("LeakyRelu"),
+    (MICROSOFT, "QLinearSigmoid"): unary("Sigmoid"),
+    (MICROSOFT, "QLinearSoftmax"): softmax,
+    (MICROSOFT, "QLinearConcat"): concat,
+    (MICROSOFT, "DynamicQuantizeMatMul"): dynamic,
+    (MICROSOFT, "MatMulIntegerToFloat"): sums,
+}

@@ -1,0 +1,211 @@
+"""Rules of graphs: single assignment, scopes, topological order, cycles, namespaces."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from . import types
+from .findings import Findings, label
+from .functions import Functions
+from .nodes import node_rules
+from .order import cycle
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+
+
+@dataclass
+class Names:
+    """Names that are no C90 identifiers: counted, since every exporter writes them."""
+
+    count: int = 0
+    first: str = ""
+
+    def see(self, names: Iterable[str]) -> None:
+        """Count those that are not."""
+        for name in names:
+            if name and not IDENTIFIER(name):
+                self.count += 1
+                self.first = self.first or name
+
+
+@dataclass
+class Scope:
+    """The value names that are defined so far in a graph, and in those around it; `later`: by nodes still to come."""
+
+    defined: set[str] = field(default_factory=set)
+    later: set[str] = field(default_factory=set)
+    outer: "Scope | None" = None
+
+    def sees(self, name: str) -> bool:
+        """Is the name defined here or around?"""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.defined:
+                return True
+            scope = scope.outer
+        return False
+
+    def will_see(self, name: str) -> bool:
+        """Will a node that is still to come define it?"""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.later:
+                return True
+            scope = scope.outer
+        return False
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a graph is held against."""
+
+    ir_version: int
+    sets: dict[str, int]
+    functions: Functions
+    findings: Findings
+    names: Names
+    in_function: bool = False
+
+
+def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None) -> set[str]:
+    """All rules of a graph and the graphs in it; returns the names that it takes from around."""
+    where = f"graph {graph.name!r}"
+    if not graph.name:
+        rules.findings.error("E3310", where, "a graph must have a name")
+    scope = Scope(set(), _outputs(graph.node), outer)
+    inputs = _inputs(graph, rules, scope)
+    _initializers(graph, inputs, rules, scope)
+    free = body_rules(graph.node, where, rules, scope)
+    outputs = [value.name for value in graph.output]
+    _once("E3317", "output", outputs, where, rules.findings)
+    for value in graph.output:
+        types.value_type(value, outer is None, rules.ir_version, rules.findings, "output")
+    for name in outputs:
+        if not name:
+            rules.findings.error("E3323", where, "has an output without a name")
+        elif not scope.sees(name):
+            rules.findings.error("E3319", where, f"nothing produces the output {name!r}")
+    free |= {name for name in outputs if name and name not in scope.defined}
+    for value in graph.value_info:
+        types.value_type(value, False, rules.ir_version, rules.findings, "value")
+    rules.names.see([graph.name, *scope.defined])
+    return free
+
+
+def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope: Scope) -> set[str]:
+    """Rules of a list of nodes in a scope; returns what they take from around it."""
+    findings = rules.findings
+    free: set[str] = set()
+    uses: list[set[str]] = []
+    named: set[str] = set()
+    unsorted: list[tuple[onnx.NodeProto, str]] = []
+    for node in nodes:
+        node_rules(node, rules.sets, rules.functions, rules.in_function, findings)
+        taken = {name for name in node.input if name} | _nested(node, rules, scope)
+        uses.append(taken)
+        for name in sorted(taken):
+            if not scope.sees(name):
+                if name in scope.later:
+                    unsorted.append((node, name))
+                elif name in node.input and not scope.will_see(name):  # what comes later around is said there
+                    findings.error("E3313", label(node), f"uses {name!r}, which nothing defines")
+            if name not in scope.defined and name not in scope.later:
+                free.add(name)
+        for name in node.output:
+            if name:
+                _define(name, node, scope, findings)
+        if node.name:
+            if node.name in named:
+                findings.error("E3318", label(node), f"another node of {where} has the same name")
+            named.add(node.name)
+    if unsorted:
+        _order(nodes, uses, unsorted, findings)
+    rules.names.see(named)
+    rules.names.see(attribute.name for node in nodes for attribute in node.attribute)
+    return free
+
+
+def _outputs(nodes: Sequence[onnx.NodeProto]) -> set[str]:
+    return {name for node in nodes for name in node.output if name}
+
+
+def _inputs(graph: onnx.GraphProto, rules: Rules, scope: Scope) -> dict[str, onnx.ValueInfoProto]:
+    where, names = f"graph {graph.name!r}", [value.name for value in graph.input]
+    _once("E3316", "input", names, where, rules.findings)
+    for value in graph.input:
+        if not value.name:
+            rules.findings.error("E3323", where, "has an input without a name")
+        elif scope.outer is not None and scope.outer.sees(value.name):
+            rules.findings.warning("W3312", where, f"input {value.name!r} hides a value of the graph around it")
+        types.value_type(value, scope.outer is None, rules.ir_version, rules.findings, "input")
+    scope.defined.update(names)
+    return {value.name: value for value in graph.input}
+
+
+def _initializers(graph: onnx.GraphProto, inputs: dict[str, onnx.ValueInfoProto], rules: Rules, scope: Scope) -> None:
+    where, findings = f"graph {graph.name!r}", rules.findings
+    names = [tensor.name for tensor in graph.initializer]
+    names += [sparse.values.name for sparse in graph.sparse_initializer]
+    _once("E3320", "initializer", names, where, findings)
+    for tensor in graph.initializer:
+        if tensor.name in inputs:
+            types.initializer(tensor, inputs[tensor.name], findings)
+    for name in names:
+        if not name:
+            findings.error("E3323", where, "has an initializer without a name")
+        elif name not in inputs and rules.ir_version < 4:
+            findings.error("E3321", where, f"initializer {name!r} must be an input too before IR version 4")
+        elif name in inputs and scope.outer is not None and rules.ir_version >= 4:
+            findings.error("E3322", where, f"{name!r} is both an input and an initializer of a nested graph")
+        elif name not in inputs and scope.outer is not None and scope.outer.sees(name):
+            findings.error("E3312", where, f"initializer {name!r} hides a value of the graph around it")
+    scope.defined.update(names)
+
+
+def _nested(node: onnx.NodeProto, rules: Rules, scope: Scope) -> set[str]:
+    free: set[str] = set()
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            free |= graph_rules(attribute.g, rules, scope)
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            for graph in attribute.graphs:
+                free |= graph_rules(graph, rules, scope)
+    return free
+
+
+def _define(name: str, node: onnx.NodeProto, scope: Scope, findings: Findings) -> None:
+    if name in scope.defined:
+        findings.error("E3311", label(node), f"defines {name!r}, which is defined already")
+    elif scope.outer is not None and scope.outer.sees(name):
+        findings.error("E3312", label(node), f"defines {name!r}, which hides a value of the graph around it")
+    scope.defined.add(name)
+    scope.later.discard(name)
+
+
+def _once(code: str, what: str, names: Sequence[str], where: str, findings: Findings) -> None:
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            findings.error(code, where, f"has the {what} {name!r} twice")
+        seen.add(name)
+
+
+def _order(
+    nodes: Sequence[onnx.NodeProto],
+    uses: Sequence[set[str]],
+    unsorted: Sequence[tuple[onnx.NodeProto, str]],
+    findings: Findings,
+) -> None:
+    around = cycle([set(node.output) - {""} for node in nodes], uses)
+    if around:
+        names = " -> ".join(label(nodes[index]) for index in [*around, around[0]][:12])
+        findings.error("E3315", label(nodes[around[0]]), f"is part of a cycle: {names}")
+    for node, name in unsorted:
+        if not around or name not in {made for index in around for made in nodes[index].output}:
+            findings.error(
+                "E3314", label(node), f"uses {name!r} before the node that makes it", "sort the nodes topologically"
+            )

@@ -1,0 +1,86 @@
+"""Rules of one node: its operator, its arity, what it may leave out."""
+
+from collections.abc import Sequence
+
+import onnx
+
+from .attributes import attributes
+from .findings import Findings, label
+from .functions import Functions
+from .signatures import Formal, Signature, canonical, newest, signature
+
+
+def node_rules(
+    node: onnx.NodeProto, sets: dict[str, int], functions: Functions, in_function: bool, findings: Findings
+) -> None:
+    """Everything about a node that needs no other node."""
+    if not node.op_type:
+        findings.error("E3336", label(node), "names no operator")
+        return
+    domain = canonical(node.domain)
+    if functions.call(node) is not None:
+        attributes(node, None, in_function, findings)
+        functions.check_call(node, findings)
+        return
+    if domain not in sets:
+        findings.error(
+            "E3304",
+            label(node),
+            f"is of domain {domain!r}, of which no operator set is imported",
+            "the exporter must add the domain to opset_import",
+        )
+        attributes(node, None, in_function, findings)
+        return
+    if functions.missing(node):
+        findings.error(
+            "E3362", label(node), f"calls a function that domain {domain!r} does not have: {functions.near(node)}"
+        )
+    known = signature(node.op_type, domain, sets[domain]) if domain in newest() and sets[domain] > 0 else None
+    if domain in newest() and known is None and 0 < sets[domain] <= newest()[domain]:
+        _unknown(node, domain, sets[domain], findings)
+    attributes(node, known, in_function, findings)
+    if known is not None:
+        if known.deprecated:
+            findings.error("E3331", label(node), f"the operator is deprecated in operator set version {known.since}")
+        else:
+            _arity(node, known, findings)
+    elif not node.output:
+        findings.error("E3333", label(node), "has no outputs; a node has one or more")
+
+
+def _unknown(node: onnx.NodeProto, domain: str, version: int, findings: Findings) -> None:
+    later = signature(node.op_type, domain, newest()[domain])
+    hint = f"it came with version {later.since}" if later is not None else "is the node's domain missing?"
+    name = domain or "ai.onnx"
+    findings.error("E3330", label(node), f"operator set {name!r} {version} has no operator {node.op_type!r}", hint)
+
+
+def _arity(node: onnx.NodeProto, known: Signature, findings: Findings) -> None:
+    _count("E3332", "input", list(node.input), known.inputs, known.least_inputs, known.most_inputs, node, findings)
+    _count("E3333", "output", list(node.output), known.outputs, known.least_outputs, known.most_outputs, node, findings)
+
+
+def _count(
+    code: str,
+    what: str,
+    names: Sequence[str],
+    formals: tuple[Formal, ...],
+    least: int,
+    most: int,
+    node: onnx.NodeProto,
+    findings: Findings,
+) -> None:
+    if not least <= len(names) <= most:
+        wanted = str(least) if least == most else f"at least {least}" if most > 1 << 20 else f"{least} to {most}"
+        findings.error(code, label(node), f"has {len(names)} {what}s, the operator takes {wanted}")
+        return
+    for index, name in enumerate(names):
+        formal = formals[min(index, len(formals) - 1)]
+        if name or formal.option == "optional":
+            continue
+        if formal.option == "single" or (formal.option == "variadic" and index < least):
+            findings.error(
+                "E3334" if what == "input" else "E3335",
+                label(node),
+                f"{what} {index} ({formal.name}) must not be left out",
+            )

@@ -1,0 +1,197 @@
+"""Rules of single operators that their schemas do not state: windows, groups, axes, permutations, reshapes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import onnx
+from onnx import numpy_helper
+
+from .attributes import PAYLOADS
+from .findings import Findings, label
+from .functions import every_node
+from .signatures import canonical
+from .windows import window
+
+A = onnx.AttributeProto
+Shape = tuple[int, ...]
+LARGEST_OPERAND = 64
+"""Elements of a constant operand (a shape, a slice's ends) that is looked at."""
+READ = {
+    **dict.fromkeys(["allowzero", "axis", "group"], A.INT),
+    **dict.fromkeys(["axes", "dilations", "kernel_shape", "pads", "perm", "shape", "split", "strides"], A.INTS),
+    "auto_pad": A.STRING,
+}
+"""The attributes that the rules read, by name; those of another type are refused elsewhere."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node with its attributes by name, the static shapes that are known, and its small constant operands."""
+
+    proto: onnx.NodeProto
+    attributes: dict[str, Any]
+    shapes: Mapping[str, Shape]
+    constants: Mapping[str, onnx.TensorProto]
+
+    def shape(self, index: int) -> Shape | None:
+        """The static shape of an input."""
+        return self.shapes.get(self.proto.input[index]) if index < len(self.proto.input) else None
+
+    def constant(self, index: int) -> list[Any] | None:
+        """The values of a small constant input."""
+        tensor = self.constants.get(self.proto.input[index]) if index < len(self.proto.input) else None
+        if tensor is None or prod(tensor.dims) > LARGEST_OPERAND or min(tensor.dims, default=0) < 0:
+            return None
+        try:
+            array = numpy_helper.to_array(tensor)
+        except (ValueError, TypeError, KeyError, RuntimeError, OverflowError):
+            return None  # the tensor's own rules say what is wrong with it
+        return list(array.ravel().tolist()) if array.dtype.kind in "iu" else None
+
+
+def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
+    """Rules of every node of a graph and the graphs in it, as far as shapes are known.
+
+    Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
+    """
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for proto in every_node(graph.node):
+        rule = RULES.get(proto.op_type)
+        if rule is not None and canonical(proto.domain) == "":
+            rule(Node(proto, _attributes(proto), shapes, constants), findings)
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        if READ.get(attribute.name) == attribute.type and not attribute.ref_attr_name:
+            value = getattr(attribute, PAYLOADS[attribute.type])
+            found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return found
+
+
+def _window(node: Node, findings: Findings) -> None:
+    conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+    weight = node.shape(3 if node.proto.op_type == "QLinearConv" else 1) if conv else None
+    window(node.proto, node.attributes, node.shape(0), weight, findings)
+
+
+def _axis(extra: int = 0, inclusive: int = 0) -> Callable[[Node, Findings], None]:
+    """A rule: attribute axis lies in ``[-r, r - 1]``; of an output with `extra` dimensions, or up to r `inclusive`."""
+
+    def rule(node: Node, findings: Findings) -> None:
+        shape, axis = node.shape(0), node.attributes.get("axis")
+        if shape is None or axis is None:
+            return
+        rank = len(shape) + extra
+        if not -rank <= axis < rank + inclusive and rank > 0:
+            last = rank - 1 + inclusive
+            findings.error("E3386", label(node.proto), f"axis {axis} is not between {-rank} and {last} (rank {rank})")
+
+    return rule
+
+
+def _axes(node: Node, findings: Findings) -> None:
+    shape = node.shape(0)
+    axes = node.attributes.get("axes")
+    axes = list(axes) if axes is not None else node.constant(1)
+    if shape is None or not axes:
+        return
+    rank = len(shape) + (len(axes) if node.proto.op_type == "Unsqueeze" else 0)
+    if any(not -rank <= axis < rank for axis in axes):
+        findings.error("E3386", label(node.proto), f"axes {axes} are not between {-rank} and {rank - 1} (rank {rank})")
+    elif len({axis % rank for axis in axes}) < len(axes):
+        findings.error("E3387", label(node.proto), f"axes {axes} name an axis twice")
+
+
+def _transpose(node: Node, findings: Findings) -> None:
+    perm, shape = node.attributes.get("perm"), node.shape(0)
+    if perm is not None and sorted(perm) != list(range(len(perm) if shape is None else len(shape))):
+        of = f" of rank {len(shape)}" if shape is not None else ""
+        findings.error("E3387", label(node.proto), f"perm {list(perm)} is no permutation of the axes{of}")
+
+
+def _reshape(node: Node, findings: Findings) -> None:
+    wanted = list(node.attributes["shape"]) if "shape" in node.attributes else node.constant(1)
+    shape = node.shape(0)
+    if wanted is None:
+        return
+    if sum(size == -1 for size in wanted) > 1 or any(size < -1 for size in wanted):
+        findings.error("E3390", label(node.proto), f"shape {wanted} has more than one -1, or other negative sizes")
+        return
+    if shape is None:
+        return
+    if not node.attributes.get("allowzero"):
+        if any(size == 0 and axis >= len(shape) for axis, size in enumerate(wanted)):
+            findings.error(
+                "E3390", label(node.proto), f"shape {wanted} copies a dimension that {list(shape)} does not have"
+            )
+            return
+        wanted = [shape[axis] if size == 0 else size for axis, size in enumerate(wanted)]
+    rest = prod(size for size in wanted if size != -1)
+    fits = prod(shape) == rest if -1 not in wanted else rest > 0 and prod(shape) % rest == 0
+    if not fits and not (rest == 0 and prod(shape) == 0):
+        findings.error("E3390", label(node.proto), f"cannot make {wanted} of {list(shape)}: other elements")
+
+
+def _range(node: Node, findings: Findings) -> None:
+    if node.constant(2) == [0]:
+        findings.error("E3391", label(node.proto), "delta is 0")
+
+
+def _split(node: Node, findings: Findings) -> None:
+    _axis()(node, findings)
+    sizes, shape = node.attributes.get("split"), node.shape(0)
+    sizes = list(sizes) if sizes is not None else node.constant(1)
+    axis = node.attributes.get("axis", 0)
+    if sizes is None or shape is None or not -len(shape) <= axis < len(shape):
+        return
+    if min(sizes, default=0) < 0 or sum(sizes) != shape[axis]:
+        findings.error(
+            "E3392", label(node.proto), f"split {sizes} does not divide the {shape[axis]} elements of axis {axis}"
+        )
+
+
+Rule = Callable[[Node, Findings], None]
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        [
+            "Conv",
+            "ConvInteger",
+            "QLinearConv",
+            "ConvTranspose",
+            "MaxPool",
+            "AveragePool",
+            "LpPool",
+        ],
+        _window,
+    ),
+    **dict.fromkeys(
+        [
+            "ArgMax",
+            "ArgMin",
+            "Concat",
+            "CumSum",
+            "Gather",
+            "GatherElements",
+            "Hardmax",
+            "LayerNormalization",
+            "LogSoftmax",
+            "LpNormalization",
+            "ScatterElements",
+            "Softmax",
+            "TopK",
+        ],
+        _axis(),
+    ),
+    "Flatten": _axis(inclusive=1),
+    "OneHot": _axis(extra=1),
+    **dict.fromkeys(["ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceProd", "Squeeze", "Unsqueeze"], _axes),
+    "Transpose": _transpose,
+    "Reshape": _reshape,
+    "Range": _range,
+    "Split": _split,
+}
+"""By operator of the default domain."""

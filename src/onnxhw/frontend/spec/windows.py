@@ -1,0 +1,132 @@
+"""Rules of windows: kernels, strides, dilations, pads, groups of convolutions and pooling."""
+
+from typing import Any
+
+import onnx
+
+from .findings import Findings, label
+
+AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+LISTS = ("kernel_shape", "strides", "dilations", "pads")
+CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
+
+
+def window(
+    node: onnx.NodeProto,
+    attributes: dict[str, Any],
+    shape: tuple[int, ...] | None,
+    weight: tuple[int, ...] | None,
+    findings: Findings,
+) -> None:
+    """All rules of one node; `shape` is its input's, `weight` its filter's (None for a pool), where they are known."""
+    where = label(node)
+    given: dict[str, list[int]] = {name: list(attributes[name]) for name in LISTS if name in attributes}
+    spatial = _spatial(given, shape, weight, where, findings)
+    if spatial is None or not _values(given, spatial, where, findings) or not _auto(attributes, given, where, findings):
+        return
+    if weight is not None:
+        if "kernel_shape" in given and given["kernel_shape"] != list(weight[2:]):
+            findings.error("E3384", where, f"kernel_shape is {given['kernel_shape']}, the weights are {list(weight)}")
+            return
+        if not _groups(node, attributes.get("group", 1), shape, weight, where, findings):
+            return
+    elif attributes.get("group", 1) < 1:
+        findings.error("E3381", where, f"group is {attributes['group']}")
+    kernel = given.get("kernel_shape") or (list(weight[2:]) if weight is not None else None)
+    if kernel is not None and shape is not None and node.op_type != "ConvTranspose":
+        _extent(node, attributes, given, kernel, shape, findings)
+
+
+def _spatial(
+    given: dict[str, list[int]],
+    shape: tuple[int, ...] | None,
+    weight: tuple[int, ...] | None,
+    where: str,
+    findings: Findings,
+) -> int | None:
+    """The number of spatial dimensions, on which all lengths must agree (E3383)."""
+    ranks = {name: len(values) / 2 if name == "pads" else len(values) for name, values in given.items()}
+    if shape is not None:
+        ranks["the input"] = len(shape) - 2
+    if weight is not None:
+        ranks["the weights"] = len(weight) - 2
+    if len(set(ranks.values())) > 1 or any(rank < 1 or rank % 1 for rank in ranks.values()):
+        text = ", ".join(f"{name}: {rank:g}" for name, rank in ranks.items())
+        findings.error(
+            "E3383", where, f"the numbers of spatial dimensions differ: {text}", "pads are two per dimension"
+        )
+        return None
+    return int(next(iter(ranks.values()), 0))
+
+
+def _values(given: dict[str, list[int]], spatial: int, where: str, findings: Findings) -> bool:
+    for name in ("kernel_shape", "strides", "dilations"):
+        if any(value < 1 for value in given.get(name, ())):
+            findings.error("E3380", where, f"{name} is {given[name]}: every element must be at least 1")
+            return False
+    if any(value < 0 for value in given.get("pads", ())):
+        findings.error("E3382", where, f"pads are {given['pads']}: none may be negative", "use Slice to cut")
+        return False
+    return True
+
+
+def _auto(attributes: dict[str, Any], given: dict[str, list[int]], where: str, findings: Findings) -> bool:
+    auto = attributes.get("auto_pad", "NOTSET")
+    if auto not in AUTO:
+        findings.error("E3385", where, f"auto_pad is {auto!r}, not one of {', '.join(AUTO)}")
+        return False
+    if auto != "NOTSET" and any(given.get("pads", ())):
+        findings.error("E3385", where, f"auto_pad is {auto}, and there are pads {given['pads']}", "give one of them")
+        return False
+    return True
+
+
+def _groups(
+    node: onnx.NodeProto,
+    group: int,
+    shape: tuple[int, ...] | None,
+    weight: tuple[int, ...],
+    where: str,
+    findings: Findings,
+) -> bool:
+    if group < 1:
+        findings.error("E3381", where, f"group is {group}")
+        return False
+    transposed = node.op_type == "ConvTranspose"
+    channels = shape[1] if shape is not None else None
+    wanted = weight[0] if transposed else weight[1] * group
+    grouped = weight[0] % group if not transposed or channels is None else channels % group
+    if grouped or (channels is not None and channels != wanted):
+        findings.error(
+            "E3381",
+            where,
+            f"{group} groups do not fit weights {list(weight)}"
+            + (f" and an input of {channels} channels" if channels is not None else ""),
+        )
+        return False
+    return True
+
+
+def _extent(
+    node: onnx.NodeProto,
+    attributes: dict[str, Any],
+    given: dict[str, list[int]],
+    kernel: list[int],
+    shape: tuple[int, ...],
+    findings: Findings,
+) -> None:
+    """E3388 for a window larger than its padded input, E3389 for a pool's pads larger than its window."""
+    spatial, where = len(kernel), label(node)
+    dilations = given.get("dilations") or [1] * spatial
+    reach = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    pads = given.get("pads") or [0] * (2 * spatial)
+    before, after = pads[:spatial], pads[spatial:]
+    if node.op_type not in CONVOLUTIONS and any(
+        pad > size for pad, size in [*zip(before, reach, strict=True), *zip(after, reach, strict=True)]
+    ):
+        findings.error("E3389", where, f"pads {pads} are larger than the window {reach}")
+    if attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        return
+    padded = [size + low + high for size, low, high in zip(shape[2:], before, after, strict=True)]
+    if any(0 < size < one for size, one in zip(padded, reach, strict=True)):
+        findings.error("E3388", where, f"the window {reach} is larger than its padded input {padded}")

@@ -1,0 +1,55 @@
+"""A model in parts: what runs on the hardware, what on the host, and what passes between them.
+
+Parts run in order; each reads and gives values by their ONNX names. A hardware part is one integer graph, whose
+ports have those names; a host part is an ONNX model of its own.
+"""
+
+from dataclasses import dataclass
+
+from .graph import Graph
+
+Dim = int | str | None
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output of a model as its user sees it.
+
+    `shape`: a dimension is a number, a symbol, or None (not known); the whole is None for unknown rank. `dtype`:
+    numpy's name, "" for what is no tensor. `optional`: an input with a default value.
+    """
+
+    name: str
+    shape: tuple[Dim, ...] | None
+    dtype: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class HostPart:
+    """ONNX nodes that run on the host: `model` is a serialized ModelProto with these inputs and outputs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    model: bytes
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HardwarePart:
+    """Operations that run on the accelerator."""
+
+    graph: Graph
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values it reads, once each."""
+        return tuple(dict.fromkeys(port.name for port in self.graph.inputs))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The values it gives."""
+        return tuple(port.name for port in self.graph.outputs)
+
+
+Part = HostPart | HardwarePart

@@ -1,0 +1,11 @@
+"""Inputs of a model from .npy and .npz files and folders of images, one inference at a time.
+
+formula     (x * scale - mean) / std, per channel
+samples     .npy, .npz; labels
+images      folders, by Pillow
+"""
+
+from .formula import Input, Preprocess
+from .samples import Samples, open_samples
+
+__all__ = ["Input", "Preprocess", "Samples", "open_samples"]

@@ -1,0 +1,73 @@
+"""`Preprocess`: ``(x * scale - mean) / std``, and `Input`, what it prepares samples for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A model input: `shape` with batch 1, numpy's name of its element type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """``(x * scale - mean) / std``; `layout` (nchw or nhwc) is the model's and says which axis has the channels."""
+
+    scale: float = 1.0
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    layout: str = "nchw"
+
+    def __post_init__(self) -> None:
+        if self.layout not in ("nchw", "nhwc"):
+            raise UsageError("E2608", f"a layout is nchw or nhwc, not {self.layout!r}")
+        if not np.isfinite([self.scale, *self.mean, *self.std]).all() or any(value <= 0 for value in self.std):
+            raise UsageError("E2608", "--scale and --mean must be finite, --std positive")
+
+    @property
+    def plain(self) -> bool:
+        """Does it change nothing?"""
+        return self.scale == 1.0 and not self.mean and not self.std
+
+    def needed(self, path: Path) -> bool:
+        """Is `path` a folder of images, or does anything change its arrays?"""
+        return path.is_dir() or not self.plain or self.layout != "nchw"
+
+    def apply(self, x: Array, wanted: Input) -> Array:
+        """One sample as the model takes it; `UsageError` E2608 if the constants do not fit its channels."""
+        if wanted.dtype != "float32":
+            if self.plain:
+                return x
+            raise UsageError(
+                "E2608", f"input {wanted.name!r} is {wanted.dtype}: --scale, --mean and --std are for float32"
+            )
+        if self.plain:
+            return x.astype(np.float32)
+        axis = x.ndim - 1 if self.layout == "nhwc" else 1
+        mean, std = (self._along(values, x.shape, axis) for values in (self.mean or (0.0,), self.std or (1.0,)))
+        return np.asarray((x.astype(np.float32) * np.float32(self.scale) - mean) / std, np.float32)
+
+    def _along(self, values: tuple[float, ...], shape: tuple[int, ...], axis: int) -> npt.NDArray[np.float32]:
+        array = np.array(values, np.float32)
+        if array.size == 1:
+            return array.reshape(())
+        if axis >= len(shape) or array.size != shape[axis]:
+            channels = shape[axis] if axis < len(shape) else 1
+            raise UsageError(
+                "E2608",
+                f"{array.size} values of --mean or --std do not fit {channels} channels",
+                hint="give one value, or one per channel; --layout says which axis has the channels",
+            )
+        return array.reshape([-1 if index == axis else 1 for index in range(len(shape))])

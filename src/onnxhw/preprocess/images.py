@@ -1,0 +1,61 @@
+"""`Folder`: the images of a folder as samples, decoded by Pillow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UsageError
+from .formula import Array, Input, Preprocess
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
+"""Files that are taken, by suffix."""
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""Pillow's mode by number of channels."""
+
+
+class Folder:
+    """The images of a folder, in the order of their names."""
+
+    def __init__(self, path: Path, inputs: Sequence[Input], preprocess: Preprocess) -> None:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise UsageError(
+                "E2602",
+                "images need Pillow, which is not installed",
+                where=str(path),
+                hint="pip install 'onnxhw[images]'",
+            ) from None
+        self.open = Image.open
+        self.wanted, self.preprocess, self.where = inputs[0], preprocess, str(path)
+        self.files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES and file.is_file())
+        self.count = len(self.files)
+        shape = inputs[0].shape
+        rank = len(shape) if len(inputs) == 1 else 0
+        self.channels = 0 if rank != 4 else shape[3] if preprocess.layout == "nhwc" else shape[1]
+        if self.channels not in MODES:
+            raise UsageError(
+                "E2603",
+                "images need a model of one input of 1, 3 or 4 channels",
+                where=self.where,
+                hint="--layout nhwc if the channels are its last axis",
+            )
+        self.size = shape[1:3] if preprocess.layout == "nhwc" else shape[2:]
+        if not self.files:
+            raise UsageError("E2603", f"it has no images ({', '.join(IMAGES)})", where=self.where)
+
+    def one(self, index: int) -> dict[str, Array]:
+        """The feeds of one inference."""
+        height, width = self.size
+        try:
+            with self.open(self.files[index]) as opened:
+                image = opened.convert(MODES[self.channels])
+                if image.size != (width, height):
+                    image = image.resize((width, height), 2)  # bilinear
+                pixels = np.asarray(image).reshape(1, height, width, self.channels)
+        except Exception as error:  # Pillow has many errors for damaged files
+            raise UsageError("E2603", f"cannot be decoded: {error}", where=str(self.files[index])) from error
+        pixels = pixels.astype(self.wanted.dtype)
+        moved = pixels if self.preprocess.layout == "nhwc" else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+        return {self.wanted.name: self.preprocess.apply(moved, self.wanted)}

@@ -1,0 +1,37 @@
+"""`MixedProgram`: a model in parts, its hardware parts compiled for one configuration."""
+
+from dataclasses import dataclass
+
+from ..ir.parts import HostPart, Value
+from .model import Program
+
+
+@dataclass
+class MixedProgram:
+    """Parts in execution order; the host passes values between them by name."""
+
+    model: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    parts: list[HostPart | Program]
+
+    @property
+    def programs(self) -> list[Program]:
+        """The hardware parts."""
+        return [part for part in self.parts if isinstance(part, Program)]
+
+    @property
+    def whole(self) -> Program | None:
+        """The program that is the whole model, if there is no other part."""
+        part = self.parts[0] if len(self.parts) == 1 else None
+        return part if isinstance(part, Program) else None
+
+    @property
+    def cycles(self) -> int:
+        """Predicted, exact cycles of one inference: the sum over the hardware parts."""
+        return sum(program.cycles for program in self.programs)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates on the hardware."""
+        return sum(program.macs for program in self.programs)

@@ -1,0 +1,55 @@
+"""A model in parts as the message `Mixed`, and back."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.parts import HostPart, Value
+from .mixed import MixedProgram
+from .model import Program
+from .schema import message
+
+
+def pack(mixed: MixedProgram, record: Callable[[Program], Any]) -> bytes:
+    """The bytes of the message; `record` makes the message of a program."""
+    packed = message("Mixed")
+    packed.model = mixed.model
+    for values, target in ((mixed.inputs, packed.inputs), (mixed.outputs, packed.outputs)):
+        for value in values:
+            target.add(name=value.name, shape=json.dumps(value.shape), dtype=value.dtype, optional=value.optional)
+    for part in mixed.parts:
+        if isinstance(part, HostPart):
+            packed.parts.add(host=part.model, inputs=part.inputs, outputs=part.outputs, nodes=part.nodes)
+        else:
+            packed.parts.add().program.CopyFrom(record(part))
+    return bytes(packed.SerializeToString(deterministic=True))
+
+
+def unpack(packed: Any, program: Callable[[Any], Program]) -> MixedProgram:
+    """The inverse of `pack`. `ValueError` for a part that is neither one nor the other, or reads what is not there."""
+    mixed = MixedProgram(packed.model, _values(packed.inputs), _values(packed.outputs), [])
+    known = {value.name for value in mixed.inputs}
+    for part in packed.parts:
+        if part.HasField("program") == bool(part.host):
+            raise ValueError("a part must be either a program or a host part")
+        if part.host:
+            made: HostPart | Program = HostPart(tuple(part.inputs), tuple(part.outputs), part.host, tuple(part.nodes))
+            reads, gives = set(part.inputs), set(part.outputs)
+        else:
+            made = program(part.program)
+            reads, gives = {port.name for port in made.inputs}, {port.name for port in made.outputs}
+        if not reads <= known:
+            raise ValueError(f"a part reads {min(reads - known)!r}, which no earlier part gives")
+        known |= gives
+        mixed.parts.append(made)
+    return mixed
+
+
+def _values(records: Any) -> tuple[Value, ...]:
+    found = []
+    for record in records:
+        shape = json.loads(record.shape)
+        found.append(
+            Value(record.name, None if shape is None else tuple(shape), record.dtype, record.optional)
+        )
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""What quantization costs: the signal-to-noise ratio of every layer, and the accuracy before and after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log10
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from .calibrate import Samples
+from .runner import Runner
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Energy of a float value and of its difference from the quantized one, summed over samples and elements."""
+
+    signal: float
+    noise: float
+
+    @property
+    def snr_db(self) -> float | None:
+        """``10 log10(signal / noise)``; None without noise or without signal."""
+        return 10 * log10(self.signal / self.noise) if self.noise > 0 and self.signal > 0 else None
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Samples of `total` whose class, the first largest element of the first output, is their label."""
+
+    float_correct: int
+    quantized_correct: int
+    total: int
+
+    @property
+    def before(self) -> float:
+        """Accuracy of the float model in percent."""
+        return 100 * self.float_correct / self.total
+
+    @property
+    def after(self) -> float:
+        """Accuracy of the quantized model in percent."""
+        return 100 * self.quantized_correct / self.total
+
+
+def noise(
+    reference: onnx.ModelProto, quantized: onnx.ModelProto, names: Mapping[str, str], samples: Samples, where: str
+) -> dict[str, Noise]:
+    """The noise of each value of `reference` in `names`; `names` maps it to its counterpart in `quantized`."""
+    runners = Runner(reference, list(names), where), Runner(quantized, list(names.values()), where)
+    signal, error = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for feeds in samples():
+        wanted, found = (runner.run(feeds) for runner in runners)
+        for name, other in names.items():
+            real = wanted[name].astype(np.float64)
+            signal[name] += float((real**2).sum())
+            error[name] += float(((real - found[other]) ** 2).sum())
+    return {name: Noise(signal[name], error[name]) for name in names}
+
+
+def accuracy(
+    reference: onnx.ModelProto, quantized: onnx.ModelProto, samples: Samples, labels: Sequence[int], where: str
+) -> Accuracy:
+    """Top-1 of both models; `labels` has one class for each sample."""
+    runners = Runner(reference, None, where), Runner(quantized, None, where)
+    right = [0, 0]
+    for feeds, label in zip(samples(), labels, strict=True):
+        for index, runner in enumerate(runners):
+            right[index] += _top1(runner.run(feeds)[runner.names[0]]) == label
+    return Accuracy(right[0], right[1], len(labels))
+
+
+def _top1(values: npt.NDArray[Any]) -> int:
+    return int(values.argmax())

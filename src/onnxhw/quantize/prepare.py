@@ -1,0 +1,73 @@
+"""`prepare`: a model file as a float model that can be quantized."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from onnx import version_converter
+
+from ..errors import UnsupportedError
+from ..frontend import read_model, specialise
+from ..frontend.control import unroll
+from ..frontend.functions import inline
+from ..frontend.mixed import quantizes
+from ..frontend.reading.limits import DEFAULT, Limits
+from ..frontend.shapes import require_static
+from ..frontend.tensors import dtype
+from ..preprocess import Input
+
+Source = str | Path | bytes
+"""A path or the bytes of an ONNX file."""
+OLDEST_OPSET, OLDEST_IR = 13, 7
+"""Quantization along an axis came with operator set 13, which is of IR version 7."""
+
+
+def prepare(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, str]:
+    """The model at operator set 13 or later, functions inlined and static loops unrolled, and its name for messages.
+
+    `UnsupportedError` E4701: the operator set cannot be raised; E4702: the model is quantized already. Otherwise as
+    `onnxhw.frontend.read`.
+    """
+    where = "model" if isinstance(source, bytes) else str(source)
+    model = _read(source, where, limits)
+    done = sorted({node.op_type for node in model.graph.node if quantizes(node.op_type)})
+    if done:
+        raise UnsupportedError(
+            "E4702",
+            f"the model is quantized already: it has {', '.join(done)}",
+            where=where,
+            hint="compile it as it is, or quantize the float model",
+        )
+    opset = max((entry.version for entry in model.opset_import if entry.domain == ""), default=1)
+    if opset < OLDEST_OPSET:
+        model = _raise_opset(model, opset, where)
+    return model, where
+
+
+def inputs_of(source: Source, limits: Limits = DEFAULT, shapes: Mapping[str, int] | None = None) -> list[Input]:
+    """What samples of a model must be: its inputs with batch 1, and with the sizes that `shapes` gives."""
+    where = "model" if isinstance(source, bytes) else str(source)
+    inferred, known = specialise(_read(source, where, limits), where, shapes, limits)
+    require_static(inferred, known, where)
+    constants = {tensor.name for tensor in inferred.graph.initializer}
+    values = [value for value in inferred.graph.input if value.name not in constants]
+    return [Input(value.name, known[value.name], dtype(value)) for value in values]
+
+
+def _read(source: Source, where: str, limits: Limits) -> onnx.ModelProto:
+    return unroll(inline(read_model(source, limits), limits, where), limits)
+
+
+def _raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelProto:
+    try:
+        raised: onnx.ModelProto = version_converter.convert_version(model, OLDEST_OPSET)
+    except Exception as error:  # the converter raises RuntimeError and whatever its adapters do
+        text = " ".join(str(error).split())[:200]
+        raise UnsupportedError(
+            "E4701",
+            f"operator set {opset} cannot be raised to {OLDEST_OPSET}: {text}",
+            where=where,
+            hint=f"export the model with operator set {OLDEST_OPSET} or later",
+        ) from error
+    raised.ir_version = max(raised.ir_version, OLDEST_IR)
+    return raised

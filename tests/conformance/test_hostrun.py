@@ -1,0 +1,143 @@
+"""`evaluate`: what the host runs, and how it refuses."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnxhw.errors import OnnxhwError
+from onnxhw.frontend import hostrun
+from onnxhw.frontend.hostrun import evaluate, implemented
+
+
+def _model(
+    *nodes: onnx.NodeProto, opset: int = 17, domains: tuple[str, ...] = (), **inputs: list[int]
+) -> onnx.ModelProto:
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in nodes[-1].output]
+    graph = helper.make_graph(list(nodes), "model", given, outputs)
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+RELU = helper.make_node("Relu", ["x"], ["y"], name="rectifier")
+X = {"x": np.array([-1, 1], np.float32)}
+
+
+def _code(model: onnx.ModelProto, feeds: dict[str, Any], **more: Any) -> tuple[str, str]:
+    with pytest.raises(OnnxhwError) as caught:
+        evaluate(model, feeds, **more)
+    return caught.value.code, caught.value.text()
+
+
+def test_outputs_by_name() -> None:
+    assert np.array_equal(evaluate(_model(RELU, x=[2]), X)["y"], [0, 1])
+
+
+def test_onnxruntime_gives_the_same() -> None:
+    pytest.importorskip("onnxruntime")
+    assert np.array_equal(evaluate(_model(RELU, x=[2]), X, engine="onnxruntime")["y"], [0, 1])
+
+
+def test_onnxruntime_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    assert _code(_model(RELU, x=[2]), X, engine="onnxruntime")[0] == "E2700"
+
+
+def test_onnxruntime_that_refuses() -> None:
+    pytest.importorskip("onnxruntime")
+    model = _model(helper.make_node("Unheard", ["x"], ["y"], domain="nowhere"), domains=("nowhere",), x=[2])
+    assert _code(model, X, engine="onnxruntime")[0] == "E4754"
+
+
+@pytest.mark.parametrize("feeds", [{}, {**X, "other": X["x"]}])
+def test_inputs_that_do_not_fit(feeds: dict[str, Any]) -> None:
+    assert _code(_model(RELU, x=[2]), feeds)[0] == "E2701"
+
+
+def test_an_operator_that_nobody_has() -> None:
+    model = _model(helper.make_node("Unheard", ["x"], ["y"], "odd", domain="nowhere"), domains=("nowhere",), x=[2])
+    code, text = _code(model, X)
+    assert code == "E4750"
+    assert "Unheard" in text
+    assert "nowhere" in text
+    assert "'odd'" in text
+
+
+def test_an_attribute_that_is_missing() -> None:
+    assert _code(_model(helper.make_node("Unsqueeze", ["x"], ["y"]), opset=11, x=[2]), X)[0] in ("E4751", "E4752")
+
+
+def test_operands_that_do_not_fit_name_the_node() -> None:
+    model = _model(helper.make_node("Add", ["x", "z"], ["y"], "sum"), x=[2], z=[3])
+    code, text = _code(model, {**X, "z": np.ones(3, np.float32)})
+    assert code == "E4752"
+    assert "'sum'" in text
+    assert "float32[2], float32[3]" in text
+
+
+def test_a_loop_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxhw.frontend.hostops.control.MAX_ITERATIONS", 100)
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Add", ["v", "v"], ["w"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", TensorProto.FLOAT, [2]),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]),
+        ],
+    )
+    code, text = _code(_model(helper.make_node("Loop", ["", "", "x"], ["y"], body=body), x=[2]), X)
+    assert code == "E4753"
+    assert "100" in text
+
+
+def test_outputs_that_our_operator_does_not_compute_are_refused() -> None:
+    names = {name: np.ones(2, np.float32) for name in "sbmv"}
+    node = helper.make_node("BatchNormalization", ["x", *names], ["y", "m2", "v2", "m3", "v3"])
+    model = _model(node, opset=9, x=[1, 2], s=[2], b=[2], m=[2], v=[2])
+    assert _code(model, {"x": np.ones((1, 2), np.float32), **names})[0] == "E4752"
+
+
+def test_the_long_name_of_the_default_domain() -> None:
+    model = _model(helper.make_node("Relu", ["x"], ["y"], domain="ai.onnx"), x=[2])
+    model.opset_import[0].domain = "ai.onnx"
+    assert np.array_equal(evaluate(model, X)["y"], [0, 1])
+    assert model.graph.node[0].domain == "ai.onnx"
+
+
+def test_prepared_models_are_kept_but_not_all() -> None:
+    for size in range(hostrun.CACHED + 5):
+        evaluate(_model(RELU, x=[2 + size]), {"x": np.zeros(2 + size, np.float32)})
+    assert len(hostrun._prepared) == hostrun.CACHED
+    kept = next(reversed(hostrun._prepared.values()))
+    evaluate(_model(RELU, x=[2 + size]), {"x": np.zeros(2 + size, np.float32)})
+    assert next(reversed(hostrun._prepared.values())) is kept
+
+
+@pytest.mark.parametrize(
+    ("domain", "op", "version", "there"),
+    [
+        ("", "Conv", 13, True),
+        ("ai.onnx", "Loop", 13, True),
+        ("", "Gelu", 20, True),
+        ("", "Gelu", 19, False),
+        ("", "SequenceMap", 17, True),
+        ("", "Scatter", 10, True),
+        ("", "Scatter", 11, False),
+        ("", "MaxRoiPool", 13, False),
+        ("com.microsoft", "QLinearAdd", 1, True),
+        ("com.microsoft", "Unheard", 1, False),
+        ("ai.onnx.ml", "ZipMap", 1, True),
+        ("qonnx.custom_op.general", "Quant", 1, True),
+        ("ai.onnx.preview.training", "Gradient", 1, False),
+    ],
+)
+def test_implemented(domain: str, op: str, version: int, there: bool) -> None:
+    assert implemented(domain, op, version) == there

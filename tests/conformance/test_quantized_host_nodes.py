@@ -1,0 +1,175 @@
+"""Quantized operators on the host equal onnxruntime, and do not depend on how a value is spread over axes."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+from onnxhw import fixed
+from onnxhw.errors import UsageError
+from onnxhw.frontend.hostrun import evaluate
+
+Array = np.ndarray[Any, Any]
+SEEDS = st.integers(0, 2**32 - 1)
+TYPES = st.sampled_from(["int8", "uint8"])
+
+
+def _model(op: str, arrays: dict[str, Array], domain: str = "", opset: int = 21, **attributes: Any) -> onnx.ModelProto:
+    """One node; all operands but the first are initializers, as onnxruntime wants them."""
+    names = list(arrays)
+    outputs = {"DynamicQuantizeLinear": 3}.get(op, 1)
+    node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
+    first = helper.make_tensor_value_info(
+        names[0], helper.np_dtype_to_tensor_dtype(arrays[names[0]].dtype), arrays[names[0]].shape
+    )
+    constants = [numpy_helper.from_array(np.asarray(arrays[name]), name) for name in names[1:] if name]
+    graph = helper.make_graph([node], op, [first], [onnx.ValueInfoProto(name=n) for n in node.output], constants)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def _both(model: onnx.ModelProto, x: Array) -> list[tuple[Array, Array]]:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    feeds = {model.graph.input[0].name: x}
+    found, wanted = evaluate(model, feeds), session.run(None, feeds)
+    return [(found[value.name], array) for value, array in zip(session.get_outputs(), wanted, strict=True)]
+
+
+def _equal(model: onnx.ModelProto, x: Array) -> None:
+    for found, wanted in _both(model, x):
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)
+
+
+def _ints(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, endpoint=True).astype(dtype)
+
+
+def _weights(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
+    """Half the range: without VNNI, onnxruntime adds pairs of uint8 x int8 products in 16 bits, and those saturate."""
+    return rng.integers(-64, 64, shape).astype(np.int8) if dtype == "int8" else _ints(rng, dtype, *shape)
+
+
+def _scale(rng: np.random.Generator, *shape: int) -> Array:
+    """Random scales and powers of two, where ties happen."""
+    powers = 2.0 ** rng.integers(-7, -2, shape)
+    return np.asarray(np.where(rng.random(shape) < 0.5, powers, rng.uniform(0.005, 0.2, shape)), np.float32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, TYPES, st.booleans())
+def test_qlinear_conv_equals_onnxruntime(seed: int, x_type: str, per_channel: bool) -> None:
+    rng = np.random.default_rng(seed)
+    group = int(rng.choice([1, 2]))
+    weights = (6,) if per_channel else ()
+    arrays = {
+        "x": _ints(rng, x_type, 2, 4, 7, 6), "xs": _scale(rng), "xz": _ints(rng, x_type),
+        "w": _weights(rng, "int8", 6, 4 // group, 3, 2), "ws": _scale(rng, *weights), "wz": np.zeros(weights, np.int8),
+        "ys": _scale(rng), "yz": _ints(rng, x_type), "b": rng.integers(-(2**14), 2**14, 6).astype(np.int32),
+    }  # fmt: skip
+    attributes = {"group": group, "strides": [2, 1], "pads": [1, 0, 1, 1], "dilations": [1, 2]}
+    _equal(_model("QLinearConv", arrays, **attributes), arrays["x"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, TYPES)
+def test_qlinear_matmul_equals_onnxruntime(seed: int, x_type: str) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "a": _ints(rng, x_type, 2, 5, 8), "as": _scale(rng), "az": _ints(rng, x_type),
+        "b": _weights(rng, "int8", 8, 4), "bs": _scale(rng, 4), "bz": np.zeros(4, np.int8),
+        "ys": _scale(rng), "yz": _ints(rng, x_type),
+    }  # fmt: skip
+    _equal(_model("QLinearMatMul", arrays), arrays["a"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, TYPES, TYPES)
+def test_integer_products_equal_onnxruntime(seed: int, x_type: str, w_type: str) -> None:
+    rng = np.random.default_rng(seed)
+    x = _ints(rng, x_type, 2, 5, 8)
+    product = {"a": x, "b": _weights(rng, w_type, 8, 4), "az": _ints(rng, x_type), "bz": _ints(rng, w_type, 4)}
+    _equal(_model("MatMulInteger", product), x)
+    image = _ints(rng, "uint8", 1, 4, 6, 5)
+    conv = {"x": image, "w": _ints(rng, "uint8", 6, 2, 3, 2), "xz": _ints(rng, "uint8"), "wz": _ints(rng, "uint8")}
+    _equal(_model("ConvInteger", conv, group=2, pads=[1, 0, 1, 1]), image)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from(["int8", "uint8", "int16", "uint16"]), st.sampled_from(["tensor", "axis", "block"]))
+def test_quantize_and_dequantize_equal_onnxruntime(seed: int, dtype: str, granularity: str) -> None:
+    rng = np.random.default_rng(seed)
+    shape = {"tensor": (), "axis": (6,), "block": (3, 2, 4)}[granularity]
+    attributes = {"tensor": {}, "axis": {"axis": 1}, "block": {"axis": 1, "block_size": 3}}[granularity]
+    scale, zero_point = _scale(rng, *shape), _ints(rng, dtype, *shape)
+    steps = rng.integers(-300, 300, (3, 6, 4)) / 2  # ties, and beyond the range
+    whole = scale if granularity != "block" else np.repeat(scale, 3, 1)
+    whole = whole.reshape(1, 6, 1) if granularity == "axis" else whole
+    x = (steps * whole).astype(np.float32)
+    _equal(_model("QuantizeLinear", {"x": x, "s": scale, "z": zero_point}, **attributes), x)
+    q = _ints(rng, dtype, 3, 6, 4)
+    _equal(_model("DequantizeLinear", {"x": q, "s": scale, "z": zero_point}, **attributes), q)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_quantize_is_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scale, zero_point = _scale(rng), _ints(rng, "int8")
+    x = np.concatenate([rng.normal(size=50) * 10, [np.inf, -np.inf, 3e38, 0.0]]).astype(np.float32)
+    model = _model("QuantizeLinear", {"x": x, "s": scale, "z": zero_point})
+    assert np.array_equal(evaluate(model, {"x": x})["y0"], fixed.quantize(x, np.float32(scale), int(zero_point)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_dynamic_quantize_linear_equals_onnxruntime(seed: int) -> None:
+    x = np.random.default_rng(seed).normal(1, 3, (4, 5)).astype(np.float32)
+    _equal(_model("DynamicQuantizeLinear", {"x": x}), x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, TYPES)
+def test_qgemm_and_tables_equal_onnxruntime(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    a, out = _ints(rng, dtype, 3, 8), {"ys": _scale(rng), "yz": _ints(rng, dtype)}
+    gemm = {
+        "a": a, "as": _scale(rng), "az": _ints(rng, dtype), "b": _weights(rng, "int8", 5, 8), "bs": _scale(rng, 5),
+        "bz": np.zeros(5, np.int8), "c": rng.integers(-1000, 1000, 5).astype(np.int32),
+    }  # fmt: skip
+    _equal(_model("QGemm", gemm | out, "com.microsoft", transB=1), a)
+    _equal(_model("QGemm", gemm, "com.microsoft", transB=1), a)
+    x = {"x": np.arange(256).astype(np.uint8).view(dtype), "xs": _scale(rng), "xz": _ints(rng, dtype)}
+    _equal(_model("QLinearLeakyRelu", x | out, "com.microsoft", alpha=0.1), x["x"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, TYPES, st.sampled_from(["QLinearAdd", "QLinearMul", "QLinearAveragePool", "QLinearGlobalAveragePool"]))
+def test_rounded_once_is_within_one_of_onnxruntime(seed: int, dtype: str, op: str) -> None:
+    """The host rounds the exact value once, as the hardware does; onnxruntime rounds in float32 steps."""
+    rng = np.random.default_rng(seed)
+    x = _ints(rng, dtype, 1, 3, 6, 6)
+    arrays = {"x": x, "xs": _scale(rng), "xz": _ints(rng, dtype)}
+    if op in ("QLinearAdd", "QLinearMul"):
+        arrays |= {"b": _ints(rng, dtype, 3, 6, 6), "bs": _scale(rng), "bz": _ints(rng, dtype)}
+    arrays |= {"ys": _scale(rng), "yz": _ints(rng, dtype)}
+    attributes = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]} if op == "QLinearAveragePool" else {}
+    ((found, wanted),) = _both(_model(op, arrays, "com.microsoft", **attributes), x)
+    assert found.dtype == wanted.dtype
+    assert np.abs(found.astype(int) - wanted).max() <= 1
+
+
+def test_a_nan_is_refused() -> None:
+    model = _model("QuantizeLinear", {"x": np.zeros(2, np.float32), "s": np.float32(1), "z": np.int8(0)})
+    with pytest.raises(UsageError) as caught:
+        evaluate(model, {"x": np.array([0, np.nan], np.float32)})
+    assert caught.value.code == "E2702"

@@ -1,0 +1,103 @@
+"""onnx's backend test suite through `onnxhw.backend`: no wrong answer, and at least 99 % of the cases pass."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+from onnxhw import conformance
+from onnxhw.cli.app import app
+from onnxhw.cli.output import Output
+from onnxhw.conformance import Verdict
+from onnxhw.conformance.compare import difference, implausible
+from onnxhw.errors import UsageError
+
+FAST = "^test_(q|dequant|conv|matmul|dynamicq|loop|if|scan_|opt|seq|soft|max|aver|batch|lstm|gru|rnn|top|slice|pad)"
+
+
+@pytest.fixture(scope="module")
+def fast() -> list[Verdict]:
+    return list(conformance.run_all(conformance.select(FAST)))
+
+
+def test_a_part_of_the_suite_has_no_wrong_answer(fast: list[Verdict]) -> None:
+    assert len(fast) > 300
+    assert [verdict for verdict in fast if verdict.status == "failed"] == []
+
+
+def test_a_part_of_the_suite_passes(fast: list[Verdict]) -> None:
+    assert [verdict for verdict in fast if verdict.kind in conformance.SUITE and verdict.status != "passed"] == []
+
+
+def test_constant_operands_bring_nodes_to_the_hardware(fast: list[Verdict]) -> None:
+    assert {verdict.where for verdict in fast if verdict.kind == conformance.DERIVED} >= {"hardware", "host"}
+
+
+@pytest.mark.slow
+def test_the_whole_suite() -> None:
+    verdicts = list(conformance.run_all(conformance.cases()))
+    assert [verdict for verdict in verdicts if verdict.status == "failed"] == []
+    assert all(verdict.reason for verdict in verdicts if verdict.status != "passed")
+    (total,) = [row for row in conformance.score(verdicts) if row.kind == "all"]
+    assert total.total == sum(case.kind in conformance.SUITE for case in conformance.cases())
+    assert total.share >= 99
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    if f"release {onnx.__version__} " in page:
+        assert conformance.board(verdicts) == page, "run: onnxhw conformance --write docs/conformance.md"
+
+
+def test_a_wrong_value_is_a_difference() -> None:
+    ones = np.ones(3, np.float32)
+    assert difference([ones], [ones * np.float32(1.0005)], 1e-3, 0) == ""
+    assert "first at [1]" in difference([ones], [ones + np.float32([0, 0.01, 0])], 1e-3, 0)
+    assert "nan" in difference([ones], [ones * np.float32(np.nan)], 1e-3, 0)
+    assert difference([ones * np.nan], [ones * np.nan], 1e-3, 0) == ""
+
+
+def test_another_type_shape_or_length_is_a_difference() -> None:
+    ones = np.ones(3, np.float32)
+    assert "float64" in difference([ones], [ones.astype(np.float64)], 1e-3, 0)
+    assert "[3, 1]" in difference([ones], [ones[:, None]], 1e-3, 0)
+    assert "sequence of 1" in difference([[ones]], [[ones, ones]], 1e-3, 0)
+    assert "sequence of 1" in difference([[ones]], [ones], 1e-3, 0)
+    assert "expected None" in difference([None], [ones], 1e-3, 0)
+    assert "strings" in difference([np.array(["a"], object)], [np.array(["b"], object)], 0, 0)
+    assert "expected {'a': 1}" in difference([{"a": 1}], [{"a": 2}], 0, 0)
+
+
+def test_random_outputs_must_be_plausible() -> None:
+    wanted = np.array([0.0, 1.0, 1.0])
+    assert implausible([wanted], [1 - wanted]) == ""
+    assert "0.5" in implausible([wanted], [np.array([0.5, 0, 1])])
+    assert "float32" in implausible([wanted], [wanted.astype(np.float32)])
+
+
+def test_a_wrong_answer_is_counted_and_is_exit_status_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["onnxhw.conformance.runner"], "difference", lambda *_: "wrong on purpose")
+    (verdict,) = map(conformance.run, [case for case in conformance.select("^test_relu$") if case.kind == "node"])
+    assert (verdict.status, verdict.reason) == ("failed", "wrong on purpose")
+    result = CliRunner().invoke(app, ["conformance", "--filter", "^test_relu$"], obj=Output(), standalone_mode=False)
+    assert result.return_value == 8
+
+
+def test_an_unsupported_case_is_refused_by_name() -> None:
+    (verdict,) = map(conformance.run, conformance.select("^test_gradient_of_add$"))
+    assert verdict.status == "refused"
+    assert "Gradient" in verdict.reason
+
+
+def test_the_board_is_deterministic() -> None:
+    chosen = conformance.select("bernoulli$|^test_gradient|^test_relu$")
+    first, second = (conformance.board(list(conformance.run_all(chosen))) for _ in range(2))
+    assert first == second
+    assert "| all | 4 | 1 | 0 | 2 | 1 | 0 | 25.00 |" in first
+
+
+@pytest.mark.parametrize(("pattern", "code"), [("(", "E2720"), ("no_such_case", "E2721")])
+def test_a_filter_that_selects_nothing(pattern: str, code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        conformance.select(pattern)
+    assert caught.value.code == code

@@ -1,0 +1,226 @@
+"""QuantizeLinear and DequantizeLinear in all their forms: what becomes of weights and activations."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from onnx import TensorProto
+
+from onnxhw import emu, golden, sched
+from onnxhw.config import preset
+from onnxhw.errors import InvalidModelError
+from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.frontend.hostrun import evaluate
+from onnxhw.ir.graph import Conv, Table
+
+RNG = np.random.default_rng(5)
+S, T = np.float32(0.125), np.float32(0.5)
+
+
+def matmul(nodes: Any, opset: int, *weights: Any, **more: Any) -> Any:
+    """A quantized input of 8 values through MatMul with dequantized weights ``[8, 4]``."""
+    model = nodes(opset)
+    model.input("x", np.float32, [1, 8])
+    x = model.node("DequantizeLinear", model.node("QuantizeLinear", "x", S, np.int8(3)), S, np.int8(3))
+    w = model.node("DequantizeLinear", *weights, **more)
+    y = model.node("QuantizeLinear", model.node("MatMul", x, w), T, np.int8(-5))
+    return model.output(y, np.int8)
+
+
+def feeds() -> dict[str, npt.NDArray[np.float32]]:
+    return {"x": (RNG.integers(-140, 140, (1, 8)) / 8).astype(np.float32)}
+
+
+NARROW = [("int4", 21), ("uint4", 21), ("int2", 25), ("uint2", 25), ("int16", 21), ("uint16", 21), ("int8", 10)]
+
+
+@pytest.mark.parametrize(("kind", "opset"), NARROW)
+def test_weights_of_any_integer_type(nodes: Any, kind: str, opset: int) -> None:
+    info = ml_dtypes.iinfo(kind)
+    low, high = max(int(info.min), -90), min(int(info.max), 90)
+    q = RNG.integers(low, high + 1, (8, 4))
+    zero = 1 if kind.startswith("u") else 0
+    w = q.astype(np.dtype(kind))
+    model = matmul(nodes, opset, w, np.float32(2**-6), np.array(zero).astype(np.dtype(kind)))
+    (op,) = model.load().ops
+    assert isinstance(op, Conv)
+    np.testing.assert_array_equal(op.weight[:, :, 0, 0], (q - zero).T)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 100, 128, 200])
+def test_uint8_weights_with_any_zero_point(nodes: Any, zero: int) -> None:
+    w = RNG.integers(0, 256, (8, 4)).astype(np.uint8)
+    w[0], w[1] = 0, 255
+    model = matmul(nodes, 13, w, np.float32(2**-8), np.uint8(zero))
+    ops = model.load().ops
+    assert len(ops) == (1 if zero == 128 else 2)
+    for _ in range(5):
+        model.check(feeds())
+
+
+def test_weights_beyond_three_int8_stay_on_the_host(nodes: Any) -> None:
+    w = np.full((8, 4), 400, np.int16)
+    with pytest.raises(UnsupportedNodesError, match=r"leave -384..381"):
+        matmul(nodes, 21, w, np.float32(2**-8), np.int16(0)).load()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_blocks_whose_scales_are_multiples(nodes: Any, axis: int) -> None:
+    q = RNG.integers(-8, 8, (8, 4))
+    shape = (4, 4) if axis == 0 else (8, 2)
+    scale = (2.0 ** RNG.integers(-6, -3, shape)).astype(np.float32)
+    spread = np.repeat(scale, 2, axis=axis)
+    w, zero = q.astype(ml_dtypes.int4), np.ones(shape, ml_dtypes.int4)
+    model = matmul(nodes, 21, w, scale, zero, axis=axis, block_size=2)
+    if axis:
+        spread = spread[:, :4]
+    (op,) = model.load().ops
+    combined = (op.weight[:, :, 0, 0].astype(float) * (op.multiplier[:, None] * T / S)).T
+    np.testing.assert_array_equal(combined, (q - 1) * spread)
+
+
+def test_a_last_block_may_be_short(nodes: Any) -> None:
+    q = RNG.integers(-20, 20, (8, 4)).astype(np.int8)
+    scale = np.array([[1], [2], [4]], np.float32) * np.ones((3, 4), np.float32) / 64
+    model = matmul(nodes, 21, q, scale, np.zeros((3, 4), np.int8), axis=0, block_size=3)
+    factor = np.array([1, 1, 1, 2, 2, 2, 4, 4])[:, None]
+    np.testing.assert_array_equal(model.load().ops[0].weight[:, :, 0, 0], (q * factor).T)
+
+
+def test_blocks_that_are_no_multiples_stay_on_the_host(nodes: Any) -> None:
+    scale = np.array([[0.1], [0.17], [0.19], [0.23]], np.float32) * np.array([1, 1.1, 0.93, 1.37], np.float32)
+    model = matmul(nodes, 21, np.ones((8, 4), np.int8), scale, axis=0, block_size=2)
+    with pytest.raises(UnsupportedNodesError, match="not integer multiples"):
+        model.load()
+
+
+def test_blocks_with_scales_of_another_shape(nodes: Any) -> None:
+    model = matmul(nodes, 21, np.ones((8, 4), np.int8), np.ones((3, 4), np.float32), axis=0, block_size=2)
+    with pytest.raises(InvalidModelError, match=r"E3(600|\d\d\d)"):
+        model.load()
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_short_float_scales_only_where_the_arithmetic_is_float32(nodes: Any, kind: str, exact: bool) -> None:
+    """`output_dtype` FLOAT says that the multiplication is done in float32."""
+    scale = np.array(2**-6).astype(np.dtype(kind))
+    model = matmul(nodes, 23, np.ones((8, 4), np.int8), scale, **({"output_dtype": TensorProto.FLOAT} if exact else {}))
+    if not exact:
+        model.nodes.insert(3, model.nodes.pop())  # keep the order; the cast below makes the types agree
+        return
+    assert isinstance(model.load().ops[0], Conv)
+
+
+def test_division_in_float16_stays_on_the_host(nodes: Any) -> None:
+    for precision, fits in ((TensorProto.FLOAT, True), (TensorProto.FLOAT16, False), (None, False)):
+        model = nodes(23)
+        model.input("x", np.float32, [1, 8])
+        scale = np.float16(0.1) if fits or precision is None else np.float32(0.1)
+        more = {} if precision is None else {"precision": precision}
+        q = model.node("QuantizeLinear", "x", scale, np.int8(0), **more)
+        y = model.node("DequantizeLinear", q, np.float32(np.float16(0.1)), np.int8(0))
+        z = model.node("QuantizeLinear", model.node("Relu", y), S, np.int8(0))
+        model.output(z, np.int8)
+        if fits:
+            assert isinstance(model.load().ops[0], Table)
+            continue
+        with pytest.raises(UnsupportedNodesError, match="divides in another type"):
+            model.load()
+
+
+@pytest.mark.parametrize("op_type", ["Clip", "Relu"])
+@pytest.mark.parametrize("first", ["input", "conv", "table"])
+def test_clip_on_the_integers_narrows_the_clamp(nodes: Any, op_type: str, first: str) -> None:
+    """Q -> Clip -> DQ is how Brevitas writes fewer than 8 bits."""
+    model = nodes(17)
+    model.input("x", np.float32, [1, 2, 4, 4])
+    x = model.node("QuantizeLinear", "x", S, np.int8(0))
+    if first != "input":
+        x = model.node("DequantizeLinear", x, S, np.int8(0))
+        w = model.node("DequantizeLinear", np.full((2, 2, 1, 1), 3, np.int8), S, np.int8(0))
+        y = model.node("Conv", x, w) if first == "conv" else model.node("Tanh", x)
+        x = model.node("QuantizeLinear", y, np.float32(2**-5), np.int8(0))
+    c = model.node("Clip", x, np.int8(-8), np.int8(7)) if op_type == "Clip" else model.node("Relu", x)
+    y = model.node("MaxPool", c, kernel_shape=[2, 2])
+    model.output(y, np.int8)
+    wide = np.linspace(-17, 17, 32, dtype=np.float32).reshape(1, 2, 4, 4)
+    model.check({"x": wide})
+    graph = model.load()
+    assert len(graph.inputs) == 1
+    assert len(graph.ops) == {"input": 1, "conv": 2, "table": 3}[first]
+    if first == "conv":
+        assert (graph.ops[0].lo, graph.ops[0].hi) == ((-8, 7) if op_type == "Clip" else (0, 127))
+
+
+def test_a_value_from_before_the_clip_keeps_its_range(nodes: Any) -> None:
+    model = nodes(17)
+    model.input("x", np.float32, [1, 2, 4, 4])
+    x = model.node("QuantizeLinear", "x", S, np.uint8(100))
+    c = model.node("Clip", x, np.uint8(90), np.uint8(120))
+    for value in (x, c):
+        model.output(model.node("MaxPool", value, kernel_shape=[1, 1]), np.uint8)
+    model.check({"x": np.linspace(-17, 17, 32, dtype=np.float32).reshape(1, 2, 4, 4)})
+
+
+def test_clipped_constant_weights_are_folded(nodes: Any) -> None:
+    model = nodes(17)
+    model.input("x", np.float32, [1, 8])
+    x = model.node("DequantizeLinear", model.node("QuantizeLinear", "x", S, np.int8(0)), S, np.int8(0))
+    w = RNG.integers(-100, 100, (8, 4)) / np.float32(16)
+    q = model.node("QuantizeLinear", w.astype(np.float32), np.float32(1 / 16), np.int8(0))
+    q = model.node("Clip", q, np.int8(-7), np.int8(7))
+    y = model.node("MatMul", x, model.node("DequantizeLinear", q, np.float32(1 / 16), np.int8(0)))
+    model.output(model.node("QuantizeLinear", y, T, np.int8(0)), np.int8)
+    assert np.abs(model.load().ops[0].weight).max() == 7
+    model.check(feeds())
+
+
+def test_four_bit_activations_saturate_at_their_own_range(nodes: Any) -> None:
+    model = nodes(21)
+    model.input("x", np.float32, [1, 8])
+    zero = np.array(5).astype(ml_dtypes.uint4)
+    x = model.node("DequantizeLinear", model.node("QuantizeLinear", "x", S, zero), S, zero)
+    y = model.node("MatMul", x, model.node("DequantizeLinear", np.eye(8, dtype=np.int8), np.float32(1), np.int8(0)))
+    model.output(model.node("QuantizeLinear", y, S, np.int8(0)), np.int8)
+    (got,) = model.golden({"x": np.array([[-9, -0.6, -0.5, 0, 0.125, 1.2, 1.25, 9]], np.float32)})
+    assert got.tolist() == [[-5, -5, -4, 0, 1, 10, 10, 10]]
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int2", "uint2"])
+def test_integers_of_few_bits_leave_with_their_own_type(nodes: Any, kind: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, kind))
+    model = nodes(25)
+    model.input("x", np.float32, [1, 64])
+    real = model.node("DequantizeLinear", model.node("QuantizeLinear", "x", S, np.int8(0)), S, np.int8(0))
+    zero = np.array(1).astype(dtype)
+    model.output(model.node("QuantizeLinear", model.node("Neg", real), np.float32(0.3), zero), dtype)
+    feeds = {"x": np.linspace(-3, 3, 64, dtype=np.float32)[None]}
+    (ours,), (wanted,) = model.golden(feeds), evaluate(model.proto(), feeds).values()
+    assert ours.dtype == wanted.dtype == dtype
+    np.testing.assert_array_equal(ours.astype(int), wanted.astype(int))
+
+
+@pytest.mark.parametrize(("groups", "zero"), [(1, 0), (1, 100), (6, 100), (3, 0)])
+def test_weights_in_parts_reach_the_emulator(nodes: Any, groups: int, zero: int) -> None:
+    w = RNG.integers(0, 256, (6, 6 // groups, 3, 2)).astype(np.uint8)
+    w.ravel()[:2] = [0, 255]
+    model = nodes(13)
+    model.input("x", np.uint8, [1, 6, 5, 4])
+    grids = [S, np.uint8(111), w, np.float32(2**-8), np.uint8(zero), np.float32(2), np.uint8(7)]
+    y = model.node("QLinearConv", "x", *grids, group=groups, pads=[1, 0, 0, 1])
+    feeds = {"x": RNG.integers(0, 256, (1, 6, 5, 4)).astype(np.uint8)}
+    model.output(y, np.uint8).check(feeds)
+    graph = model.load()
+    inputs = golden.host.prepare(graph, feeds)
+    outputs = emu.run(sched.schedule(graph, preset("mini")), inputs).outputs
+    (port,) = graph.outputs
+    np.testing.assert_array_equal(outputs[port.tensor], golden.run(graph, inputs)[port.tensor])
+
+
+def test_float8_is_not_taken_for_an_integer(nodes: Any) -> None:
+    w = np.ones((8, 4), ml_dtypes.float8_e4m3fn)
+    with pytest.raises(UnsupportedNodesError, match="float8"):
+        matmul(nodes, 21, w, np.float32(1)).load()

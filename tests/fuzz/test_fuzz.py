@@ -1,0 +1,111 @@
+"""Mutants of small models never get past the errors of this project; the fuzzer itself sees what would."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+from onnxhw import frontend
+from onnxhw.errors import InternalError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import fuzz_models
+import mutants
+
+MUTANTS = 1500
+
+
+def test_mutants_are_read_or_refused_with_a_code() -> None:
+    found = fuzz_models.run(7, range(MUTANTS))
+    assert found.findings == {}
+    assert sum(found.counts.values()) == MUTANTS
+    assert found.slowest[0] < fuzz_models.PATIENCE
+
+
+def test_mutants_reach_every_stage() -> None:
+    """Some are read as a whole, and all kinds of errors are met: bytes, names, tensors, external data, shapes."""
+    found = fuzz_models.run(8, range(MUTANTS))
+    assert found.counts["read"] > MUTANTS / 20
+    assert {"E3006", "E3104", "E3121", "E3153", "E3010"} <= set(found.counts)
+
+
+def test_seeds_are_read() -> None:
+    for data in mutants.seeds():
+        assert fuzz_models.outcome(data) == "read"
+
+
+def test_a_mutant_depends_on_its_number_only() -> None:
+    one, other = mutants.Mutator(3), mutants.Mutator(3)
+    wanted = [one.mutant(index) for index in range(20)]
+    assert [other.mutant(index) for index in reversed(range(20))] == wanted[::-1]
+    assert len(set(wanted)) > 15
+
+
+def test_escapes_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(data: object) -> None:
+        raise InternalError("E1301", "a bug") if isinstance(data, bytes) else KeyError("x")
+
+    monkeypatch.setattr(frontend, "read", fail)
+    found = fuzz_models.run(1, range(100))
+    assert found.counts == {"escaped": 100}
+    assert sorted(text.split()[0] for text in found.findings) == ["AssertionError", "KeyError"]
+
+
+def test_processes_that_die_or_hang_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And every other mutant of their batch is still run."""
+    deadly, endless = mutants.Mutator(1).mutant(17), mutants.Mutator(1).mutant(45)
+
+    def outcome(data: bytes) -> str:
+        if data == deadly:
+            os._exit(9)
+        if data == endless:
+            time.sleep(60)
+        return "read"
+
+    monkeypatch.setattr(fuzz_models, "outcome", outcome)
+    monkeypatch.setattr(fuzz_models, "PATIENCE", 1)
+    monkeypatch.setattr(fuzz_models, "BATCH", 20)
+    found = fuzz_models.parallel(1, range(60), 2)
+    assert found.counts == {"read": 58, "escaped": 2}
+    assert sorted((text.partition(" (")[0], numbers) for text, numbers in found.findings.items()) == [
+        ("a mutant takes too long", [45]),
+        ("the process died", [17]),
+    ]
+
+
+def test_memory_of_a_worker_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome(data: bytes) -> str:
+        return str(len(bytearray(2 << 30)))
+
+    monkeypatch.setattr(fuzz_models, "outcome", outcome)
+    monkeypatch.setattr(fuzz_models, "MEMORY", 2 << 30)
+    found = fuzz_models.parallel(1, range(2), 1)
+    assert [text.split()[0] for text in found.findings] == ["MemoryError"]
+
+
+def test_the_command_writes_a_mutant_again(tmp_path: Path) -> None:
+    path = tmp_path / "mutant.onnx"
+    assert fuzz_models.main(["--seed", "3", "--first", "5", "--write", str(path)]) == 0
+    assert path.read_bytes() == mutants.Mutator(3).mutant(5)
+
+
+def test_the_command_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    fuzz_models.main(["--count", "20", "--processes", "1"])
+    assert "20 mutants" in capsys.readouterr().out
+
+
+def test_mutants_are_of_both_kinds() -> None:
+    parsed = 0
+    for index in range(200):
+        try:
+            onnx.ModelProto.FromString(mutants.Mutator.mutant(MUTATOR, index))
+            parsed += 1
+        except Exception:
+            pass
+    assert 100 < parsed < 200
+
+
+MUTATOR = mutants.Mutator(5)

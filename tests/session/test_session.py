@@ -1,0 +1,238 @@
+"""`InferenceSession` runs whole models as a user of onnxruntime would, on every device with the same result."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxhw.config import preset
+from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
+from onnxhw.frontend.hostrun import evaluate
+from onnxhw.session import InferenceSession
+
+S = 0.125
+SHAPE = [1, 4, 4, 4]
+
+
+class Net:
+    """Quantized values on one grid, and anything else as it comes."""
+
+    def __init__(self, shape: Any = SHAPE) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants = [
+            numpy_helper.from_array(np.float32(S), "s"),
+            numpy_helper.from_array(np.int8(0), "z"),
+            numpy_helper.from_array(np.arange(-8, 8, dtype=np.int8).reshape(4, 4, 1, 1), "w"),
+        ]
+        self.inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+
+    def node(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{op_type}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [f"{name}_out"], name=name, **attributes))
+        return f"{name}_out"
+
+    def grid(self, x: str) -> str:
+        return self.node("DequantizeLinear", self.node("QuantizeLinear", x, "s", "z"), "s", "z")
+
+    def conv(self, x: str) -> str:
+        return self.grid(self.node("Conv", x, self.node("DequantizeLinear", "w", "s", "z")))
+
+    def model(self, *outputs: str, rank: int = 4) -> onnx.ModelProto:
+        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * rank) for name in outputs]
+        graph = helper.make_graph(self.nodes, "net", self.inputs, infos, self.constants)
+        domains = {node.domain for node in self.nodes} - {""}
+        imports = [helper.make_opsetid("", 17), *(helper.make_opsetid(domain, 1) for domain in domains)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+def mixed() -> onnx.ModelProto:
+    net = Net()
+    x = net.conv(net.grid("x"))
+    y = net.grid(net.node("Trilu", x))
+    return net.model(net.conv(net.grid(net.node("Add", x, y))), y)
+
+
+def draw(shape: Any = SHAPE, seed: int = 0) -> np.ndarray[Any, Any]:
+    return (np.random.default_rng(seed).integers(-140, 140, shape) / 8).astype(np.float32)
+
+
+@pytest.mark.parametrize("device", ["golden", "emulator"])
+def test_every_device_gives_what_the_model_means(device: str) -> None:
+    x = draw()
+    wanted = evaluate(mixed(), {"x": x})
+    with InferenceSession(mixed(), device, config=preset("mini")) as session:
+        assert len(session.mixed.parts) == 3
+        results = session.run(None, {"x": x})
+        assert len(session.get_outputs()) == len(results) == 2
+        for value, got in zip(session.get_outputs(), results, strict=True):
+            np.testing.assert_array_equal(got, wanted[value.name])
+        assert (session.cycles > 0) == (device != "golden")
+        if session.program:
+            assert session.cycles == session.program.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.rtl
+def test_the_rtl_gives_what_the_model_means() -> None:
+    x = draw()
+    wanted = evaluate(mixed(), {"x": x})
+    with InferenceSession(mixed(), "cxxrtl", config=preset("mini")) as session:
+        for value, got in zip(session.get_outputs(), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(got, wanted[value.name])
+
+
+def test_several_samples_are_several_inferences() -> None:
+    x = draw([5, 4, 4, 4])
+    session = InferenceSession(mixed())
+    together, _ = session.run(None, {"x": x})
+    ones = [session.run(None, {"x": x[i : i + 1]})[0] for i in range(5)]
+    np.testing.assert_array_equal(together, np.concatenate(ones))
+    assert len({one.tobytes() for one in ones}) == 5
+
+
+def test_outputs_are_chosen_by_name_and_described() -> None:
+    session = InferenceSession(mixed())
+    first, second = session.get_outputs()
+    assert (first.shape, first.dtype) == ((1, 4, 4, 4), "float32")
+    x = draw()
+    a, b = session.run(None, {"x": x})
+    (c,) = session.run([second.name], {"x": x})
+    np.testing.assert_array_equal(b, c)
+    assert not np.array_equal(a, b)
+    (value,) = session.get_inputs()
+    assert (value.name, value.shape, value.dtype) == ("x", (1, 4, 4, 4), "float32")
+
+
+@pytest.mark.parametrize(
+    ("names", "feeds", "code"),
+    [
+        (["nothing"], {"x": draw()}, "E2501"),
+        (None, {}, "E2502"),
+        (None, {"x": draw(), "y": draw()}, "E2502"),
+        (None, {"x": draw([1, 4, 4, 5])}, "E2503"),
+        (None, {"x": draw([0, 4, 4, 4])}, "E2503"),
+        (None, {"x": draw()[0]}, "E2503"),
+        (None, {"x": draw().astype(np.int32)}, "E2503"),
+        (None, {"x": "text"}, "E2503"),
+    ],
+)
+def test_wrong_calls_are_refused(names: Any, feeds: Any, code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        InferenceSession(mixed()).run(names, feeds)
+    assert caught.value.code == code
+
+
+def test_unknown_device() -> None:
+    with pytest.raises(UsageError, match=r"E2500.*devices: golden, emulator, cxxrtl"):
+        InferenceSession(mixed(), "gpu")
+
+
+def test_a_feed_replaces_an_initializer_that_is_an_input() -> None:
+    net = Net()
+    net.inputs.append(helper.make_tensor_value_info("w", TensorProto.INT8, [4, 4, 1, 1]))
+    model = net.model(net.conv(net.grid("x")))
+    session = InferenceSession(model)
+    assert [value.name for value in session.get_overridable_initializers()] == ["w"]
+    x, w = draw(), np.full((4, 4, 1, 1), 3, np.int8)
+    (before,) = session.run(None, {"x": x})
+    (got,) = session.run(None, {"x": x, "w": w})
+    (after,) = session.run(None, {"x": x})
+    (wanted,) = evaluate(model, {"x": x, "w": w}).values()
+    np.testing.assert_array_equal(got, wanted)
+    assert not np.array_equal(before, got)
+    np.testing.assert_array_equal(before, after)
+
+
+def test_a_float_model_runs_on_the_host() -> None:
+    net = Net()
+    model = net.model(net.node("Erf", net.node("Relu", "x")))
+    session = InferenceSession(model)
+    assert session.mixed.hardware == []
+    (got,), (wanted,) = session.run(None, {"x": draw()}), evaluate(model, {"x": draw()}).values()
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_dynamic_shape_runs_on_the_host() -> None:
+    net = Net()
+    y = net.grid(net.node("Relu", net.grid("x")))
+    picked = net.node("NonZero", y)
+    net.constants.append(numpy_helper.from_array(np.array([4, -1]), "shape"))
+    model = net.model(net.node("Cast", net.node("Reshape", picked, "shape"), to=TensorProto.FLOAT), rank=2)
+    session = InferenceSession(model)
+    assert len(session.mixed.hardware) == 1
+    (got,), (wanted,) = session.run(None, {"x": draw()}), evaluate(model, {"x": draw()}).values()
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_fixed_batch_runs() -> None:
+    shape = [2, 4, 4, 4]
+    net = Net(shape)
+    model = net.model(net.conv(net.grid("x")))
+    (got,) = InferenceSession(model).run(None, {"x": draw(shape)})
+    (wanted,) = evaluate(model, {"x": draw(shape)}).values()
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_strings_and_sequences_run_on_the_host() -> None:
+    nodes = [
+        helper.make_node("Identity", ["t"], ["u"]),
+        helper.make_node("SequenceConstruct", ["x", "x"], ["q"]),
+        helper.make_node("SequenceLength", ["q"], ["n"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "odd",
+        [helper.make_tensor_value_info("t", TensorProto.STRING, [2]),
+         helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info("u", TensorProto.STRING, [2]),
+         helper.make_tensor_value_info("n", TensorProto.INT64, [])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    u, n = InferenceSession(model).run(None, {"t": np.array(["a", "bc"], object), "x": np.zeros(2, np.float32)})
+    assert u.tolist() == ["a", "bc"]
+    assert int(n) == 2
+
+
+def test_nan_weights_run_on_the_host() -> None:
+    net = Net()
+    net.constants.append(numpy_helper.from_array(np.full(SHAPE, np.nan, np.float32), "nan"))
+    model = net.model(net.node("Add", net.grid("x"), "nan"))
+    (got,) = InferenceSession(model).run(None, {"x": draw()})
+    assert np.isnan(got).all()
+
+
+def test_what_nothing_implements_is_refused_by_name_when_it_runs() -> None:
+    net = Net()
+    model = net.model(net.grid(net.node("Wobble", net.conv(net.grid("x")), domain="made.up")))
+    session = InferenceSession(model)
+    (row,) = session.mixed.refused
+    assert (row.node, row.op_type, row.domain, row.code) == (row.node, "Wobble", "made.up", "E4401")
+    assert row.hint
+    with pytest.raises(UnsupportedError, match=r"E4401.*\n.*Wobble"):
+        session.run(None, {"x": draw()})
+    with pytest.raises(UnsupportedError, match="E4401"):
+        InferenceSession(model, "emulator")
+
+
+def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
+    """A scale so small that no constant of the requantizer is proved: the scheduler finds that, not the frontend."""
+    net = Net()
+    net.constants += [numpy_helper.from_array(np.float32(2.0**-20 / 37), "tiny")]
+    x = net.conv(net.grid("x"))
+    q = net.node("QuantizeLinear", net.node("AveragePool", x, kernel_shape=[2, 2]), "tiny", "z")
+    model = net.model(net.node("DequantizeLinear", q, "tiny", "z"), x)
+    with InferenceSession(model, "emulator", config=preset("mini")) as session:
+        results = session.run(None, {"x": draw()})
+        for got, wanted in zip(results, evaluate(model, {"x": draw()}).values(), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+        rows = {row.op_type: row for row in session.mixed.placement}
+        assert rows["Conv"].where == "hardware"
+        assert rows["AveragePool"].where == "host"
+        assert "scale ratio" in rows["AveragePool"].reason
+
+
+def test_errors_are_ours() -> None:
+    with pytest.raises(OnnxhwError):
+        InferenceSession(b"nonsense")
