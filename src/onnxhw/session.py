@@ -200,10 +200,8 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[st
         array = arrays[value.name]
         if value.shape is None or not isinstance(array, np.ndarray):
             continue
-        fits = len(array.shape) == len(value.shape) and all(
-            not isinstance(want, int) or want == got for want, got in zip(value.shape, array.shape, strict=True)
-        )
-        batched = value.shape[:1] == (1,) and array.shape[1:] == value.shape[1:] and len(array.shape) > 0
+        fits = _matches(value.shape, array.shape)
+        batched = value.shape[:1] == (1,) and array.ndim > 0 and _matches(value.shape[1:], array.shape[1:])
         if not fits and not (batched and len(array)):
             raise UsageError(
                 "E2503",
@@ -216,3 +214,10 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[st
     if len(counts) > 1:
         raise UsageError("E2503", f"the inputs hold {' and '.join(map(str, sorted(counts)))} samples")
     return [{name: array[i : i + 1] for name, array in arrays.items()} for i in range(counts.pop())]
+
+
+def _matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
+    """Has the shape the wanted rank, and the wanted size wherever that is a number?"""
+    return len(wanted) == len(shape) and all(
+        not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
+    )

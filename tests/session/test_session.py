@@ -92,6 +92,18 @@ def test_several_samples_are_several_inferences() -> None:
     assert len({one.tobytes() for one in ones}) == 5
 
 
+def test_samples_of_a_model_with_open_dimensions() -> None:
+    net = Net(["N", "K"])
+    session = InferenceSession(net.model(net.node("Softmax", "x"), rank=2))
+    (value,) = session.get_inputs()
+    assert value.shape == (1, "K")
+    for shape in ([1, 5], [3, 4]):
+        (got,) = session.run(None, {"x": draw(shape)})
+        np.testing.assert_allclose(got.sum(axis=1), np.ones(shape[0]), rtol=1e-5)  # a sum of float32 quotients
+    with pytest.raises(UsageError, match=r"E2503.*\[1, 'K'\], not \[5\]"):
+        session.run(None, {"x": draw([5])})
+
+
 def test_outputs_are_chosen_by_name_and_described() -> None:
     session = InferenceSession(mixed())
     first, second = session.get_outputs()

@@ -61,7 +61,7 @@ def command(
         "parts": [_part(mixed, index) for index in range(len(mixed.parts))],
         "fit": asdict(found),
         "diagnostics": [diagnostic.record() for diagnostic in mixed.diagnostics],
-        "placement": [asdict(row) for row in mixed.placement],
+        "placement": [dict(vars(row)) for row in mixed.placement],
     }
     if not output.json:
         _print(output, mixed, record, everything)

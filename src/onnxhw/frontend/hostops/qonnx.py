@@ -57,10 +57,11 @@ def quant(
     rounding_mode: str = "ROUND",
 ) -> Array:
     """``(round(clip(x / scale + zero_point)) - zero_point) * scale``; one signed bit is bipolar."""
+    steps = x / scale + zero_point
     if width(bits) == 1 and signed:
-        return bipolar_quant(x, scale)
-    low, high = limits(width(bits), signed, narrow)
-    steps = rounding(rounding_mode)(np.clip(x / scale + zero_point, low, high))
+        steps = np.where(np.isnan(steps), steps, np.where(steps >= 0, np.float32(1), np.float32(-1)))
+    else:
+        steps = rounding(rounding_mode)(np.clip(steps, *limits(width(bits), signed, narrow)))
     return np.asarray((steps - zero_point) * scale, np.float32)
 
 
