@@ -1,15 +1,14 @@
 """Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.graph import Array8, Graph
+from .arrays import read_arrays
 
 LABELS = ("label", "labels")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -46,12 +45,12 @@ def file_inputs(graph: Graph, path: Path, count: int | None) -> Inputs:
     """The first `count` (default: all) inferences of an .npy or .npz file.
 
     An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
-    dimension counts inferences. `UsageError` E2905: not such a file.
+    dimension counts inferences. `UsageError` E2905: not such a file, or arrays of different numbers of them.
     """
     from ..golden import host
 
-    arrays = _arrays(path)
     names = [port.name for port in graph.inputs]
+    arrays = read_arrays(path, names, LABELS)
     if None in arrays:
         if len(names) != 1:
             raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
@@ -59,32 +58,14 @@ def file_inputs(graph: Graph, path: Path, count: int | None) -> Inputs:
         feeds = {names[0]: arrays[None]}
     else:
         feeds = {name: arrays[name] for name in names if name in arrays}
-        if not feeds:
-            found = ", ".join(str(name) for name in arrays)
-            raise UsageError("E2905", f"no array is named like an input; it has {found or 'none'}", where=str(path),
-                             hint=f"inputs: {', '.join(names)}")  # fmt: skip
     if count is not None:
-        feeds = {name: values[:count] for name, values in feeds.items()}
+        feeds = {name: values[:count] if values.ndim else values for name, values in feeds.items()}
     tensors = host.prepare(graph, feeds)
     size = len(next(iter(tensors.values())))
+    if any(len(values) != size for values in tensors.values()):
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in feeds.items())
+        raise UsageError("E2905", f"the inputs hold different numbers of inferences: {sizes}", where=str(path))
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
         labels = None
     return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
-
-
-def _arrays(path: Path) -> Mapping[str | None, npt.NDArray[Any]]:
-    """The arrays of an .npz by name, or the one of an .npy under None."""
-    hint = "numpy.savez(path, input=array) or numpy.save(path, array) write such files"
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {None: loaded}
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise UsageError("E2905", f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
-    except Exception as error:  # numpy and zipfile raise many kinds for damaged files
-        raise UsageError(
-            "E2905", f"is not an .npy or .npz file of numbers: {error}", where=str(path), hint=hint
-        ) from error

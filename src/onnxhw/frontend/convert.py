@@ -10,6 +10,7 @@ from ..ir.graph import Graph, Port
 from .blockers import BlockedError, Blocker, UnsupportedNodesError
 from .context import Context, label
 from .fold import fold
+from .load import unknown_operators
 from .ops import affine, edge, elementwise, layout, pool
 from .quant import qdq
 from .shapes import Shape
@@ -50,6 +51,8 @@ HANDLERS: dict[str, Handler] = {
 }
 """What can be converted, by operator of the default domain (Q and DQ also of com.microsoft)."""
 
+SUPPORTED = f"supported: {', '.join(sorted(HANDLERS))}"
+
 QUANTIZERS = frozenset(
     [
         "QuantizeLinear",
@@ -74,6 +77,8 @@ def convert(model: onnx.ModelProto, shapes: dict[str, Shape], where: str = "mode
     """
     source = model.graph
     if not any(node.op_type in QUANTIZERS for node in source.node):
+        if unknown := unknown_operators(model):  # quantizing would not help
+            raise UnsupportedNodesError([_unsupported(node) for node in unknown], where)
         raise UnsupportedError(
             "E4002",
             "the model is not quantized: it has no QuantizeLinear node",
@@ -137,8 +142,13 @@ def _handler(node: onnx.NodeProto) -> Handler:
         raise BlockedError(f"domain {node.domain!r} is not supported", "convert the model to QDQ format")
     handler = HANDLERS.get(node.op_type)
     if handler is None:
-        raise BlockedError("this operator is not supported", f"supported: {', '.join(sorted(HANDLERS))}")
+        raise BlockedError("this operator is not supported", SUPPORTED)
     return handler
+
+
+def _unsupported(node: onnx.NodeProto) -> Blocker:
+    """A node whose operator neither ONNX nor this release knows."""
+    return Blocker(label(node), node.op_type, "ONNX knows no such operator", SUPPORTED)
 
 
 def _output(context: Context, value: onnx.ValueInfoProto, blockers: list[Blocker]) -> None:

@@ -1,6 +1,7 @@
 """`read_model`: from a file or bytes to a checked `onnx.ModelProto`."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ MAX_BYTES = (1 << 31) - 1
 """Largest model file: protobuf's own limit."""
 OLDEST_OPSET = 7
 """Older operator sets have other meanings for the same names."""
+ELSEWHERE = "onnxhw.unknown"
+"""A domain of which the checker knows nothing."""
 
 
 def read_model(source: "Source") -> onnx.ModelProto:
@@ -24,7 +27,8 @@ def read_model(source: "Source") -> onnx.ModelProto:
 
     Raises `InvalidModelError`: E3001 cannot be read, E3002 a directory, E3003 not a regular file, E3004 larger
     than 2 GiB, E3005 empty, E3006 not ONNX or truncated, E3007 no graph, E3008 external data, E3009 checker;
-    `UnsupportedError` E4004 for an operator set that this release does not know.
+    `UnsupportedError` E4004 for an operator set that this release does not know. Operators that ONNX does not know
+    are no fault here: `convert` lists them among all that it cannot map.
     """
     if isinstance(source, bytes):
         where, data, folder = "model", source, None
@@ -35,7 +39,7 @@ def read_model(source: "Source") -> onnx.ModelProto:
     _external(model, folder, where)
     _opset(model, where)
     try:
-        checker.check_model(model)
+        checker.check_model(_without_unknown(model))
     except (checker.ValidationError, ValueError, RuntimeError) as error:
         raise InvalidModelError(
             "E3009", f"onnx.checker: {_first_lines(error)}", where=where, hint="export the model again"
@@ -112,6 +116,44 @@ def _opset(model: onnx.ModelProto, where: str) -> None:
                 where=where,
                 hint="convert it with onnx.version_converter",
             )
+
+
+def unknown_operators(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """The nodes, those of subgraphs too, in ONNX's domains whose operator neither ONNX nor the model itself defines."""
+    own = {(function.domain, function.name) for function in model.functions}
+    domains = {schema.domain for schema in onnx.defs.get_all_schemas()}
+    return [
+        node
+        for node in _nodes(model.graph)
+        if isinstance(node.op_type, str)  # bytes where it is not UTF-8
+        and _domain(node) in domains
+        and (node.domain, node.op_type) not in own
+        and not onnx.defs.has(node.op_type, _domain(node))
+    ]
+
+
+def _without_unknown(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model for the checker, which refuses unknown operators of ONNX's own domains: moved to another one."""
+    if not unknown_operators(model):
+        return model  # as it is: a large one is not copied
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    copy.opset_import.append(onnx.helper.make_opsetid(ELSEWHERE, 1))
+    for node in unknown_operators(copy):
+        node.domain = ELSEWHERE
+    return copy
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
+
+
+def _domain(node: onnx.NodeProto) -> str:
+    return "" if node.domain == "ai.onnx" else node.domain
 
 
 def _first_lines(error: Exception) -> str:
