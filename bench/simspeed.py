@@ -100,7 +100,7 @@ def main() -> None:
     args = parser.parse_args()
     config = HwConfig(
         "simspeed", rows=args.rows, cols=args.cols, word=max(16, args.rows), lanes=8, load_rows=2, act_depth=2048,
-        weight_depth=4096, requant_multiplier="fabric",
+        weight_depth=4096, requant_dsps=0,
     )  # fmt: skip
     record = measure(config, args.cycles, lambda line: print(line, file=sys.stderr))
     if args.json:

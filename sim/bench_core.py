@@ -14,8 +14,9 @@ from cocotb.clock import Clock
 from onnxhw import program as programs
 from onnxhw.emu import Emulator
 from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
-from onnxhw.engines.image import ENDED, input_image, output_addresses, program_image, tensor_of
-from onnxhw.isa.memory import Control, Space
+from onnxhw.engines.image import program_image
+from onnxhw.isa.memory import ENDED, Control, Space
+from onnxhw.program.image import tensor_image, tensor_of, tensor_spans
 
 
 @cocotb.test()
@@ -33,7 +34,7 @@ async def survives_interruptions(dut: Any) -> None:
             p.tensor: random.integers(-128, 128, program.tensors[p.tensor].place.shape).astype(np.int8)
             for p in program.inputs
         }
-        for address, words in input_image(program, inputs):
+        for address, words in tensor_image(program, inputs):
             await port.write(Space.ACT, address, words)
         if interruption != "none":
             await port.write(Space.CONTROL, Control.RUN, np.array([1]))
@@ -48,7 +49,7 @@ async def survives_interruptions(dut: Any) -> None:
                     if space == Space.CONTROL:  # memories keep their contents, registers do not
                         await port.write(space, address, words)
             assert known(dut.running, "running") == 0
-            for address, words in input_image(program, inputs):
+            for address, words in tensor_image(program, inputs):
                 await port.write(Space.ACT, address, words)
         await port.cycles(PIPELINE)
         await port.write(Space.CONTROL, Control.RUN, np.array([1]))
@@ -57,6 +58,6 @@ async def survives_interruptions(dut: Any) -> None:
         assert (status, cycles) == (ENDED, program.cycles), (interruption, status, cycles)
         want = emulator.run(inputs)
         for name, values in want.outputs.items():
-            pieces = [await port.read(Space.ACT, *span) for span in output_addresses(program, name)]
+            pieces = [await port.read(Space.ACT, *span) for span in tensor_spans(program, name)]
             got = tensor_of(program, name, pieces)
             assert np.array_equal(got, values), f"{name} after {interruption}"

@@ -33,7 +33,7 @@ WAVES = HERE.parent / "build" / "waves"
 
 ODD = HwConfig(
     "odd", rows=6, cols=3, word=6, lanes=3, load_rows=2, acc_bits=24, act_depth=128, weight_depth=64, acc_depth=64,
-    param_depth=64, tables=2, load_ucode=128, array_ucode=128, vector_ucode=128, requant_multiplier="fabric",
+    param_depth=64, tables=2, load_ucode=128, array_ucode=128, vector_ucode=128, requant_dsps=0,
 )  # fmt: skip
 """A geometry in which nothing is a power of two."""
 
@@ -104,7 +104,7 @@ def benches() -> list[Bench]:
         for w, d, g in ((32, 64, 8), (48, 100, 8), (20, 512, 20))
     ]  # fmt: skip
     out += [
-        Bench(f"requantize_{bits}", "bench_requantize", lambda bits=bits: RequantizeLane(bits, "fabric"),
+        Bench(f"requantize_{bits}", "bench_requantize", lambda bits=bits: RequantizeLane(bits, 0),
               {"acc_bits": bits, "latency": RequantizeLane.latency})
         for bits in (24, 32)
     ]  # fmt: skip

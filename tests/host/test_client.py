@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw.config import HwConfig
 from onnxhw.errors import LinkError, UsageError
-from onnxhw.host.client import ATTEMPTS, Client, images, stretches
+from onnxhw.host.client import ATTEMPTS, Client
 from onnxhw.host.framing import Frame, FrameReader
 from onnxhw.host.transport import SimulationTransport
 from onnxhw.ir.graph import Port
@@ -87,19 +87,6 @@ def program():
     )  # fmt: skip
 
 
-def test_memory_images_follow_the_host_layout():
-    program_ = program()
-    found = dict(images(program_))
-    assert set(found) == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
-    assert found[Space.LOAD_UCODE].tolist() == Load(base=5, tiles=2).encode() * 3
-    w = program_.weights.astype(int)
-    assert found[Space.WEIGHT][4] == w[4, 0] | w[4, 1] << 8 | w[4, 2] << 16
-    assert found[Space.PARAM].tolist() == [5, 1 << 31, 7, 0]
-    assert found[Space.TABLE][0] == 0x80
-    assert found[Space.TABLE][128] == 0
-    assert found[Space.TABLE][255] == 0x7F
-
-
 def test_load_writes_the_counts_last_and_in_one_frame(device, client):
     client.load(program())
     spaces = [entry for entry in device.log if entry[0] == Space.CONTROL]
@@ -142,12 +129,6 @@ def test_run_moves_tensors_by_their_places(device, client):
                 got = device.memory[Space.ACT, 2 * word + lane % 6 // 4] >> 8 * (lane % 6 % 4)
                 assert got & 255 == int(x[0, c, h, w]) & 255
     assert (Space.ACT, 2 * (10 + 6)) not in device.memory, "the gap between rows is not touched"
-
-
-def test_stretches():
-    addresses = np.array([5, 6, 7, 9, 10, 20, 3])
-    assert stretches(addresses) == [(5, 0, 3), (9, 3, 2), (20, 5, 1), (3, 6, 1)]
-    assert stretches(np.array([0])) == [(0, 0, 1)]
 
 
 def test_wrong_bitstream_is_refused_by_name(client):

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
 # Rows and word differ; the array uses multiplier blocks, the requantizer the fabric.
 CONFIG = HwConfig(
     "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
-    acc_depth=128, param_depth=64, tables=1, requant_multiplier="fabric",
+    acc_depth=128, param_depth=64, tables=1, requant_dsps=1,
 )  # fmt: skip
 
 

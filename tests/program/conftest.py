@@ -51,7 +51,7 @@ def program() -> Program:
         {entry.name: entry for entry in tensors},
         [Port("x", (1, 6, 5, 8), "float32", "eingang ä\n", steps)],
         [Port("out", (1, 3), "float32", "y"), Port("again", (), "int8", "y", ({"op": "Softmax"},))],
-        [Layer("conv\n1", "Conv", 1234, {"load": (0, 2), "array": (0, 3), "vector": (0, 1)}),
-         Layer("add", "Add", 0, {"vector": (1, 4)})],
+        [Layer("conv\n1", "Conv", 1234, {"load": [(0, 2)], "array": [(0, 3)], "vector": [(0, 1)]}),
+         Layer("add", "Add", 0, {"vector": [(1, 4)]})],
         123456, 10**12,
     )  # fmt: skip

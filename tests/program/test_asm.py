@@ -28,7 +28,7 @@ def codes(draw):
     code = {unit: draw(st.lists(instructions(unit), max_size=4)) for unit in UNITS}
     cuts = {unit: sorted(draw(st.lists(st.integers(0, len(code[unit])), min_size=3, max_size=3))) for unit in UNITS}
     layers = [
-        Layer(draw(st.text()), draw(st.text()), 7, {unit: (cuts[unit][n], cuts[unit][n + 1]) for unit in UNITS})
+        Layer(draw(st.text()), draw(st.text()), 7, {unit: [(cuts[unit][n], cuts[unit][n + 1])] for unit in UNITS})
         for n in range(2)
     ]
     return code, layers, draw(st.text())
@@ -109,3 +109,12 @@ def test_every_difference_shows(program) -> None:
         "load": [dataclasses.replace(program.code["load"][0], after_vector=9), *program.code["load"][1:]],
     }
     assert assemble(listing(program.config, changed))[1] != program.code
+
+
+def test_lines_of_layers_that_take_turns_name_theirs(program) -> None:
+    first = Layer("a", "Conv", 1, {"vector": [(0, 1), (3, 5)]})
+    layers = [first, Layer("b # 7", "Add", 0, {"vector": [(1, 3)]})]
+    text = listing(program.config, program.code, layers)
+    comments = [line.partition("#")[2].strip() for line in text.split("\n") if line.startswith("vector")]
+    assert comments == ["0", "1 of b # 7", "2 of b # 7", "3", "4"]
+    assert assemble(text) == (program.config, program.code)

@@ -37,9 +37,9 @@ def program() -> Program:
         Entry("conv<2>", Place(2048, 4, 2, (1, 4, 2, 2)), 0.1, 0, 4, 4, "conv<2>"),
     ]
     layers = [
-        Layer("conv1", "Conv", 9 * 4 * 8 * 64, {"load": (0, 2), "array": (0, 2), "vector": (0, 2)}),
-        Layer("pool1", "MaxPool", 0, {"vector": (2, 3)}),
-        Layer("conv<2>", "Conv", 8 * 4 * 4, {"load": (2, 3), "array": (2, 3), "vector": (3, 4)}),
+        Layer("conv1", "Conv", 9 * 4 * 8 * 64, {"load": [(0, 2)], "array": [(0, 2)], "vector": [(0, 2)]}),
+        Layer("pool1", "MaxPool", 0, {"vector": [(2, 3)]}),
+        Layer("conv<2>", "Conv", 8 * 4 * 4, {"load": [(2, 3)], "array": [(2, 3)], "vector": [(3, 4)]}),
     ]
     return Program(
         CONFIG,

@@ -7,9 +7,9 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
-from onnxhw.host.client import images
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.program import Program, from_host, to_host
+from onnxhw.program.image import memories
 from onnxhw.rtl.core import Core
 
 Act = np.ndarray
@@ -48,7 +48,7 @@ class Bench:
         ctx.set(core.host_we, 0)
 
     async def _load(self, ctx: Any, program: Program, act: Act) -> None:
-        for space, words in [*images(program), (Space.ACT, to_host(act.view(np.uint8), self.config.word))]:
+        for space, words in [*memories(program), (Space.ACT, to_host(act.view(np.uint8), self.config.word))]:
             for address, word in enumerate(words):
                 await self._write(ctx, space, address, int(word))
         for i, unit in enumerate(("load", "array", "vector")):

@@ -76,6 +76,24 @@ def test_constants_that_cannot_be_proved(new_net: Any, configure: Any) -> None:
     refused(net.graph(y), configure(4, 4, 4, 2), "E4300", "2 operations", "E4303", "conv0", "E4304", "mul2")
 
 
+def test_constants_that_cannot_be_proved_come_with_a_hint(new_net: Any, configure: Any) -> None:
+    net = new_net(7)
+    x = net.conv(net.input(3, 4, 4), 4)
+    y = net.mul(x, net.conv(x, 4, (1, 1)))
+    for index, change, code in (
+        (0, {"multiplier": np.full(4, 1e6, np.float32)}, "E4303"),
+        (2, {"ratio": 1e9}, "E4304"),
+    ):
+        ops = list(net.ops)
+        net.ops[index] = dataclasses.replace(net.ops[index], **change)
+        with pytest.raises(UnsupportedError) as caught:
+            schedule(net.graph(y), configure(4, 4, 4, 2))
+        assert caught.value.code == code
+        assert "calibrate again" in caught.value.hint
+        assert "output scale" in caught.value.hint
+        net.ops = ops
+
+
 def test_the_kinds_of_error(new_net: Any, configure: Any) -> None:
     net = new_net(8)
     graph = net.graph(net.conv(net.input(3, 20, 20), 8))

@@ -6,6 +6,7 @@ whole, so a reader never meets half of one. A broken entry (its checksums do not
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -16,6 +17,8 @@ from pathlib import Path
 import platformdirs
 
 from ..errors import UsageError
+
+log = logging.getLogger(__name__)
 
 INDEX = "checksums.json"
 
@@ -74,7 +77,7 @@ class Cache:
         return files if all(digest(data) == index["files"][name] for name, data in files.items()) else None
 
     def store(self, key: str, files: Mapping[str, bytes], *, label: str = "") -> None:
-        """Keep files under a key. A folder that cannot be written is no error: the result is just not kept."""
+        """Keep files under a key. A folder that cannot be written is no error: a warning says that nothing is kept."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".new-", dir=self.folder) as scratch:
@@ -86,8 +89,11 @@ class Cache:
                 (new / INDEX).write_text(json.dumps(index, sort_keys=True))
                 self.remove(key)
                 os.replace(new, self.folder / key)
-        except OSError:
-            return
+        except OSError as error:
+            log.warning(
+                "the cache %s cannot be written (%s): %s is not kept; ONNXHW_CACHE names another folder",
+                self.folder, error.strerror or error, label or "this result",
+            )  # fmt: skip
 
     def remove(self, key: str) -> None:
         """Forget an entry, if there is one."""
@@ -107,9 +113,14 @@ class Cache:
 
 
 def kinds(folder: Path | None = None) -> list[str]:
-    """The kinds of which something is kept."""
+    """The kinds of which something is kept. `UsageError` E2321 if the folder cannot be read."""
     place = folder or root()
-    return sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+    try:
+        return sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+    except OSError as error:
+        what = f"the cache cannot be read: {error.strerror or error}"
+        hint = "make it readable, or point ONNXHW_CACHE at another folder"
+        raise UsageError("E2321", what, where=str(place), hint=hint) from error
 
 
 def list_all(folder: Path | None = None) -> list[CacheEntry]:

@@ -15,8 +15,8 @@ from .flow import check_fit
 
 TOLERANCE = 0.15
 """Relative error of the LUT4 and flip-flop estimates that the tests allow."""
-LANE_MULTIPLIERS = ((9, 9), (13, 14), (13, 14), (13, 14), (13, 14))
-"""Operand widths of the multipliers of a requantizer lane."""
+LANE_MULTIPLIERS = ((13, 14), (13, 14), (13, 14), (13, 14), (9, 9))
+"""Operand widths of the multipliers of a requantizer lane, in the order in which they take multiplier blocks."""
 LINK_MEMORIES = ((32, 256, 32), (32, 256, 32), (8, 1024, 8), (32, 16, 32))
 """Width, depth and granularity of the link's memories: frame buffer, description, reply buffer, start of a program."""
 
@@ -79,8 +79,7 @@ def _chain(bits: int) -> int:
 def multipliers(config: HwConfig) -> int:
     """Multiplier blocks, exactly."""
     array = config.rows * config.cols if config.multiplier == "dsp" else 0
-    lanes = config.lanes * len(LANE_MULTIPLIERS) if config.requant_multiplier == "dsp" else 0
-    return array + lanes
+    return array + config.lanes * config.requant_dsps
 
 
 def fabric_ffs(a_bits: int, b_bits: int) -> int:
@@ -119,7 +118,7 @@ def counted(config: HwConfig) -> tuple[int, int]:
     skew = 8 * _triangle(rows) + (8 * config.load_rows + psum) * _triangle(cols)
     lut, ff = elements * (psum + 2), elements * (psum + 25) + skew
     shapes = [(8, 8)] * elements if config.multiplier == "fabric" else []
-    shapes += list(LANE_MULTIPLIERS) * config.lanes if config.requant_multiplier == "fabric" else []
+    shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
 
 

@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 from ..errors import ToolError
+from . import yowasp
 
 Tick = Callable[[float], None]
 """Called about once a second with the seconds since the tool started."""
@@ -50,31 +52,37 @@ class Result:
 
 def command(tool: str) -> list[str]:
     """The words that start a tool; `ToolError` E7101 if there is none."""
-    variable = os.environ.get(tool.upper().replace("-", "_"))
+    variable = _chosen(tool)
     if variable:
         return shlex.split(variable, posix=os.name != "nt")
-    if tool in PACKAGES:
-        package, function = PACKAGES[tool]
-        if importlib.util.find_spec(package):
-            return [sys.executable, "-c", f"import sys, {package}; sys.exit({package}.{function}(sys.argv[1:]))"]
+    if package := package_of(tool):
+        function = PACKAGES[tool][1]
+        return [sys.executable, "-c", f"import sys, {package}; sys.exit({package}.{function}(sys.argv[1:]))"]
     for name in (tool, f"yowasp-{tool}"):
         if shutil.which(name):
             return [name]
     raise ToolError("E7101", f"{tool} is not installed", hint=HINTS.get(tool, f"install {tool}"))
 
 
+def package_of(tool: str) -> str:
+    """The Python package from which a tool is taken; empty if it is taken from elsewhere."""
+    package, _ = PACKAGES.get(tool, ("", ""))
+    return package if package and not _chosen(tool) and importlib.util.find_spec(package) else ""
+
+
+def _chosen(tool: str) -> str:
+    return os.environ.get(tool.upper().replace("-", "_"), "")
+
+
 @lru_cache(maxsize=32)
 def version(tool: str) -> str:
     """One line that identifies the tool's build; part of the key of everything made with it."""
-    words = command(tool)
     flag = {"yosys": "-V", "iverilog": "-V", "vvp": "-V"}.get(tool, "--version")
     result = run(tool, [flag], Path.cwd(), check=False)
     lines = [line.strip() for line in result.output.splitlines() if "Preparing to run" not in line and line.strip()]
     text = lines[0] if lines else f"{tool} of unknown version"
-    if tool in PACKAGES and words[0] == sys.executable:
-        from importlib import metadata
-
-        text += f" [{PACKAGES[tool][0]} {metadata.version(PACKAGES[tool][0].replace('_', '-'))}]"
+    if package := package_of(tool):
+        text += f" [{package} {metadata.version(package.replace('_', '-'))}]"
     return text
 
 
@@ -88,12 +96,15 @@ def run(
     tool: str, arguments: Sequence[str], directory: Path, *, check: bool = True, tick: Tick | None = None,
     environment: dict[str, str] | None = None,
 ) -> Result:  # fmt: skip
-    """Run a tool in a directory. `ToolError` E7102 with the end of its output if it fails, E7103 if it cannot start.
+    """Run a tool in a directory. `ToolError` E7102 with the end of its output if it fails, E7103 if it cannot start,
+    E7104 if it comes from PyPI and the folder where it keeps its machine code cannot be written.
 
     The output goes through a file, so a tool that prints much never blocks. Any exception here, an interrupt
     included, kills the child first.
     """
     words = [*command(tool), *arguments]
+    if package := package_of(tool):
+        yowasp.refuse_unwritable(tool, package, directory, environment)
     log = directory / f".{tool}.output" if check else None
     start = time.monotonic()
     try:

@@ -12,9 +12,9 @@ from ..program import container
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..report.page import page
-from ..report.profile import Profile
+from ..report.profile import Profile, profile
 from ..report.trace import trace
-from .outdir import write_atomically
+from .outdir import staged
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
 PLACEMENT = "placement.json"
@@ -66,9 +66,7 @@ def _read(path: Path, load: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
     program = load(path / PROGRAM)
     manifest = _json(path / MANIFEST, {})
-    found = _json(path / SIMULATIONS, [])
-    same = [record for record in found if record.get("program_sha256") == program_hash(path)]
-    return Directory(path, program, manifest, same)
+    return Directory(path, program, manifest, _of_program(_json(path / SIMULATIONS, []), path))
 
 
 def program_hash(path: Path) -> str:
@@ -77,10 +75,26 @@ def program_hash(path: Path) -> str:
 
 
 def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
-    """Keep the result of a simulation beside the program, one per engine."""
-    found = [old for old in _json(path / SIMULATIONS, []) if old.get("engine") != record["engine"]]
-    new = {**record, "program_sha256": program_hash(path)}
-    write_atomically(path / SIMULATIONS, (json.dumps([*found, new], indent=2) + "\n").encode())
+    """Keep the result of a simulation beside the program, one per engine, and show it in the report."""
+    before = [old for old in _json(path / SIMULATIONS, []) if old.get("engine") != record["engine"]]
+    kept = [*before, {**record, "program_sha256": program_hash(path)}]
+    found = read_directory(path)
+    with staged(path) as stage:
+        (stage / SIMULATIONS).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        refresh_report(stage, found, _of_program(kept, path), profile(found.program))
+
+
+def refresh_report(
+    stage: Path, found: Directory[Any], simulations: Sequence[Mapping[str, Any]], summary: Profile
+) -> None:  # fmt: skip
+    """Write a directory's report, trace and manifest anew into `stage`."""
+    write_report(stage, found.program, summary, found.manifest, simulations)
+    note_report(stage, found.manifest)
+
+
+def _of_program(simulations: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
+    """The results that belong to the directory's present program."""
+    return [record for record in simulations if record.get("program_sha256") == program_hash(path)]
 
 
 def write_report(

@@ -14,7 +14,8 @@ from .output import Output, pass_output
   onnxhw cache list --json
   onnxhw cache clear
 """),
-    epilog="The cache holds routed bitstreams and compiled simulators, by content. ONNXHW_CACHE names another place.",
+    epilog="The cache holds routed bitstreams and compiled simulators, by content. ONNXHW_CACHE names another place. "
+    "The tools from PyPI keep their machine code in a cache of their own, which YOWASP_CACHE_DIR moves.",
 )
 @click.argument("action", type=click.Choice(["list", "clear"]), default="list")
 @common

@@ -1,9 +1,8 @@
 """Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from ..errors import UsageError
 from ..ir.graph import Array8, Graph
 from ..preprocess import Input, Preprocess, open_samples
+from .arrays import Array, read_arrays
 
 LABELS = ("label", "labels")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -62,61 +62,41 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     """The first `count` (default: all) inferences of an .npy or .npz file, or of what needs `preprocess`.
 
     An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
-    dimension counts inferences. `UsageError` E2905: not such a file.
+    dimension counts inferences. `UsageError` E2905: not such a file, or arrays of different numbers of them.
     """
     from ..golden import host
 
     if preprocess is not None and preprocess.needed(path):
         return prepared_inputs(graph, path, count, preprocess)
-    arrays = _arrays(path)
-    feeds = _by_name(arrays, [port.name for port in graph.inputs], path)
+    names = [port.name for port in graph.inputs]
+    arrays = read_arrays(path, names, LABELS)
+    feeds = _by_name(arrays, names, path)
     if count is not None:
-        feeds = {name: values[:count] for name, values in feeds.items()}
+        feeds = {name: values[:count] if values.ndim else values for name, values in feeds.items()}
     tensors = host.prepare(graph, feeds)
     size = len(next(iter(tensors.values())))
+    if any(len(values) != size for values in tensors.values()):
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in feeds.items())
+        raise UsageError("E2905", f"the inputs hold different numbers of inferences: {sizes}", where=str(path))
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
         labels = None
     return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 
-def read_arrays(path: Path, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def named_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """The arrays of an .npy or .npz file for all inputs `names`; `UsageError` E2905 if one is missing."""
-    found = _by_name(_arrays(path), names, path)
+    found = _by_name(read_arrays(path, names), names, path)
     for name in names:
         if name not in found:
             raise UsageError("E2905", f"has no array for input {name!r}", where=str(path))
     return found
 
 
-def _by_name(
-    arrays: Mapping[str | None, npt.NDArray[Any]], names: Sequence[str], path: Path
-) -> dict[str, npt.NDArray[Any]]:
+def _by_name(arrays: dict[str | None, Array], names: Sequence[str], path: Path) -> dict[str, Array]:
     if None in arrays:
         if len(names) != 1:
             raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
                              hint=f"an .npz with the arrays {', '.join(names)}")  # fmt: skip
         return {names[0]: arrays[None]}
-    feeds = {name: arrays[name] for name in names if name in arrays}
-    if not feeds:
-        found = ", ".join(str(name) for name in arrays)
-        raise UsageError("E2905", f"no array is named like an input; it has {found or 'none'}", where=str(path),
-                         hint=f"inputs: {', '.join(names)}")  # fmt: skip
-    return feeds
-
-
-def _arrays(path: Path) -> Mapping[str | None, npt.NDArray[Any]]:
-    """The arrays of an .npz by name, or the one of an .npy under None."""
-    hint = "numpy.savez(path, input=array) or numpy.save(path, array) write such files"
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {None: loaded}
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise UsageError("E2905", f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
-    except Exception as error:  # numpy and zipfile raise many kinds for damaged files
-        raise UsageError(
-            "E2905", f"is not an .npy or .npz file of numbers: {error}", where=str(path), hint=hint
-        ) from error
+    return {name: arrays[name] for name in names if name in arrays}

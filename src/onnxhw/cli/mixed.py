@@ -19,7 +19,7 @@ from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..session import host_runner, typed
 from .engine import Execute, runner
-from .inputs import read_arrays
+from .inputs import named_arrays
 from .outdir import write_atomically
 from .output import Output
 from .simulation import difference, skeleton
@@ -76,7 +76,7 @@ def feeds(
         shapes = [tuple(dim if isinstance(dim, int) else 1 for dim in value.shape or ()) for value in inputs]
         wanted = [Input(value.name, shape, value.dtype) for value, shape in zip(inputs, shapes, strict=True)]
         return list(open_samples(source, wanted, preprocess).feeds(0, count))
-    arrays = read_arrays(source, [value.name for value in inputs])
+    arrays = named_arrays(source, [value.name for value in inputs])
     samples: list[dict[str, Any]] = []
     for value in inputs:
         array = typed(value, arrays[value.name])

@@ -30,8 +30,9 @@ def refuse_unwritable(target: Path) -> None:
 
 @contextmanager
 def staged(target: Path) -> Iterator[Path]:
-    """A temporary directory beside `target` whose files are renamed into `target` if the block ends well.
+    """A temporary directory whose files are renamed into `target` if the block ends well.
 
+    It is beside `target`, or inside if that exists: then nothing but `target` needs to be writable.
     If it does not, nothing of it stays, and a `target` that did not exist still does not. Files that
     `target` already has stay unless they are replaced. E2903 as `refuse_unwritable`.
     """
@@ -39,7 +40,8 @@ def staged(target: Path) -> Iterator[Path]:
     made = [p for p in (target.parent, *target.parent.parents) if not p.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        beside = target if target.is_dir() else target.parent
+        stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
     except OSError as error:
         raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target)) from None
     try:

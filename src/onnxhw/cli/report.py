@@ -23,14 +23,13 @@ from .output import Output, pass_output
 @pass_output
 def command(output: Output, directory: Path) -> None:
     from ..report.profile import profile
-    from .artifacts import note_report, read_directory, report_record, write_report
+    from .artifacts import read_directory, refresh_report, report_record
     from .outdir import staged
 
     found = read_directory(directory)
     summary = profile(found.program)
     with staged(directory) as stage:
-        write_report(stage, found.program, summary, found.manifest, found.simulations)
-        note_report(stage, found.manifest)
+        refresh_report(stage, found, found.simulations, summary)
     if output.json:
         output.data(report_record(found, summary))
         return

@@ -26,6 +26,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 """),
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
     "model input, its first dimension counts inferences; an array named label is taken for the classes. "
+    "A float input takes floats of any width, an integer input its own type. "
     "Exit status 8 if any output differs from the golden model or any cycle count from the prediction.",
 )
 @click.argument("target", type=click.Path(path_type=Path))

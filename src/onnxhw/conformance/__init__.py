@@ -9,8 +9,8 @@ The suite gives every operand as an input, so that almost nothing in it can be m
 is derived from it: the node cases again, with all inputs but the first as initializers.
 """
 
-from .scoreboard import COLUMNS, board, rows, score
 from .cases import DERIVED, SUITE, cases, select
 from .runner import Verdict, run, run_all
+from .scoreboard import COLUMNS, board, rows, score
 
 __all__ = ["COLUMNS", "DERIVED", "SUITE", "Verdict", "board", "cases", "rows", "run", "run_all", "score", "select"]

@@ -22,8 +22,10 @@ SHORT = ("int4", "uint4", "int2", "uint2")
 def prepare(graph: Graph, feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array8]:
     """The graph's int8 input tensors ``[N, C, H, W]`` from the model's inputs by name.
 
-    Input of shape ``(1, ...)`` is given as ``(N, ...)``. `UsageError` E2203 (missing or unknown input),
-    E2204 (wrong shape or type), E2202 (NaN).
+    Input of shape ``(1, ...)`` is given as ``(N, ...)``. A float input takes floats of any width, rounded to its own;
+    integers are taken by an input of exactly their type only, because nobody knows their scale.
+
+    `UsageError` E2203 (missing or unknown input), E2204 (wrong shape or type), E2202 (NaN).
     """
     known = {port.name for port in graph.inputs}
     for name in feeds:
@@ -57,11 +59,14 @@ def _typed(port: Port, values: Array) -> Array:
             f"input {port.name!r} must have shape {list(port.shape)}, not {list(values.shape)}",
             hint="a first dimension of 1 may be larger: one inference each",
         )
-    if values.dtype != wanted and not np.can_cast(values.dtype, wanted, "same_kind"):
-        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}")
-    if wanted.kind in "iu" and values.dtype != wanted:
-        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}")
-    return values.astype(wanted)
+    if values.dtype.newbyteorder("=") == wanted:
+        return values.astype(wanted)
+    if wanted.kind != "f" or values.dtype.kind != "f":
+        numbers = wanted.kind in "fiu" and values.dtype.kind in "fiub"
+        hint = f"if its values are what the model means: array.astype(numpy.{wanted})" if numbers else ""
+        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}", hint=hint)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
+        return values.astype(wanted)
 
 
 def _finish(port: Port, tensors: Mapping[str, Array8]) -> Array:

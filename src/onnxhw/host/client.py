@@ -1,7 +1,7 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,21 +21,15 @@ from ..isa.link import (
     Status,
     command_kind,
 )
-from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
-from ..program.layout import Place, from_host, to_host
+from ..isa.memory import COUNTERS, ENDED, RUNNING, UCODE_SPACES, WATCHDOG, Control, Space
+from ..program.image import Words, memories, tensor_image, tensor_of, tensor_spans
 from ..program.model import Program
 from ..program.result import Result
 from .framing import Frame, FrameReader
 from .transport import Transport
 
-Words = npt.NDArray[np.uint32]
-
 ATTEMPTS = 8
 """How often a frame is sent before the link is given up."""
-RUNNING, ENDED, WATCHDOG = 1, 2, 4
-"""Bits of Control.RUN when read."""
-COUNTERS = [register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR]
-"""Registers that `Result.counters` holds."""
 
 
 @dataclass
@@ -141,7 +135,7 @@ class Client:
         self._program = None
         self.write(Space.CONTROL, Control.RUN, [0])
         self.write(Space.CONTROL, Control.LOAD_COUNT, [0, 0, 0, 0])
-        for space, image in images(program):
+        for space, image in memories(program):
             self.write(space, 0, image)
         counts = [len(program.code.get(unit, ())) for unit in UCODE_SPACES]
         self.write(Space.CONTROL, Control.LOAD_COUNT, [*counts, program.cycles])
@@ -159,11 +153,9 @@ class Client:
         program = self._program
         if program is None:
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
-        wanted = {port.tensor for port in program.inputs}
-        if set(inputs) != wanted:
-            raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
-        for name, values in inputs.items():
-            self._write_tensor(program.tensors[name].place, program.config, values, name)
+        _check_inputs(program, inputs)
+        for address, words in tensor_image(program, inputs):
+            self.write(Space.ACT, address, words)
         self.write(Space.CONTROL, Control.RUN, [1])
         self._wait(program)
         cycles, *counts = self.read(Space.CONTROL, Control.CYCLES, 1 + len(COUNTERS)).tolist()
@@ -175,7 +167,8 @@ class Client:
             )
         outputs = {}
         for port in program.outputs:
-            outputs[port.tensor] = self._read_tensor(program.tensors[port.tensor].place, program.config)
+            pieces = [self.read(Space.ACT, *span) for span in tensor_spans(program, port.tensor)]
+            outputs[port.tensor] = tensor_of(program, port.tensor, pieces)
         counters = {register.name.lower(): count for register, count in zip(COUNTERS, counts, strict=True)}
         return Result(outputs, cycles=cycles, counters=counters)
 
@@ -195,25 +188,6 @@ class Client:
                 return
             if self.transport.now() > deadline:
                 raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
-
-    # -- tensors -------------------------------------------------------------------------------
-
-    def _write_tensor(self, place: Place, config: HwConfig, values: npt.NDArray[np.int8], name: str) -> None:
-        if values.shape != place.shape or values.dtype != np.int8:
-            wanted = f"int8 {place.shape}"
-            raise UsageError("E2151", f"input {name!r} must be {wanted}, not {values.dtype} {values.shape}")
-        words = place.pack(values, config.word).reshape(-1, config.word)
-        stride = host_stride(config.word)
-        for address, first, count in stretches(place.addresses(config.word).reshape(-1)):
-            self.write(Space.ACT, address * stride, to_host(words[first : first + count], config.word))
-
-    def _read_tensor(self, place: Place, config: HwConfig) -> npt.NDArray[np.int8]:
-        addresses, stride = place.addresses(config.word), host_stride(config.word)
-        words = np.empty((addresses.size, config.word), np.uint8)
-        for address, first, count in stretches(addresses.reshape(-1)):
-            host = self.read(Space.ACT, address * stride, count * stride)
-            words[first : first + count] = from_host(host, config.word)
-        return place.unpack(words.reshape(*addresses.shape, config.word), config.word)
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -275,22 +249,11 @@ class Client:
         return 2 * 10 * (size + 2 * (HEADER_BYTES + CRC_BYTES + 4)) / self.transport.baud + self.transport.latency
 
 
-def images(program: Program) -> Iterable[tuple[Space, Words]]:
-    """The memories of a program as host words from address 0 on; empty ones are left out."""
-    code = {
-        UCODE_SPACES[unit]: np.array([word for item in items for word in item.encode()], np.uint32)
-        for unit, items in program.code.items()
-    }
-    rest = {
-        Space.WEIGHT: to_host(program.weights, word_bytes(program.config, Space.WEIGHT)),
-        Space.PARAM: program.params.astype("<u8").view("<u4").astype(np.uint32),
-        Space.TABLE: program.tables.reshape(-1).astype(np.uint8).astype(np.uint32),
-    }
-    return [(space, image) for space, image in {**code, **rest}.items() if len(image)]
-
-
-def stretches(addresses: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Runs of consecutive addresses: ``(first address, first index, length)``."""
-    starts = np.flatnonzero(np.diff(addresses, prepend=addresses[:1] - 2) != 1)
-    ends = np.append(starts[1:], len(addresses))
-    return [(int(addresses[a]), int(a), int(b - a)) for a, b in zip(starts, ends, strict=True)]
+def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:
+    wanted = {port.tensor for port in program.inputs}
+    if set(inputs) != wanted:
+        raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
+    for name, values in inputs.items():
+        shape = program.tensors[name].place.shape
+        if values.shape != shape or values.dtype != np.int8:
+            raise UsageError("E2151", f"input {name!r} must be int8 {shape}, not {values.dtype} {values.shape}")

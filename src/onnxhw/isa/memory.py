@@ -63,6 +63,10 @@ class Control(IntEnum):
     """Read: number of instructions entered into the ring, modulo 16."""
 
 
+RUNNING, ENDED, WATCHDOG = 1, 2, 4
+"""Bits of Control.RUN when read."""
+COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR)
+"""Registers that describe a run, in the order of their addresses, which follow that of CYCLES."""
 RING_SIZE = 16
 UNIT_CODE = {"load": 1, "array": 2, "vector": 3}
 """Unit numbers in the ring."""

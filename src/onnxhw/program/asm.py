@@ -31,21 +31,28 @@ def disassemble(program: Program) -> str:
 def listing(
     config: HwConfig, code: Mapping[str, Sequence[Ordered]], layers: Sequence[Layer] = (), model: str = ""
 ) -> str:
-    """The text of some code; what belongs to no layer comes last."""
+    """The text of some code; what belongs to no layer comes last.
+
+    A unit's instructions stand in their order, so those of a layer that takes turns with another one may stand under
+    the other's heading; their comments then name the layer.
+    """
     lines = [f"# {_plain(config.name)}: {_plain(model)}".rstrip(": "), f"config {config.to_json()}"]
     written = dict.fromkeys(UNITS, 0)
+    owners = {(unit, index): layer for layer in layers for unit in UNITS for index in layer.indices(unit)}
 
-    def section(title: str, last: Mapping[str, int]) -> None:
+    def section(title: str, last: Mapping[str, int], layer: Layer | None = None) -> None:
         body = []
         for unit in UNITS:
             for index in range(written[unit], last.get(unit, 0)):
-                body.append(f"{code[unit][index].text()}  # {index}")
+                owner = owners.get((unit, index))
+                whose = f" of {_plain(owner.name)}" if owner is not None and owner is not layer else ""
+                body.append(f"{code[unit][index].text()}  # {index}{whose}")
             written[unit] = max(written[unit], last.get(unit, 0))
         lines.extend(["", f"# {title}", *body] if body else [])
 
     for layer in layers:
         section(f"{_plain(layer.name)} ({_plain(layer.kind)}), {layer.macs} MACs",
-                {unit: last for unit, (_, last) in layer.instructions.items()})  # fmt: skip
+                {unit: runs[-1][1] for unit, runs in layer.instructions.items() if runs}, layer)  # fmt: skip
     section("no layer", {unit: len(instructions) for unit, instructions in code.items()})
     return "\n".join(lines) + "\n"
 

@@ -184,8 +184,7 @@ def _record(program: Program) -> Any:
     for layer in program.layers:
         target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs)
         for unit in UNITS:
-            if unit in layer.instructions:
-                first, last = layer.instructions[unit]
+            for first, last in layer.instructions.get(unit, ()):
                 target.instructions.add(unit=unit, first=first, last=last)
     return record
 
@@ -224,10 +223,7 @@ def _program(record: Any, where: str) -> Program:
         tensors={entry.name: entry for entry in tensors},
         inputs=[_port(port) for port in record.inputs],
         outputs=[_port(port) for port in record.outputs],
-        layers=[
-            Layer(layer.name, layer.kind, layer.macs, {r.unit: (r.first, r.last) for r in layer.instructions})
-            for layer in record.layers
-        ],
+        layers=[_layer(layer) for layer in record.layers],
         cycles=record.cycles,
         macs=record.macs,
     )
@@ -255,6 +251,13 @@ def _entry(entry: Any) -> Entry:
     return Entry(
         entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden
     )  # fmt: skip
+
+
+def _layer(layer: Any) -> Layer:
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for run in layer.instructions:
+        runs.setdefault(run.unit, []).append((run.first, run.last))
+    return Layer(layer.name, layer.kind, layer.macs, runs)
 
 
 def _port(port: Any) -> Port:

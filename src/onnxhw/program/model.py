@@ -1,5 +1,6 @@
 """`Program`: everything the hardware needs to run a model, and what is needed to check it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,12 +34,35 @@ class Entry:
 
 @dataclass
 class Layer:
-    """One operation for reports: its instructions ``[first, last)`` per unit and its MACs."""
+    """One operation for reports: its MACs, and its instructions per unit as runs ``[first, last)`` in order.
+
+    Operations take turns on a unit, so a layer may have several runs; an instruction belongs to one layer at most.
+    """
 
     name: str
     kind: str
     macs: int
-    instructions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    instructions: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def indices(self, unit: str) -> list[int]:
+        """The layer's instructions of a unit, in order."""
+        return [index for run in self.instructions.get(unit, ()) for index in range(*run)]
+
+    def span(self, unit: str) -> tuple[int, int] | None:
+        """From the first to behind the last of its instructions of a unit, those of others in between included."""
+        runs = self.instructions.get(unit)
+        return (runs[0][0], runs[-1][1]) if runs else None
+
+
+def runs_of(indices: Iterable[int]) -> list[tuple[int, int]]:
+    """Increasing indices as runs ``[first, last)``."""
+    found: list[tuple[int, int]] = []
+    for index in indices:
+        if found and found[-1][1] == index:
+            found[-1] = found[-1][0], index + 1
+        else:
+            found.append((index, index + 1))
+    return found
 
 
 @dataclass

@@ -109,7 +109,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (1, "", "string", "name", ""),
             (2, "", "string", "kind", ""),
             (3, "", "uint64", "macs", ""),
-            (4, "repeated", "Range", "instructions", ""),
+            (4, "repeated", "Range", "instructions", "as many of a unit as it has runs, in order"),
         ],
     ),
     "Range": (

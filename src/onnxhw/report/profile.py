@@ -139,9 +139,7 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
     frontier = array_end = 0
     peak = program.config.macs_per_cycle
     for number, layer in enumerate(program.layers):
-        picked = {
-            unit: [(program.code[unit][i], i) for i in range(*layer.instructions.get(unit, (0, 0)))] for unit in UNITS
-        }
+        picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in UNITS}
         spans = [times.spans[unit][i] for unit in UNITS for _, i in picked[unit]]
         start = min((span.issue for span in spans), default=frontier)
         end = max((span.done for span in spans), default=frontier)

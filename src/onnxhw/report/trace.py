@@ -53,8 +53,8 @@ def layer_of(program: Program, unit: str) -> list[str]:
     """The name of the layer that each instruction of a unit belongs to."""
     names = [""] * len(program.code.get(unit, []))
     for layer in program.layers:
-        first, last = layer.instructions.get(unit, (0, 0))
-        names[first:last] = [layer.name] * (last - first)
+        for index in layer.indices(unit):
+            names[index] = layer.name
     return names
 
 

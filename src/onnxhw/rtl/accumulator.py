@@ -10,6 +10,7 @@ from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
 from .cells import BlockRam
 from .delay import delay
+from .floorplan import memory_sites
 
 
 def target(config: HwConfig) -> data.StructLayout:
@@ -41,7 +42,8 @@ class Accumulators(wiring.Component):
         m = Module()
         config = self.config
         width = config.cols * config.acc_bits
-        banks = [BlockRam(width=width, depth=config.acc_depth) for _ in range(2)]
+        sites = memory_sites(platform, config)
+        banks = [BlockRam(width=width, depth=config.acc_depth, sites=sites.get(f"acc_{i}", ())) for i in range(2)]
         m.submodules.bank_0, m.submodules.bank_1 = banks
 
         drain_bank_1, drain_row_1 = Signal(), Signal.like(self.drain_row)
@@ -72,5 +74,7 @@ class Accumulators(wiring.Component):
             ]
 
         drain_bank_3 = delay(m, drain_bank_1, MEMORY, name="drain_bank")
-        m.d.sync += self.drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
+        drain = Signal.like(self.drain, reset_less=True)
+        m.d.sync += drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
+        m.d.comb += self.drain.eq(drain)
         return m

@@ -10,6 +10,7 @@ from ..config import HwConfig
 from ..isa.timing import array_pipeline
 from .cells import Multiplier
 from .delay import delay
+from .floorplan import WEIGHT_HOP, array_sites
 
 
 class ProcessingElement(wiring.Component):
@@ -17,10 +18,11 @@ class ProcessingElement(wiring.Component):
 
     Cycle 0: ``swap`` makes the shadow weight the active one. Cycle 1: ``a`` enters the multiplier.
     `MULTIPLY` cycles later ``south = north + a * weight``, registered. ``a`` and ``swap`` go east after one cycle.
+    `site` is the place of a multiplier cell on the device, if it is to have one.
     """
 
-    def __init__(self, psum_bits: int, style: str) -> None:
-        self.style = style
+    def __init__(self, psum_bits: int, style: str, site: str = "") -> None:
+        self.style, self.site = style, site
         super().__init__(
             {
                 "a": In(signed(8)),
@@ -36,19 +38,17 @@ class ProcessingElement(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.multiplier = multiplier = Multiplier(8, 8, style=self.style)
+        m.submodules.multiplier = multiplier = Multiplier(8, 8, style=self.style, site=self.site)
         shadow = Signal(signed(8), reset_less=True)
         active = Signal(signed(8), reset_less=True)
         with m.If(self.load):
             m.d.sync += shadow.eq(self.weight)
         with m.If(self.swap):
             m.d.sync += active.eq(shadow)
-        m.d.comb += [multiplier.a.eq(self.a), multiplier.b.eq(active)]
-        m.d.sync += [
-            self.a_east.eq(self.a),
-            self.swap_east.eq(self.swap),
-            self.south.eq(self.north + multiplier.p),
-        ]
+        a_east = Signal(signed(8), reset_less=True)
+        south = Signal.like(self.south, reset_less=True)
+        m.d.comb += [multiplier.a.eq(self.a), multiplier.b.eq(active), self.a_east.eq(a_east), self.south.eq(south)]
+        m.d.sync += [a_east.eq(self.a), south.eq(self.north + multiplier.p), self.swap_east.eq(self.swap)]
         return m
 
 
@@ -57,7 +57,8 @@ class SystolicArray(wiring.Component):
 
     ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
     ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: row r and
-    column c see operands, swap and weights r + c (weights: c) cycles later.
+    column c see operands and swap r + c cycles later, weights c cycles later, and if k > 1 one more every
+    `WEIGHT_HOP` rows.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -82,19 +83,26 @@ class SystolicArray(wiring.Component):
             west_a.append(delay(m, self.x.word_select(r, 8), r, name=f"skew_{r}", reset=False))
             west_swap.append(self.swap if r == 0 else delay(m, west_swap[-1], 1, name=f"swap_{r}"))
         enable = self.row_enable
+        sites = array_sites(platform, config.rows, config.cols) if config.multiplier == "dsp" else {}
         for c in range(config.cols):
             if c:
                 enable = delay(m, enable, 1, name=f"row_enable_{c}")
+            load: Value = enable
             column = [self.weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
             column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
-            north = 0
+            north, hops = 0, 0
             for r in range(config.rows):
-                pe = ProcessingElement(config.psum_bits, config.multiplier)
+                # Rows farther down take them a cycle later; their swap comes r cycles, their step r / k cycles later.
+                if config.load_rows > 1 and r % config.load_rows == 0 and r // WEIGHT_HOP > hops:
+                    hops += 1
+                    load = delay(m, load, 1, name=f"row_enable_{c}_{r}")
+                    column = [delay(m, w, 1, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
+                pe = ProcessingElement(config.psum_bits, config.multiplier, sites.get((r, c), ""))
                 m.submodules[f"pe_{r}_{c}"] = pe
                 m.d.comb += [
                     pe.a.eq(west_a[r]),
                     pe.swap.eq(west_swap[r]),
-                    pe.load.eq(enable[r // config.load_rows]),
+                    pe.load.eq(load[r // config.load_rows]),
                     pe.weight.eq(column[r % config.load_rows]),
                     pe.north.eq(north),
                 ]

@@ -31,17 +31,20 @@ class BlockRam(wiring.Component):
     ----------
     init : words from address 0 on; the others start as 0.
     name : identity of the contents for ``--standalone`` bitstreams; empty: the place in the hierarchy.
+    sites : places of its block RAMs on the device, in the order of `ebr.plan`; empty: anywhere.
     """
 
     latency = MEMORY
 
     def __init__(
-        self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = ""
-    ) -> None:
+        self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = "",
+        sites: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.width, self.depth = width, depth
         self.granularity = granularity or width
         self.init = init
         self.name = name
+        self.sites = sites
         bits = max(1, (depth - 1).bit_length())
         super().__init__(
             {
@@ -74,13 +77,14 @@ class BlockRam(wiring.Component):
 class Multiplier(wiring.Component):
     """``p = a * b`` of two signed operands of at most 18 bits, `MULTIPLY` = 3 cycles later, every cycle.
 
-    `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains.
+    `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains. `site` is the
+    multiplier's place on the device (nextpnr's name of it); empty: anywhere.
     """
 
     latency = MULTIPLY
 
-    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp") -> None:
-        self.style = style
+    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp", site: str = "") -> None:
+        self.style, self.site = style, site
         super().__init__({"a": In(signed(a_bits)), "b": In(signed(b_bits)), "p": Out(signed(a_bits + b_bits))})
 
     def elaborate(self, platform: Any) -> Module:

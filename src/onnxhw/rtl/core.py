@@ -148,7 +148,9 @@ class Core(wiring.Component):
             name = target.name.lower()
             address, data = Signal(ADDRESS, name=f"address_{name}"), Signal(32, name=f"data_{name}")
             write = Signal(name=f"write_{name}")
-            m.d.sync += [address.eq(address_1), data.eq(data_1), write.eq(write_1 & (space_1 == target))]
+            m.d.sync += write.eq(write_1 & (space_1 == target))
+            with m.If(space_1 == target):  # else they would be equal in all spaces, and one register for all
+                m.d.sync += [address.eq(address_1), data.eq(data_1)]
             return address, data, write
 
         def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value) -> tuple[Value, Value]:

@@ -67,6 +67,7 @@ def dp16kd(tile: ebr.Tile, memory: Any, enables: Value, segment_enable: Value | 
     cell = Instance(
         "DP16KD",
         ("a", ATTRIBUTE, identity),
+        **({"a_BEL": memory.sites[number]} if memory.sites else {}),
         **parameters,
         i_CLKA=ClockSignal("sync"), i_CEA=1, i_OCEA=1, i_RSTA=0, i_WEA=write,
         i_CLKB=ClockSignal("sync"), i_CEB=1, i_OCEB=1, i_RSTB=0, i_WEB=0,
@@ -127,6 +128,7 @@ def dsp_multiplier(multiplier: Any) -> Module:
     m.submodules.cell = Instance(
         "MULT18X18D",
         **registers,
+        **({"a_BEL": multiplier.site} if multiplier.site else {}),
         p_CLK0_DIV="ENABLED",
         p_SOURCEB_MODE="B_SHIFT",
         p_MULT_BYPASS="DISABLED",

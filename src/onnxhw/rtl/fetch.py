@@ -66,8 +66,10 @@ class Fetcher(wiring.Component):
         with m.If(reading):
             m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
 
+        bits = Signal(self.words * WORD_BITS, reset_less=True)
+        m.d.comb += self.bits.eq(bits)
         with m.If(delay(m, reading, MEMORY, name="arriving")):
-            m.d.sync += self.bits.eq(Cat(self.bits[WORD_BITS:], ucode.r_data))
+            m.d.sync += bits.eq(Cat(bits[WORD_BITS:], ucode.r_data))
         ordered = Signal()
         m.d.comb += ordered.eq(
             (self.completed_load >= self.fields.after_load)

@@ -12,6 +12,7 @@ from ..isa.timing import LOAD_TO_SHADOW, shadow_free
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
+from .floorplan import memory_sites
 
 
 class LoadUnit(wiring.Component):
@@ -45,10 +46,12 @@ class LoadUnit(wiring.Component):
         m = Module()
         config = self.config
         fields = Decoded(Load, self.bits)
-        m.submodules.memory = ram = BlockRam(width=8 * config.weight_word, depth=config.weight_depth, granularity=8)
+        sites = memory_sites(platform, config).get("weights", ())
+        width, depth = 8 * config.weight_word, config.weight_depth
+        m.submodules.memory = ram = BlockRam(width=width, depth=depth, granularity=8, sites=sites)
         m.d.comb += [ram.w_addr.eq(self.w_addr), ram.w_data.eq(self.w_data), ram.w_en.eq(self.w_en)]
 
-        address = Signal(ram.r_addr.shape())
+        address = Signal(ram.r_addr.shape(), reset_less=True)
         ram_address = Signal(ram.r_addr.shape(), reset_less=True)  # near the block RAMs
         tiles = Signal(16)
         row = Signal(config.tile_words, init=1)  # one-hot step inside a tile
@@ -79,5 +82,7 @@ class LoadUnit(wiring.Component):
         enable = Signal(config.tile_words)
         m.d.comb += enable.eq(row & stepping.replicate(config.tile_words))
         m.d.comb += self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable"))
-        m.d.sync += self.weights.eq(ram.r_data)
+        weights = Signal.like(self.weights, reset_less=True)
+        m.d.sync += weights.eq(ram.r_data)
+        m.d.comb += self.weights.eq(weights)
         return m

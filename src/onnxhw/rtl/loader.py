@@ -4,6 +4,7 @@ A frame is collected, checked, performed and answered before the next one is loo
 in a buffer until the CRC over the whole frame has been checked, so that noise never writes anything.
 """
 
+from enum import IntEnum
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -21,6 +22,78 @@ WRITABLE = tuple(space for space in Space if space != Space.EXTERNAL)
 READABLE = (Space.CONTROL, Space.ACT)
 """Address spaces that `Core` answers reads of."""
 HEADER_WORDS = HEADER_BYTES // 4
+
+
+class Part(IntEnum):
+    """Parts of an answer, in the order in which they are sent."""
+
+    HEAD = 0
+    REST = 1
+    DATA = 2
+    CRC = 3
+
+
+class Collected:
+    """The frame that has arrived: its last word, how many words, and what is known of it, a register for each fact."""
+
+    def __init__(self) -> None:
+        self.word = Signal(32)
+        """The last four bytes; at the end of a frame, its CRC."""
+        self.lane = Signal(2)
+        self.index = Signal(8)
+        """Words so far; later the next word of the payload."""
+        self.too_long = Signal()
+        self.arrived = Signal()
+        self.any_byte = Signal()
+        self.whole = Signal()
+        self.head = Signal(32)
+        self.rest = Signal(32)
+        self.is_read = Signal()
+        self.is_write = Signal()
+        self.is_info = Signal()
+        self.writable = Signal()
+        self.readable = Signal()
+        self.length = Signal(8)
+        self.intact = Signal()
+        self.formed = Signal()
+        self.blocked = Signal()
+        self.repeated = Signal()
+
+    @property
+    def kind(self) -> Any:
+        """Command and version."""
+        return self.head[0:8]
+
+    @property
+    def seq(self) -> Any:
+        return self.head[8:16]
+
+    @property
+    def space(self) -> Any:
+        return self.head[16:24]
+
+    @property
+    def address(self) -> Any:
+        return self.rest[0:24]
+
+    @property
+    def count(self) -> Any:
+        return self.rest[24:32]
+
+
+class Performed:
+    """The last intact WRITE, which is not performed again, and the answer under way."""
+
+    def __init__(self) -> None:
+        self.last_crc = Signal(32)
+        self.last_seq = Signal(8)
+        self.last_valid = Signal()
+        self.status = Signal(Status)
+        self.out = Signal(32)
+        self.out_lane = Signal(2)
+        self.part = Signal(Part)
+        self.left = Signal(8)
+        """Words of the payload that are still to be written or sent."""
 
 
 class Loader(wiring.Component):
@@ -76,148 +149,166 @@ class Loader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), decoder.i)
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 
-        # What has arrived: the last four bytes, how many, and the two words of the header.
-        item = decoder.o.payload
-        word, lane, index, too_long = Signal(32), Signal(2), Signal(8), Signal()
-        arrived, any_byte, whole = Signal(), Signal(), Signal()
-        head, rest = Signal(32), Signal(32)
-        kind, seq, space, address, count = head[0:8], head[8:16], head[16:24], rest[0:24], rest[24:32]
-        m.d.sync += arrived.eq(0)
-        m.d.comb += [buffer.w_addr.eq(index), buffer.w_data.eq(word), buffer.w_en.eq(arrived)]
-        with m.If(arrived):
-            m.d.sync += index.eq(index + 1)
-            with m.Switch(index):
+        frame, answer = Collected(), Performed()
+        self._store(m, frame, buffer)
+        write_1 = self._host_port(m, frame, buffer, description)
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
+            self._listen(m, frame, decoder.o, check)
+            self._judge(m, frame, answer, check)
+            self._decide(m, frame, answer)
+            self._write(m, frame, answer, write_1)
+            self._send(m, frame, answer, check, encoder.i)
+            self._proceed(m, frame, answer, check)
+            self._fetch(m, frame, answer, description)
+        return m
+
+    def _store(self, m: Module, frame: Collected, buffer: BlockRam) -> None:
+        """Whole words go into the buffer; the two words of the header into registers, too."""
+        m.d.sync += frame.arrived.eq(0)
+        m.d.comb += [buffer.w_addr.eq(frame.index), buffer.w_data.eq(frame.word), buffer.w_en.eq(frame.arrived)]
+        with m.If(frame.arrived):
+            m.d.sync += frame.index.eq(frame.index + 1)
+            with m.Switch(frame.index):
                 with m.Case(0):
-                    m.d.sync += head.eq(word)
+                    m.d.sync += frame.head.eq(frame.word)
                 with m.Case(1):
-                    m.d.sync += rest.eq(word)
+                    m.d.sync += frame.rest.eq(frame.word)
                 with m.Case(0xFF):
-                    m.d.sync += too_long.eq(1)
+                    m.d.sync += frame.too_long.eq(1)
 
-        # What is known of the frame, each fact in a register of its own.
-        command, is_read, is_write, is_info = kind[:4], Signal(), Signal(), Signal()
-        writable, readable = Signal(), Signal()
-        length, intact, formed, blocked, repeated = Signal(8), Signal(), Signal(), Signal(), Signal()
-        last_crc, last_seq, last_valid = Signal(32), Signal(8), Signal()
-        status = Signal(Status)
-
-        out, out_lane, part = Signal(32), Signal(2), Signal(2)
-        left = Signal(8)
-        HEAD, REST, DATA, CRC = range(4)
-
-        # The host port. A word of the buffer is written two cycles after its turn in state WRITE.
+    def _host_port(self, m: Module, frame: Collected, buffer: BlockRam, description: BlockRam) -> Signal:
+        """The host port. State WRITE sets the signal returned; a word is written two cycles after its turn there."""
         write_1 = Signal()
         m.d.sync += [write_1.eq(0), self.host_we.eq(write_1), self.host_re.eq(0)]
-        m.d.comb += [self.host_wdata.eq(buffer.r_data), self.host_wstrb.eq(0xF), buffer.r_addr.eq(index)]
+        m.d.comb += [self.host_wdata.eq(buffer.r_data), self.host_wstrb.eq(0xF), buffer.r_addr.eq(frame.index)]
         m.d.comb += description.r_addr.eq(self.host_addr[: len(description.r_addr)])
         with m.If(self.host_we):
             m.d.sync += self.host_addr.eq(self.host_addr + 1)
+        return write_1
 
-        def listen() -> None:
-            m.d.sync += [lane.eq(0), index.eq(0), too_long.eq(0), any_byte.eq(0)]
-            m.d.comb += check.start.eq(1)
-            m.next = "LISTEN"
+    # -- states: each adds its own to the FSM ------------------------------------------------------
 
-        with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
-            with m.State("LISTEN"):
-                m.d.comb += [decoder.o.ready.eq(1), check.data.eq(item.data)]
-                with m.If(decoder.o.valid & ~item.end):
-                    m.d.comb += check.valid.eq(1)
-                    m.d.sync += [word.eq(Cat(word[8:], item.data)), lane.eq(lane + 1)]
-                    m.d.sync += [arrived.eq(lane == 3), any_byte.eq(1)]
-                with m.If(decoder.o.valid & item.end):
-                    m.d.sync += whole.eq(item.good & (lane == 0) & ~too_long)
-                    with m.If(any_byte):
-                        m.next = "CHECK"
+    def _listen(self, m: Module, frame: Collected, bytes_: Any, check: Any) -> None:
+        """Bytes to words and through the CRC, until a frame ends that has any."""
+        item = bytes_.payload
+        with m.State("LISTEN"):
+            m.d.comb += [bytes_.ready.eq(1), check.data.eq(item.data)]
+            with m.If(bytes_.valid & ~item.end):
+                m.d.comb += check.valid.eq(1)
+                m.d.sync += [frame.word.eq(Cat(frame.word[8:], item.data)), frame.lane.eq(frame.lane + 1)]
+                m.d.sync += [frame.arrived.eq(frame.lane == 3), frame.any_byte.eq(1)]
+            with m.If(bytes_.valid & item.end):
+                m.d.sync += frame.whole.eq(item.good & (frame.lane == 0) & ~frame.too_long)
+                with m.If(frame.any_byte):
+                    m.next = "CHECK"
 
-            with m.State("CHECK"):
-                m.d.sync += [
-                    is_read.eq(command == Command.READ),
-                    is_write.eq(command == Command.WRITE),
-                    is_info.eq(command == Command.INFO),
-                    writable.eq(_is_one_of(space, WRITABLE)),
-                    readable.eq(_is_one_of(space, READABLE)),
-                    intact.eq(whole & check.match_detected & ~too_long),
-                    length.eq(HEADER_WORDS + 1 + Mux(command == Command.WRITE, count, 0)),
-                    formed.eq((kind[4:] == VERSION) & (count <= MAX_WORDS)),
-                    blocked.eq(self.running & (space != Space.CONTROL)),
-                    repeated.eq(last_valid & (last_crc == word) & (last_seq == seq)),
-                ]
-                m.next = "JUDGE"
+    def _judge(self, m: Module, frame: Collected, answer: Performed, check: Any) -> None:
+        """What the frame is, in two cycles."""
+        command, count, space = frame.kind[:4], frame.count, frame.space
+        with m.State("CHECK"):
+            m.d.sync += [
+                frame.is_read.eq(command == Command.READ),
+                frame.is_write.eq(command == Command.WRITE),
+                frame.is_info.eq(command == Command.INFO),
+                frame.writable.eq(_is_one_of(space, WRITABLE)),
+                frame.readable.eq(_is_one_of(space, READABLE)),
+                frame.intact.eq(frame.whole & check.match_detected & ~frame.too_long),
+                frame.length.eq(HEADER_WORDS + 1 + Mux(command == Command.WRITE, count, 0)),
+                frame.formed.eq((frame.kind[4:] == VERSION) & (count <= MAX_WORDS)),
+                frame.blocked.eq(self.running & (space != Space.CONTROL)),
+                frame.repeated.eq(answer.last_valid & (answer.last_crc == frame.word) & (answer.last_seq == frame.seq)),
+            ]
+            m.next = "JUDGE"
 
-            with m.State("JUDGE"):
-                m.d.sync += [
-                    formed.eq(formed & (is_info | (is_read & readable) | (is_write & writable)) & (length == index)),
-                    blocked.eq(blocked & ~is_info),
-                    repeated.eq(repeated & is_write),
-                ]
-                m.next = "DECIDE"
+        with m.State("JUDGE"):
+            known = frame.is_info | (frame.is_read & frame.readable) | (frame.is_write & frame.writable)
+            m.d.sync += [
+                frame.formed.eq(frame.formed & known & (frame.length == frame.index)),
+                frame.blocked.eq(frame.blocked & ~frame.is_info),
+                frame.repeated.eq(frame.repeated & frame.is_write),
+            ]
+            m.next = "DECIDE"
 
-            with m.State("DECIDE"):
-                m.d.sync += [self.host_space.eq(space), self.host_addr.eq(address), left.eq(0)]
-                m.d.sync += [status.eq(Status.OK), index.eq(HEADER_WORDS)]
+    def _decide(self, m: Module, frame: Collected, answer: Performed) -> None:
+        """Refuse, write, or go on to the answer; only an intact command that is performed is remembered."""
+        status, left = answer.status, answer.left
+        with m.State("DECIDE"):
+            m.d.sync += [self.host_space.eq(frame.space), self.host_addr.eq(frame.address), left.eq(0)]
+            m.d.sync += [status.eq(Status.OK), frame.index.eq(HEADER_WORDS)]
+            m.next = "ANSWER"
+            with m.If(~frame.intact):
+                m.d.comb += self.bad_frame.eq(1)
+                m.d.sync += [status.eq(Status.BAD_FRAME), frame.head.eq(0), frame.rest.eq(0)]
+            with m.Elif(~frame.formed):
+                m.d.sync += [status.eq(Status.BAD_COMMAND), answer.last_valid.eq(0)]
+            with m.Elif(frame.blocked):
+                m.d.sync += [status.eq(Status.BUSY), answer.last_valid.eq(0)]
+            with m.Else():
+                m.d.sync += answer.last_valid.eq(frame.is_write)
+                m.d.sync += [answer.last_crc.eq(frame.word), answer.last_seq.eq(frame.seq)]
+                m.d.sync += left.eq(frame.count)
+                with m.If(frame.is_write & (frame.repeated | (frame.count == 0))):
+                    m.d.sync += left.eq(0)
+                with m.Elif(frame.is_write):
+                    m.next = "WRITE"
+
+    def _write(self, m: Module, frame: Collected, answer: Performed, write_1: Signal) -> None:
+        """A word per cycle."""
+        with m.State("WRITE"):
+            m.d.sync += [write_1.eq(1), frame.index.eq(frame.index + 1), answer.left.eq(answer.left - 1)]
+            with m.If(answer.left == 1):
                 m.next = "ANSWER"
-                with m.If(~intact):
-                    m.d.comb += self.bad_frame.eq(1)
-                    m.d.sync += [status.eq(Status.BAD_FRAME), head.eq(0), rest.eq(0)]
-                with m.Elif(~formed):
-                    m.d.sync += [status.eq(Status.BAD_COMMAND), last_valid.eq(0)]
-                with m.Elif(blocked):
-                    m.d.sync += [status.eq(Status.BUSY), last_valid.eq(0)]
-                with m.Else():
-                    m.d.sync += [last_valid.eq(is_write), last_crc.eq(word), last_seq.eq(seq)]
-                    m.d.sync += left.eq(count)
-                    with m.If(is_write & (repeated | (count == 0))):
-                        m.d.sync += left.eq(0)
-                    with m.Elif(is_write):
-                        m.next = "WRITE"
 
-            with m.State("WRITE"):
-                m.d.sync += [write_1.eq(1), index.eq(index + 1), left.eq(left - 1)]
-                with m.If(left == 1):
-                    m.next = "ANSWER"
+    def _send(self, m: Module, frame: Collected, answer: Performed, check: Any, encoder: Any) -> None:
+        """The answer's first word; then, for each word in `out`, its bytes."""
+        out, out_lane = answer.out, answer.out_lane
+        with m.State("ANSWER"):
+            m.d.comb += check.start.eq(1)
+            m.d.sync += out.eq(Cat(frame.kind | REPLY, frame.seq, answer.status, Const(0, 14)))
+            m.d.sync += answer.part.eq(Part.HEAD)
+            m.next = "SEND"
 
-            with m.State("ANSWER"):
-                m.d.comb += check.start.eq(1)
-                m.d.sync += out.eq(Cat(kind | REPLY, seq, status, Const(0, 14)))
-                m.d.sync += part.eq(HEAD)
+        with m.State("SEND"):
+            m.d.comb += [
+                encoder.valid.eq(1),
+                encoder.payload.data.eq(out[:8]),
+                encoder.payload.last.eq((answer.part == Part.CRC) & (out_lane == 3)),
+                check.data.eq(out[:8]),
+                check.valid.eq(encoder.ready),
+            ]
+            with m.If(encoder.ready):
+                m.d.sync += [out.eq(out[8:]), out_lane.eq(out_lane + 1)]
+                with m.If(out_lane == 3):
+                    m.next = "NEXT"
+
+    def _proceed(self, m: Module, frame: Collected, answer: Performed, check: Any) -> None:
+        """After a word: the second one of the header, then the payload, then the CRC, then the next frame."""
+        out, part, left = answer.out, answer.part, answer.left
+        with m.State("NEXT"):
+            with m.If(part == Part.HEAD):
+                m.d.sync += [out.eq(Cat(frame.address, left)), part.eq(Part.REST)]
                 m.next = "SEND"
+            with m.Elif(part == Part.CRC):
+                m.d.sync += [frame.lane.eq(0), frame.index.eq(0), frame.too_long.eq(0), frame.any_byte.eq(0)]
+                m.d.comb += check.start.eq(1)
+                m.next = "LISTEN"
+            with m.Elif(left == 0):
+                m.d.sync += [out.eq(check.crc), part.eq(Part.CRC)]
+                m.next = "SEND"
+            with m.Else():
+                m.d.sync += [left.eq(left - 1), self.host_re.eq(~frame.is_info)]
+                m.next = "FETCH"
 
-            with m.State("SEND"):
-                m.d.comb += [
-                    encoder.i.valid.eq(1),
-                    encoder.i.payload.data.eq(out[:8]),
-                    encoder.i.payload.last.eq((part == CRC) & (out_lane == 3)),
-                    check.data.eq(out[:8]),
-                    check.valid.eq(encoder.i.ready),
-                ]
-                with m.If(encoder.i.ready):
-                    m.d.sync += [out.eq(out[8:]), out_lane.eq(out_lane + 1)]
-                    with m.If(out_lane == 3):
-                        m.next = "NEXT"
-
-            with m.State("NEXT"):
-                with m.If(part == HEAD):
-                    m.d.sync += [out.eq(Cat(address, left)), part.eq(REST)]
-                    m.next = "SEND"
-                with m.Elif(part == CRC):
-                    listen()
-                with m.Elif(left == 0):
-                    m.d.sync += [out.eq(check.crc), part.eq(CRC)]
-                    m.next = "SEND"
-                with m.Else():
-                    m.d.sync += [left.eq(left - 1), self.host_re.eq(~is_info)]
-                    m.next = "FETCH"
-
-            with m.State("FETCH"):
-                m.d.sync += part.eq(DATA)
-                # The description has been at this address since the word before was sent.
-                with m.If(is_info | self.host_rvalid):
-                    m.d.sync += out.eq(Mux(is_info, description.r_data, self.host_rdata))
-                    m.d.sync += self.host_addr.eq(self.host_addr + 1)
-                    m.next = "SEND"
-        return m
+    def _fetch(self, m: Module, frame: Collected, answer: Performed, description: BlockRam) -> None:
+        """A word of the payload, from the core or from the description of the design."""
+        with m.State("FETCH"):
+            m.d.sync += answer.part.eq(Part.DATA)
+            # The description has been at this address since the word before was sent.
+            with m.If(frame.is_info | self.host_rvalid):
+                m.d.sync += answer.out.eq(Mux(frame.is_info, description.r_data, self.host_rdata))
+                m.d.sync += self.host_addr.eq(self.host_addr + 1)
+                m.next = "SEND"
 
 
 def _is_one_of(number: Any, spaces: tuple[Space, ...]) -> Any:

@@ -45,8 +45,8 @@ class LoopNest(wiring.Component):
         advance, inner_last = {}, 1
         for level, bits in reversed(self.levels.items()):
             count = getattr(self, f"n_{level}")
-            left = Signal(bits, name=f"left_{level}")
-            at_last = Signal(name=f"at_last_{level}")
+            left = Signal(bits, name=f"left_{level}", reset_less=True)
+            at_last = Signal(name=f"at_last_{level}", reset_less=True)
             advance[level] = Signal(name=f"advance_{level}")
             m.d.comb += [
                 getattr(self, f"last_{level}").eq(at_last & inner_last),
@@ -62,9 +62,9 @@ class LoopNest(wiring.Component):
     def _value(self, m: Module, name: str, advance: dict[str, Signal]) -> None:
         """One affine value: a register per level it depends on holds it as of that level's iteration."""
         width, on = self.values[name]
-        at = {level: Signal(width, name=f"{name}_at_{level}") for level in on}
+        at = {level: Signal(width, name=f"{name}_at_{level}", reset_less=True) for level in on}
         m.d.comb += getattr(self, name).eq(at[on[-1]])
-        base = Signal(width, name=f"{name}_base")
+        base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
         held, stride = base, 0
         origin = base

@@ -10,6 +10,7 @@ from ..config import HwConfig, bits_for
 from ..isa.timing import ACT_READ, MEMORY
 from .cells import BlockRam
 from .delay import delay
+from .floorplan import memory_sites
 
 READERS = ("array", "a", "b", "host")
 """Users of the read ports: the array, both operands of the vector unit, the host."""
@@ -49,8 +50,10 @@ class ActMemory(wiring.Component):
         split = bits_for(config.act_depth)
 
         banks = []
+        sites = memory_sites(platform, config)
         for i in range(config.act_banks):
-            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8)
+            place = sites.get(f"act_{i}", ())
+            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, sites=place)
             m.submodules[f"bank_{i}"] = bank
             banks.append(bank)
 
@@ -68,7 +71,7 @@ class ActMemory(wiring.Component):
         writes, targets = {}, {}
         for user in WRITERS:
             request = getattr(self, f"write_{user}")
-            writes[user] = Signal(write_request(config), name=f"write_{user}_1")
+            writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
             targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
             m.d.sync += [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
 
@@ -102,5 +105,7 @@ class ActMemory(wiring.Component):
         for user in READERS:
             number = getattr(self, f"read_{user}").addr[split:][:number_bits]
             number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
-            m.d.sync += getattr(self, f"word_{user}").eq(words.word_select(number_4, 8 * config.word))
+            word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)
+            m.d.sync += word.eq(words.word_select(number_4, 8 * config.word))
+            m.d.comb += getattr(self, f"word_{user}").eq(word)
         return m

@@ -25,13 +25,13 @@ class RequantizeLane(wiring.Component):
 
     ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD and MUL: 9 bits) and ``b`` are the operands; ``multiplier``,
     ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi``
-    must hold still while values are in flight.
+    must hold still while values are in flight. `dsps` of its 5 multipliers are the device's cells, the largest first.
     """
 
     latency = REQUANTIZE
 
-    def __init__(self, acc_bits: int, style: str) -> None:
-        self.style = style
+    def __init__(self, acc_bits: int, dsps: int) -> None:
+        self.dsps = dsps
         super().__init__(
             {
                 "acc": In(signed(acc_bits)),
@@ -80,7 +80,7 @@ class RequantizeLane(wiring.Component):
         with m.Else():
             m.d.sync += sum_2.eq(sum_1)
         # Cycle 3: or the product of two operands.
-        m.submodules.operands = operands = Multiplier(9, 9, style=self.style)
+        m.submodules.operands = operands = Multiplier(9, 9, style="dsp" if self.dsps == 5 else "fabric")
         m.d.comb += [operands.a.eq(self.a), operands.b.eq(self.b)]
         sum_3 = Signal(signed(SUM_BITS), reset_less=True)
         sum_2b = Signal(signed(SUM_BITS), reset_less=True)
@@ -103,13 +103,14 @@ class RequantizeLane(wiring.Component):
             k1.eq(Mux(adding, bias_3, k_3)),
         ]
         parts = []
-        for name, x, k in (
+        halves = (
             ("p00", x0, k_3[:HALF]),
             ("p01", x0, k_3[HALF:]),
             ("p10", x1, k1[:HALF]),
             ("p11", x1, k1[HALF:]),
-        ):
-            part = Multiplier(LOW + 1, HALF + 1, style=self.style)
+        )
+        for index, (name, x, k) in enumerate(halves):
+            part = Multiplier(LOW + 1, HALF + 1, style="dsp" if index < self.dsps else "fabric")
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)

@@ -64,6 +64,7 @@ class ArrayUnit(wiring.Component):
         now = Decoded(Array, self._sequence(m, loops))
 
         tag, within = Signal(target(config)), Signal()
+        until_sums = ACT_READ + 1 + array_pipeline(config) - MEMORY
         m.d.comb += [
             within.eq((loops.ih < now.in_h) & (loops.iw < now.in_w)),
             self.read.en.eq(self.streaming & within),
@@ -73,9 +74,8 @@ class ArrayUnit(wiring.Component):
             array.weights.eq(self.weights),
             array.row_enable.eq(self.row_enable),
             tag.eq(self._target(m, now, loops)),
-            accumulators.i_target.eq(
-                delay(m, tag.as_value(), ACT_READ + 1 + array_pipeline(config) - MEMORY, name="target")
-            ),
+            accumulators.i_target.eq(delay(m, tag.as_value(), until_sums, name="target", reset=False)),
+            accumulators.i_target.valid.eq(delay(m, tag.valid, until_sums, name="valid")),
             accumulators.drain_bank.eq(self.drain_bank),
             accumulators.drain_row.eq(self.drain_row),
             self.drain.eq(accumulators.drain),
@@ -86,7 +86,7 @@ class ArrayUnit(wiring.Component):
 
     def _sequence(self, m: Module, loops: LoopNest) -> Signal:
         """Issue instructions and pixels; returns the bits of the running instruction."""
-        bits = Signal.like(self.bits)
+        bits = Signal.like(self.bits, reset_less=True)
         busy, starting = Signal(), Signal()
         active = Signal()  # the loops hold the running instruction
         ready = Signal()  # the next tile's weights stand in the shadow registers
@@ -149,7 +149,7 @@ class ArrayUnit(wiring.Component):
     def _target(self, m: Module, now: Decoded, loops: LoopNest) -> Signal:
         """The accumulator row of the pixel being issued."""
         tag = Signal(target(self.config))
-        row = Signal(15)
+        row = Signal(15, reset_less=True)
         first = Signal()  # the instruction's first weight tile
         m.d.comb += [
             tag.valid.eq(self.streaming),

@@ -66,7 +66,7 @@ class VectorUnit(wiring.Component):
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
-        bits = Signal.like(self.bits)
+        bits = Signal.like(self.bits, reset_less=True)
         now = Decoded(Vector, bits)
         with m.If(self.take):
             m.d.sync += bits.eq(self.bits)
@@ -136,7 +136,7 @@ class VectorUnit(wiring.Component):
         """Operand addresses; the drain's row counts the words."""
         draining = now.op == VectorOp.DRAIN
         pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL)
-        row = Signal(16)
+        row = Signal(16, reset_less=True)
         with m.If(loops.start):
             m.d.sync += row.eq(now.a_base)
         with m.Elif(word_ends):
@@ -172,7 +172,7 @@ class VectorUnit(wiring.Component):
         # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
         drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
         held = Signal.like(drain_6, reset_less=True)
-        group_6, left = Signal(6), Signal(6)
+        group_6, left = Signal(6, reset_less=True), Signal(6)
         valid_6, fresh_6 = Signal(), Signal()
         m.d.sync += [valid_6.eq(word_5 | (left != 0)), fresh_6.eq(word_5)]
         with m.If(word_5):
@@ -189,7 +189,7 @@ class VectorUnit(wiring.Component):
         lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
         results = []
         for q in range(config.lanes):
-            unit = RequantizeLane(config.acc_bits, config.requant_multiplier)
+            unit = RequantizeLane(config.acc_bits, config.requant_dsps)
             m.submodules[f"lane_{q}"] = unit
             columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
@@ -248,6 +248,8 @@ class VectorUnit(wiring.Component):
         ]
 
         lane = (now.lane_group + group)[:6]
+        data, addr = Signal.like(self.write.data, reset_less=True), Signal.like(self.write.addr, reset_less=True)
+        m.d.comb += [self.write.data.eq(data), self.write.addr.eq(addr)]
         for g in range(config.lane_groups):
             with m.If(valid & (lane == g)):
                 m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(-1)
@@ -255,5 +257,5 @@ class VectorUnit(wiring.Component):
                 m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(0)
             for q in range(config.lanes):
                 y = Mux(now.use_table, self.tables.o[q], plain[q])
-                m.d.sync += self.write.data.word_select(g * config.lanes + q, 8).eq(y)
-        m.d.sync += self.write.addr.eq(out_loops.o)
+                m.d.sync += data.word_select(g * config.lanes + q, 8).eq(y)
+        m.d.sync += addr.eq(out_loops.o)

@@ -18,6 +18,12 @@ from .certificate import Sums
 from .images import Images
 from .narrow import ChannelScale, channel_scale
 
+CALIBRATE = (
+    "the multiplier is input scale * weight scale / output scale: calibrate again, so that the output scale follows "
+    "the range of the results (about range / 255) and no weight scale is far from the others"
+)
+"""What to do about a scale that cannot be proved."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -121,7 +127,7 @@ def _scale(op: Conv, channel: int, sums: Sums, zero: int) -> ChannelScale:
         return channel_scale(op, channel, low, high, int(sums.bias[channel]), zero)
     except NotProvable as error:
         where = f"node {op.name!r} (Conv)"
-        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=where) from error
+        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=where, hint=CALIBRATE) from error
 
 
 def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, config: HwConfig) -> list[Run]:

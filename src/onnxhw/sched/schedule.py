@@ -9,7 +9,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Conv, Graph, Port
 from ..program.layout import Place
-from ..program.model import Entry, Layer, Program
+from ..program.model import Entry, Layer, Program, runs_of
 from .check import check
 from .images import Images
 from .lower import Plan, lower
@@ -97,20 +97,20 @@ def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
 def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
     """One layer per operation, or per group of operations whose array instructions take turns.
 
-    A range spans the layer's own instructions from the first to the last. Ranges of array instructions
-    do not overlap; those of vector instructions may.
+    Every instruction belongs to the layer of the operation that it was made for. From the first to the last, the array
+    instructions of two layers do not overlap; those of the vector unit may.
     """
-    graph, owners = candidate.setting.graph, candidate.owners
-    span: dict[str, dict[str, tuple[int, int]]] = {op.name: {} for op in graph.ops}
-    for unit, names in owners.items():
+    graph = candidate.setting.graph
+    mine: dict[str, dict[str, list[int]]] = {op.name: {} for op in graph.ops}
+    for unit, names in candidate.owners.items():
         for index, name in enumerate(names):
-            first, _ = span[name].get(unit, (index, 0))
-            span[name][unit] = first, index + 1
+            mine[name].setdefault(unit, []).append(index)
     found: list[Layer] = []
     for op in graph.ops:
         y = graph.tensors[op.output]
         macs = op.weight.size * y.height * y.width if isinstance(op, Conv) else 0
-        layer = Layer(op.name, type(op).__name__, macs, span[op.name])
+        runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
+        layer = Layer(op.name, type(op).__name__, macs, runs)
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)
@@ -120,16 +120,13 @@ def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
 
 
 def _overlap(a: Layer, b: Layer) -> bool:
-    if "array" not in a.instructions or "array" not in b.instructions:
-        return False
-    (a0, a1), (b0, b1) = a.instructions["array"], b.instructions["array"]
-    return a0 < b1 and b0 < a1
+    one, other = a.span("array"), b.span("array")
+    return bool(one and other and one[0] < other[1] and other[0] < one[1])
 
 
 def _merge(a: Layer, b: Layer) -> None:
     a.name, a.macs = f"{a.name} + {b.name}", a.macs + b.macs
     if b.kind not in a.kind.split(" + "):
         a.kind = f"{a.kind} + {b.kind}"
-    for unit, (first, end) in b.instructions.items():
-        low, high = a.instructions.get(unit, (first, end))
-        a.instructions[unit] = min(low, first), max(high, end)
+    for unit in b.instructions:
+        a.instructions[unit] = runs_of(sorted(a.indices(unit) + b.indices(unit)))

@@ -38,6 +38,12 @@ class Part:
     template: Vector
 
 
+CALIBRATE = (
+    "the ratio is input scale / output scale: calibrate again, or give the operands and the result "
+    "scales that are nearer to each other"
+)
+"""What to do about constants that cannot be proved."""
+
 add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
 average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
 
@@ -71,7 +77,7 @@ def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> Lowe
         else:
             raise UnsupportedError("E4305", "no unit performs this operation", where=_where(op))
     except fixed.NotProvable as error:
-        raise UnsupportedError("E4304", str(error), where=_where(op)) from error
+        raise UnsupportedError("E4304", str(error), where=_where(op), hint=CALIBRATE) from error
     return lambda choice: _works(op.name, parts, window, x, other, y, choice, config)
 
 
@@ -115,7 +121,8 @@ def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]
 
 def _check_windows(op: Op, window: Window, x: Tensor, y: Tensor) -> None:
     if any(count == 0 for axis in (0, 1) for _, count in _inside(window, x, y, axis)):
-        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=_where(op))
+        hint = "pads must be smaller than the kernel: export the node with less padding"
+        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=_where(op), hint=hint)
 
 
 def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images: Images) -> list[Part]:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
-from ...isa.memory import Control, Space
+from ...isa.memory import COUNTERS, ENDED, Control, Space
+from ...program.image import tensor_image, tensor_of, tensor_spans
 from ...program.model import Program
 from ...program.result import Result
-from ..image import COUNTERS, ENDED, budget, input_image, output_addresses, program_image, tensor_of, watchdog
+from ..image import budget, program_image, watchdog
 from ..verilog import to_verilog
 from . import run as icarus
 from .mailbox import Mailbox
@@ -101,9 +102,9 @@ class CocotbEngine:
         addresses = {stop: self._addresses(program, names) for stop, names in ready.items()}
         reads = [(Space.CONTROL, int(Control.RUN), 1), (Space.CONTROL, int(Control.CYCLES), 1 + len(COUNTERS))]
         names = [port.tensor for port in program.outputs]
-        spans = [output_addresses(program, name) for name in names]
+        spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
-        writes = [(int(Space.ACT), address, words) for address, words in input_image(program, checked)]
+        writes = [(int(Space.ACT), address, words) for address, words in tensor_image(program, checked)]
         found = self._do(writes, reads, run=True, limit=budget(program) + 64, stops=addresses)
 
         status, (cycles, *counts) = int(found["read_0"][0]), found["read_1"].tolist()

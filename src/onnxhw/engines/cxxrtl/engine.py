@@ -10,10 +10,11 @@ import numpy.typing as npt
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
-from ...isa.memory import Control, Space
+from ...isa.memory import COUNTERS, ENDED, Control, Space
+from ...program.image import tensor_image, tensor_of, tensor_spans
 from ...program.model import Program
 from ...program.result import Result
-from ..image import COUNTERS, ENDED, budget, input_image, output_addresses, program_image, tensor_of, watchdog
+from ..image import budget, program_image, watchdog
 from .build import Library, Progress
 from .core_model import CoreModel, core_library
 
@@ -107,7 +108,7 @@ def load(core: CoreModel, program: Program) -> None:
 
 def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> Result:
     """Run the loaded program once."""
-    for address, words in input_image(program, inputs):
+    for address, words in tensor_image(program, inputs):
         core.write(Space.ACT, address, words)
     tensors = _capture(core, program, 0) if trace else {}
     core.start()
@@ -124,7 +125,7 @@ def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> 
         raise watchdog(program, status, cycles, counts)
     outputs = {}
     for name in (port.tensor for port in program.outputs):
-        pieces = [core.read(Space.ACT, *span) for span in output_addresses(program, name)]
+        pieces = [core.read(Space.ACT, *span) for span in tensor_spans(program, name)]
         outputs[name] = tensor_of(program, name, pieces)
     counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
     return Result(outputs, tensors, cycles, counters)

@@ -1,0 +1,59 @@
+"""A program as host words: its memories, and its tensors on their way to activation memory and back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
+from .layout import from_host, to_host
+from .model import Program
+
+Words = npt.NDArray[np.uint32]
+
+
+def memories(program: Program) -> Iterator[tuple[Space, Words]]:
+    """The memories that a program brings along, as host words from address 0 on; empty ones are left out."""
+    for unit, space in UCODE_SPACES.items():
+        words = [word for instruction in program.code.get(unit, ()) for word in instruction.encode()]
+        if words:
+            yield space, np.array(words, np.uint32)
+    if program.weights.size:
+        yield Space.WEIGHT, to_host(program.weights, word_bytes(program.config, Space.WEIGHT))
+    if program.params.size:
+        yield Space.PARAM, program.params.astype("<u8").view("<u4").astype(np.uint32)
+    if program.tables.size:
+        # Entry order: int8 value v is at index v + 128.
+        yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)
+
+
+def tensor_image(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Iterator[tuple[int, Words]]:
+    """Host address in ACT and words of the pieces of every tensor; words between the pieces are not touched."""
+    word = program.config.word
+    for name, values in inputs.items():
+        place = program.tensors[name].place
+        data = place.pack(values, word).reshape(-1, word)
+        for address, first, count in stretches(place.addresses(word).reshape(-1)):
+            yield address * host_stride(word), to_host(data[first : first + count], word)
+
+
+def tensor_spans(program: Program, name: str) -> list[tuple[int, int]]:
+    """Host address in ACT and number of host words of the pieces of a tensor."""
+    word = program.config.word
+    stride = host_stride(word)
+    spans = stretches(program.tensors[name].place.addresses(word).reshape(-1))
+    return [(address * stride, count * stride) for address, _, count in spans]
+
+
+def tensor_of(program: Program, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
+    """The tensor whose pieces (see `tensor_spans`) have been read."""
+    word, place = program.config.word, program.tensors[name].place
+    shape = place.addresses(word).shape
+    return place.unpack(from_host(np.concatenate(pieces), word).reshape(*shape, word), word)
+
+
+def stretches(addresses: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Runs of consecutive addresses: ``(first address, first index, length)``."""
+    starts = np.flatnonzero(np.diff(addresses, prepend=addresses[:1] - 2) != 1)
+    ends = np.append(starts[1:], len(addresses))
+    return [(int(addresses[a]), int(a), int(b - a)) for a, b in zip(starts, ends, strict=True)]

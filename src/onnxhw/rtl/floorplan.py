@@ -1,0 +1,89 @@
+"""Where the array's multipliers go on the device: a placer left alone scatters their columns over the whole chip.
+
+The multipliers of an ECP5 lie in a few rows across the chip, in groups of four. The array is laid into them so that its
+reduction runs along a row: element (r, c) of the q columns that share a row takes the row's site ``r * q + c % q``.
+Sums then step over q sites, activations to the next site, and weights come in from one side (`SystolicArray` delays
+them by a register stage every `WEIGHT_HOP` array rows).
+"""
+
+from typing import Any
+
+from ..config import HwConfig
+from . import ebr
+
+GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
+"""Column, from the group's first, and name of a group's four multipliers."""
+ROWS = {"LFE5U-85F": (10, 34, 58)}
+"""Rows of the chip that hold multipliers."""
+GROUPS = {"LFE5U-85F": (*range(4, 59, 9), *range(69, 115, 9))}
+"""First columns of a row's groups, left to right."""
+EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
+"""The same of the block RAMs, whose groups have the multipliers' columns."""
+MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70)}
+"""Rows of block RAMs used for activations, for accumulators and weights, and for the other weights."""
+WEIGHT_HOP = 4
+"""Array rows that one register stage of the weights serves."""
+
+
+def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], str]:
+    """Site names by (row, column) of an array; empty where the device is not known or the array too large."""
+    device = str(getattr(platform, "device", ""))
+    if device not in ROWS:
+        return {}
+    lines, groups = ROWS[device], GROUPS[device]
+    for used in range(1, len(lines) + 1):
+        shared = -(-cols // used)
+        if rows * shared <= len(GROUP) * len(groups):
+            break
+    else:
+        return {}
+    found = {}
+    for c in range(cols):
+        line, place = lines[c // shared], c % shared
+        width = min(shared, cols - c // shared * shared)
+        for r in range(rows):
+            group, member = divmod(r * width + place, len(GROUP))
+            offset, name = GROUP[member]
+            found[r, c] = f"X{groups[group] + offset}/Y{line}/{name}"
+    return found
+
+
+def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
+    """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
+
+    Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
+    weights where they go in. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights``.
+    """
+    device = str(getattr(platform, "device", ""))
+    if device not in MEMORY_ROWS or not array_sites(platform, config.rows, config.cols):
+        return {}
+    near, middle, far = MEMORY_ROWS[device]
+    groups = GROUPS[device]
+    per_row = len(EBR_GROUP) * len(groups)
+
+    def site(line: int, index: int) -> str:
+        group, member = divmod(index, len(EBR_GROUP))
+        offset, name = EBR_GROUP[member]
+        return f"X{groups[group] + offset}/Y{line}/{name}"
+
+    row = config.cols * config.acc_bits
+    act = len(ebr.plan(8 * config.word, config.act_depth, 8))
+    acc = len(ebr.plan(row, config.acc_depth, row))
+    weights = ebr.plan(8 * config.weight_word, config.weight_depth, 8)
+    columns = [tile.slots[0].low // 8 % config.cols for tile in weights]
+    order = sorted(range(len(weights)), key=lambda number: columns[number])
+    room = per_row - 2 * acc
+    if act * config.act_banks > per_row or room < 0 or len(weights) > room + per_row:
+        return {}
+    found = {}
+    for bank in range(config.act_banks):
+        places = (tile * config.act_banks + bank for tile in range(act))
+        found[f"act_{bank}"] = tuple(site(near, place * per_row // (act * config.act_banks)) for place in places)
+    for bank in range(2):
+        found[f"acc_{bank}"] = tuple(site(middle, room + 2 * tile + bank) for tile in range(acc))
+    rank = {number: place for place, number in enumerate(order)}
+    found["weights"] = tuple(
+        site(middle, rank[number]) if rank[number] < room else site(far, rank[number] - room)
+        for number in range(len(weights))
+    )
+    return found
