@@ -1,11 +1,17 @@
-"""A quantized model of any number of nodes: what `onnxhw check` is measured with.
+"""Quantized models of any number of nodes, and what `onnxhw check` takes for them.
 
-    python bench/large_model.py 10000 large.onnx
+    python bench/large_model.py 10000 large.onnx                  residual blocks of convolutions
+    python bench/large_model.py 10000 large.onnx --kind chain     functions of one element, one after another
+    python bench/large_model.py 10000 large.onnx --measure        and the user CPU seconds of each step of `check`
 
-Residual blocks of convolutions, with an operator that only the host has in every tenth block.
+In every tenth block of convolutions there is an operator that only the host has.
 """
 
-import sys
+import argparse
+import gc
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -51,5 +57,77 @@ def large_model(nodes: int, host_every: int = 10, seed: int = 0) -> onnx.ModelPr
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def chain(nodes: int) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: quantized LeakyRelu, each of the one before."""
+    constants = [numpy_helper.from_array(np.float32(0.125), "scale"), numpy_helper.from_array(np.int8(0), "zero")]
+    made: list[onnx.NodeProto] = []
+    x = "x"
+    while len(made) < nodes:
+        for op_type, more in (("QuantizeLinear", ["scale", "zero"]), ("DequantizeLinear", ["scale", "zero"]),
+                              ("LeakyRelu", [])):  # fmt: skip
+            name = f"{op_type}_{len(made)}"
+            made.append(helper.make_node(op_type, [x, *more], [f"{name}_out"], name=name))
+            x = f"{name}_out"
+    made += [
+        helper.make_node("QuantizeLinear", [x, "scale", "zero"], ["q"], name="last_q"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"], name="last_dq"),
+    ]
+    graph = helper.make_graph(
+        made, f"chain-{nodes}", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)], constants,
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@contextmanager
+def stage(name: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Note the user CPU seconds of the block."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    yield
+    seconds[name] = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
+
+
+def measure(path: Path) -> dict[str, float]:
+    """User CPU seconds of each step of ``onnxhw check`` on a model, as `frontend.read` takes them."""
+    seconds: dict[str, float] = {}
+    gc.disable()  # as the command does
+    with stage("import", seconds):
+        from onnxhw.config import preset
+        from onnxhw.frontend import control, convert, functions, hostrun, pipeline, shapes, spec  # noqa: F401
+        from onnxhw.frontend.reading.limits import DEFAULT
+        from onnxhw.report.fit import fit
+    with stage("read", seconds):
+        model = pipeline.reading_of(path, DEFAULT).model
+    with stage("diagnose", seconds):
+        pipeline.diagnose(model, str(path))
+    with stage("inline, unroll", seconds):
+        model = pipeline.unroll(pipeline.inline(model, DEFAULT, str(path)), DEFAULT)
+    with stage("specialise", seconds):
+        model, known = pipeline.specialise(model, str(path))
+    with stage("convert", seconds):
+        made = pipeline.convert(model, known, pipeline.element_types(model))
+    with stage("partition", seconds):
+        mixed = pipeline.parts_of(made, [])
+    with stage("fit", seconds):
+        fit([part.graph for part in mixed.hardware], preset("mini"))
+    return seconds
+
+
+def main() -> None:
+    """Write the model, and measure if asked to."""
+    parser = argparse.ArgumentParser(description="A large quantized model.")
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--kind", choices=["convolutions", "chain"], default="convolutions")
+    parser.add_argument("--measure", action="store_true")
+    given = parser.parse_args()
+    model = chain(given.nodes) if given.kind == "chain" else large_model(given.nodes)
+    given.path.write_bytes(model.SerializeToString())
+    if given.measure:
+        seconds = measure(given.path)
+        for name, one in {**seconds, "all": sum(seconds.values())}.items():
+            print(f"{name:16}{one:6.2f} s")
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_bytes(large_model(int(sys.argv[1])).SerializeToString())
+    main()

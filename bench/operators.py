@@ -11,6 +11,7 @@ operators and the formula of Quant. Both print a table, or JSON.
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -172,7 +173,7 @@ def rates(operators: tuple[str, ...], cases: int) -> Iterator[Rate]:
                     try:
                         session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
                     except Exception as error:  # of its own class, if it has no kernel for this type
-                        print(f"onnxruntime does not run {op_type} of {rate.kind}: {str(error)[:80]}")
+                        print(f"onnxruntime does not run {op_type} of {rate.kind}: {str(error)[:80]}", file=sys.stderr)
                         break
                     graph = load(model)
                     ours = golden.host.finish(graph, golden.run(graph, golden.host.prepare(graph, case.feeds)))["y"]

@@ -9,6 +9,7 @@ import argparse
 import atexit
 import logging
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -33,7 +34,9 @@ MEMORY = 4 << 30
 """Address space of a process, libraries included."""
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 20
-"""Seconds that one mutant may take."""
+"""Seconds of processor time that one mutant may take."""
+STILL = 30
+"""Times `PATIENCE` that one mutant may take by the clock, if it waits for something."""
 BATCH = 500
 
 
@@ -107,6 +110,15 @@ def _worker(seed: int, channel: "Connection[Any, Any]", current: "Synchronized[i
         channel.send(run(seed, numbers, current))
 
 
+def cpu_seconds(pid: int | None) -> float:
+    """Processor time of a process so far; 0 where the system does not tell."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Worker:
     """A process that runs batches; the next one takes its place if it dies."""
 
@@ -121,7 +133,7 @@ class Worker:
         self.process = FORK.Process(target=_worker, args=(self.seed, other, self.current), daemon=True)
         self.process.start()
         other.close()
-        self.seen, self.since = -1, time.monotonic()
+        self.seen, self.since, self.used = -1, time.monotonic(), 0.0
 
     def give(self, numbers: range) -> None:
         """Another batch."""
@@ -129,10 +141,13 @@ class Worker:
         self.channel.send(numbers)
 
     def stuck(self) -> bool:
-        """Has the same mutant been running for too long?"""
+        """Has the same mutant been running for too long? On a busy machine a process waits without being at fault."""
         if self.current.value != self.seen:
-            self.seen, self.since = self.current.value, time.monotonic()
-        return bool(self.numbers) and time.monotonic() - self.since > PATIENCE
+            self.seen, self.since, self.used = self.current.value, time.monotonic(), cpu_seconds(self.process.pid)
+        if not self.numbers or time.monotonic() - self.since <= PATIENCE:
+            return False
+        worked = cpu_seconds(self.process.pid) - self.used > PATIENCE
+        return worked or time.monotonic() - self.since > STILL * PATIENCE
 
     def lost(self, what: str) -> tuple[Outcome, list[range]]:
         """After a death or a hang: the finding, and the batches that are left of this one."""

@@ -265,8 +265,31 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=512,
             requant_dsps=5,
         ),
+        # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
+        HwConfig(
+            "virtual",
+            rows=16,
+            cols=8,
+            word=16,
+            lanes=8,
+            load_rows=2,
+            acc_bits=32,
+            act_banks=4,
+            act_depth=8192,
+            weight_depth=32768,
+            acc_depth=512,
+            param_depth=4096,
+            tables=4,
+            load_ucode=2048,
+            array_ucode=8192,
+            vector_ucode=16384,
+            requant_dsps=3,
+        ),
     )
 }
+
+SIMULATED = frozenset({"virtual"})
+"""Presets that fit no board: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
 def preset(name: str) -> HwConfig:

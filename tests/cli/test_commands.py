@@ -163,7 +163,7 @@ def test_an_interrupted_refresh_leaves_the_old_report(compiled, tmp_path, monkey
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(artifacts, "note_report", interrupt)
+    monkeypatch.setattr(artifacts, "note_reports", interrupt)
     assert main(["simulate", str(folder), "-e", "emulator", "--random", "7"]) == 130
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "outputs.npz"} == before
 

@@ -1,10 +1,11 @@
 """Models of which the host runs a part: `check`, `compile` and `simulate`."""
 
+import hashlib
 import json
+import resource
 import shutil
 import subprocess
 import sys
-import time
 
 import numpy as np
 import onnx
@@ -123,19 +124,22 @@ def test_check_ends_with_the_status_of_what_it_found(proto, flags, status, code,
         assert len(record["placement"]) == len(proto.graph.node)
 
 
-def test_check_of_ten_thousand_nodes(repository, tmp_path):
-    """Interpreter start included. The aim is 2 s on an idle machine; the bound leaves room for a busy one."""
+@pytest.mark.parametrize(("kind", "hosted"), [("convolutions", 100), ("chain", 0)])
+def test_check_of_ten_thousand_nodes(kind, hosted, repository, tmp_path):
+    """CPU time, interpreter start included. The aim is 1.5 s on an idle machine; a busy one counts up to three times as
+    many, since its cores share units and caches."""
     target = tmp_path / "large.onnx"
-    subprocess.run([sys.executable, repository / "bench" / "large_model.py", "10000", target], check=True)
-    start = time.monotonic()
+    script = repository / "bench" / "large_model.py"
+    subprocess.run([sys.executable, script, "10000", target, "--kind", kind], check=True)
+    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
         [sys.executable, "-m", "onnxhw", "check", str(target), "--json"], check=True, capture_output=True
     )
-    seconds = time.monotonic() - start
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
     record = json.loads(done.stdout)
     assert len(record["placement"]) >= 10_000
-    assert record["nodes"]["host"] > 100
-    assert seconds < 20
+    assert record["nodes"]["host"] >= hosted
+    assert seconds < 4.5
 
 
 # -- compile -----------------------------------------------------------------------------------------
@@ -160,7 +164,6 @@ def test_what_wants_one_program_refuses_parts_by_name(half, tmp_path, capsys):
     with pytest.raises(UsageError, match="holds a model in 3 parts, 1 of them for the host") as caught:
         container.load(tmp_path / "out" / "program.ohw")
     assert caught.value.code == "E2510"
-    assert run_json(capsys, "report", tmp_path / "out", status=2)["error"]["code"] == "E2510"
     assert run_json(capsys, "synth", half, status=4)["error"]["code"] == "E4001"
 
 
@@ -210,12 +213,67 @@ def test_simulate_a_directory_a_program_and_a_directory_without_its_model(half, 
     record = run_json(capsys, "simulate", out, "-e", "emulator", "--trace")
     assert (record["reference"], record["equal"]) == ("golden model", True)
     (kept,) = json.loads((out / "simulations.json").read_text())
-    assert kept["cycles"] == record["cycles"]
+    assert kept["cycles"] == record["cycles"] == sum(kept["part_cycles"])
+    manifest = json.loads((out / "manifest.json").read_text())
+    for number, cycles in enumerate(kept["part_cycles"]):
+        suffix = f"-{number}" if number else ""
+        page = (out / f"report{suffix}.html").read_text()
+        assert f"<td>{cycles:,}</td><td>{cycles:,}</td>" in page
+        for name in (f"report{suffix}.html", f"trace{suffix}.json"):
+            assert hashlib.sha256((out / name).read_bytes()).hexdigest() == manifest["files"][name]
+    (out / "report-1.html").unlink()
+    told = run_json(capsys, "report", out)
+    assert [part["predicted_cycles"] for part in told["parts"]] == kept["part_cycles"]
+    assert (out / "report-1.html").read_text() == page
     shutil.copyfile(out / "program.ohw", tmp_path / "alone.ohw")
     assert run_json(capsys, "simulate", tmp_path / "alone.ohw", "-e", "emulator")["reference"] == "emulator"
     (out / "model.onnx").unlink()
     assert run_json(capsys, "simulate", out, "-e", "emulator")["reference"] == "emulator"
     assert run_json(capsys, "simulate", out, "-e", "golden", status=2)["error"]["code"] == "E2909"
+
+
+@pytest.mark.parametrize("op_type", ["Trilu", "Relu"])
+def test_a_directory_remembers_how_its_model_was_read(op_type, tmp_path, capsys):
+    """In parts and as a whole: the model's open axis has the size it was compiled with, its limits are the same."""
+    proto = model(op_type)
+    proto.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "W"
+    path, out = written(tmp_path / "open.onnx", proto), tmp_path / "out"
+    reading = ("--shape", "W=6", "--limit", "nodes=5000")
+    run_json(capsys, "compile", path, "-p", "mini", "-o", out, *reading)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert (manifest["shapes"], manifest["limits"]) == (["W=6"], ["nodes=5000"])
+    record = run_json(capsys, "simulate", out, "-e", "golden")
+    assert (record["reference"], record["equal"]) == ("golden model", True)
+    (result,) = (value for name, value in np.load(out / "outputs.npz").items() if not name.startswith("int8/"))
+    assert result.shape[-1] == 6
+    (out / "manifest.json").write_text(json.dumps({**manifest, "limits": ["nodes=3"]}))
+    assert run_json(capsys, "simulate", out, "-e", "golden", status=3)["error"]["kind"] == "over a limit"
+
+
+def test_untrusted_models_are_read_in_a_process_of_their_own_first(half, tmp_path, monkeypatch, capsys):
+    """And the process that asks reads only what that one gave."""
+    from onnxhw.frontend.reading import untrusted
+
+    asked, right = [], untrusted.read_untrusted
+
+    def noted(source, *arguments, **more):
+        asked.append(source)
+        return right(source, *arguments, **more)
+
+    monkeypatch.setattr(untrusted, "read_untrusted", noted)
+    plain = run_json(capsys, "check", half, "-p", "mini")
+    assert not asked
+    assert run_json(capsys, "check", half, "-p", "mini", "--untrusted")["placement"] == plain["placement"]
+    run_json(capsys, "compile", half, "-p", "mini", "-o", tmp_path / "out", "--untrusted")
+    run_json(capsys, "simulate", half, "-p", "mini", "-e", "golden", "--untrusted")
+    assert asked == [half] * 3
+    (tmp_path / "broken.onnx").write_bytes(half.read_bytes()[:-20])
+    calibration = tmp_path / "x.npy"
+    np.save(calibration, np.zeros(SHAPE, np.float32))
+    for command in (("check",), ("compile",), ("simulate",), ("quantize", "-c", calibration)):
+        error = run_json(capsys, command[0], tmp_path / "broken.onnx", *command[1:], "--untrusted", status=3)["error"]
+        assert error["where"].startswith(str(tmp_path / "broken.onnx"))
+    assert len(asked) == 7
 
 
 def test_a_wrong_value_in_a_part_is_a_mismatch(half, tmp_path, capsys):

@@ -2,18 +2,20 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
 
-from onnxhw import conformance
+from onnxhw import conformance, golden
 from onnxhw.cli.app import app
 from onnxhw.cli.output import Output
 from onnxhw.conformance import Verdict
 from onnxhw.conformance.compare import difference, implausible
 from onnxhw.errors import UsageError
+from onnxhw.ir.graph import Graph
 
 FAST = "^test_(q|dequant|conv|matmul|dynamicq|loop|if|scan_|opt|seq|soft|max|aver|batch|lstm|gru|rnn|top|slice|pad)"
 
@@ -33,7 +35,33 @@ def test_a_part_of_the_suite_passes(fast: list[Verdict]) -> None:
 
 
 def test_constant_operands_bring_nodes_to_the_hardware(fast: list[Verdict]) -> None:
-    assert {verdict.where for verdict in fast if verdict.kind == conformance.DERIVED} >= {"hardware", "host"}
+    assert {verdict.where for verdict in fast if verdict.kind == "constants"} >= {"hardware", "host"}
+
+
+def test_quantized_operators_are_equal_on_the_hardware() -> None:
+    """Golden integers of the QDQ form against the host's evaluation of it: every element."""
+    verdicts = list(conformance.run_all(conformance.select("_quantized$")))
+    assert [verdict for verdict in verdicts if verdict.status != "passed"] == []
+    placed = {verdict.operator for verdict in verdicts if verdict.where == "hardware"}
+    assert placed >= {
+        "Conv", "ConvTranspose", "Gemm", "MatMul", "MaxPool", "AveragePool", "Add", "Mul", "Relu", "Sigmoid", "Resize",
+        "Split", "DepthToSpace", "BatchNormalization", "Max", "Clip",
+    }  # fmt: skip
+    assert sum(verdict.where == "hardware" for verdict in verdicts) > 150
+
+
+@pytest.mark.parametrize("name", ["conv_with_strides_padding", "maxpool_2d_pads", "add", "gemm_default_vector_bias"])
+def test_a_wrong_integer_of_the_hardware_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = golden.run
+
+    def wrong(graph: Graph, inputs: Any) -> Any:
+        tensors = right(graph, inputs)
+        last = graph.outputs[0].tensor
+        return tensors | {last: np.where(tensors[last] > 0, tensors[last] - 1, tensors[last] + 1).astype(np.int8)}
+
+    monkeypatch.setattr(golden, "run", wrong)
+    (verdict,) = map(conformance.run, conformance.select(f"^test_{name}_quantized$"))
+    assert (verdict.status, verdict.where) == ("failed", "hardware")
 
 
 @pytest.mark.slow

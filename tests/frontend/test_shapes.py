@@ -147,6 +147,16 @@ def test_contradictions() -> None:
         specialise(model("g (float[1,3] x) => (float[1,4] y) { y = Relu(x) }"))
 
 
+@pytest.mark.parametrize(("attribute", "frequencies"), [("", 9), ("<onesided=1>", 9), ("<onesided=0>", 16)])
+def test_a_fourier_transform_of_constant_frames(attribute: str, frequencies: int) -> None:
+    """onnx's inference takes a missing `onesided` for 0; the schema says 1."""
+    body = "g (float[1,128,1] x) => (float[1,15,{size},2] y) {{ y = STFT{attribute}(x, step, \"\", length) }}"
+    sizes = {"step": np.int64(8), "length": np.int64(16)}
+    assert specialise(model(body.format(size=frequencies, attribute=attribute), **sizes))[1]["y"][2] == frequencies
+    with pytest.raises(InvalidModelError, match="E3010"):
+        specialise(model(body.format(size=frequencies + 1, attribute=attribute), **sizes))
+
+
 def test_value_info_must_not_contradict_what_is_inferred() -> None:
     proto = model(RELU.format(dims="N,3"))
     proto.graph.value_info.append(helper.make_tensor_value_info("z", 1, ["M", 3]))

@@ -67,6 +67,7 @@ def test_processes_that_die_or_hang_are_findings(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(fuzz_models, "outcome", outcome)
     monkeypatch.setattr(fuzz_models, "PATIENCE", 1)
+    monkeypatch.setattr(fuzz_models, "STILL", 1)
     monkeypatch.setattr(fuzz_models, "BATCH", 20)
     found = fuzz_models.parallel(1, range(60), 2)
     assert found.counts == {"read": 58, "escaped": 2}
@@ -74,6 +75,23 @@ def test_processes_that_die_or_hang_are_findings(monkeypatch: pytest.MonkeyPatch
         ("a mutant takes too long", [45]),
         ("the process died", [17]),
     ]
+
+
+def test_a_process_that_has_to_wait_is_no_finding_but_one_that_works_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`stuck` counts processor time; the time by the clock only after `STILL` times as long."""
+    worker = fuzz_models.Worker(1)
+    worker.numbers, worker.seen = range(5), worker.current.value
+    used = 0.0
+    monkeypatch.setattr(fuzz_models, "cpu_seconds", lambda pid: used)
+    worker.since = time.monotonic() - 2 * fuzz_models.PATIENCE
+    assert not worker.stuck()
+    used = fuzz_models.PATIENCE + 1.0
+    assert worker.stuck()
+    used = 0.0
+    worker.since = time.monotonic() - (fuzz_models.STILL + 1) * fuzz_models.PATIENCE
+    assert worker.stuck()
+    worker.process.kill()
+    worker.process.join()
 
 
 def test_memory_of_a_worker_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ class Manifest:
     """Everything that identifies a build.
 
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
-    achieved and wanted MHz per clock.
+    achieved and wanted MHz per clock; `shapes` and `limits` what ``--shape`` and ``--limit`` said when the model was
+    read.
     """
 
     board: str = ""
@@ -35,6 +36,8 @@ class Manifest:
     tools: dict[str, str] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     clocks: dict[str, dict[str, float]] = field(default_factory=dict)
+    shapes: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
 
     def add_file(self, name: str, data: bytes) -> None:

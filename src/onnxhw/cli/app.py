@@ -24,6 +24,7 @@ COMMANDS = {
     "program": "Write the bitstream to a connected board.",
     "report": "Write and print the report of an output directory.",
     "boards": "List boards and presets; given a model, which of them fit.",
+    "opset": "List the hardware's operators, or hold a model against operator set documents.",
     "conformance": "Run onnx's own backend test suite and print the score.",
     "bench": "Measure the benchmark models in one table.",
     "cache": "List or clear what has been built.",

@@ -78,18 +78,53 @@ def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
     """Keep the result of a simulation beside the program, one per engine, and show it in the report."""
     before = [old for old in _json(path / SIMULATIONS, []) if old.get("engine") != record["engine"]]
     kept = [*before, {**record, "program_sha256": program_hash(path)}]
-    found = read_directory(path)
+    found = read_any(path)
     with staged(path) as stage:
         (stage / SIMULATIONS).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-        refresh_report(stage, found, _of_program(kept, path), profile(found.program))
+        refresh_report(stage, found, _of_program(kept, path), profiles(found.program))
+
+
+def programs(program: Program | MixedProgram) -> list[Program]:
+    """The program itself, or its parts for the hardware: each has a report of its own."""
+    return program.programs if isinstance(program, MixedProgram) else [program]
+
+
+def profiles(program: Program | MixedProgram) -> list[Profile]:
+    """The profile of each of `programs`."""
+    return [profile(part) for part in programs(program)]
 
 
 def refresh_report(
-    stage: Path, found: Directory[Any], simulations: Sequence[Mapping[str, Any]], summary: Profile
-) -> None:  # fmt: skip
-    """Write a directory's report, trace and manifest anew into `stage`."""
-    write_report(stage, found.program, summary, found.manifest, simulations)
-    note_report(stage, found.manifest)
+    stage: Path,
+    found: Directory[Any],
+    simulations: Sequence[Mapping[str, Any]],
+    summaries: Sequence[Profile],
+) -> None:
+    """Write a directory's reports, traces and manifest anew into `stage`."""
+    write_reports(stage, found.program, summaries, found.manifest, simulations)
+    note_reports(stage, found.manifest)
+
+
+def write_reports(
+    folder: Path,
+    program: Program | MixedProgram,
+    summaries: Sequence[Profile],
+    manifest: Mapping[str, Any],
+    simulations: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Write report and trace of every hardware part; from the second on, with its number after their stems."""
+    for number, (part, summary) in enumerate(zip(programs(program), summaries, strict=True)):
+        own = [_of_part(record, number, part) for record in simulations]
+        write_report(folder, part, summary, manifest, own, f"-{number}" if number else "")
+
+
+def _of_part(record: Mapping[str, Any], number: int, part: Program) -> Mapping[str, Any]:
+    """A simulation's record with the cycles of one hardware part, where it has them for each."""
+    cycles = record.get("part_cycles")
+    if not isinstance(cycles, list):
+        return record
+    run = cycles[number] if number < len(cycles) else None  # a run ends with the first part that differs
+    return {**record, "cycles": run, "predicted_cycles": part.cycles}
 
 
 def _of_program(simulations: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
@@ -111,31 +146,47 @@ def write_report(
     times.write_text(trace(program, profile, manifest.get("fmax_mhz")), encoding="utf-8")
 
 
-def note_report(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest again with the hashes of the new report and trace; nothing if there is no manifest."""
+def note_reports(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest again with the hashes of the new reports and traces; nothing if there is no manifest."""
     if not manifest:
         return
     files = dict(manifest.get("files", {}))
-    for name in (REPORT, TRACE):
-        files[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    for kind in ("report*.html", "trace*.json"):
+        for path in sorted(folder.glob(kind)):
+            files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     text = json.dumps({**manifest, "files": files}, indent=2, sort_keys=True)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def report_record(found: Directory[Program], profile: Profile) -> dict[str, Any]:
-    """The report for ``--json``."""
-    return {
-        "model": found.program.model,
-        "preset": found.program.config.name,
-        "config": found.program.config.fingerprint,
-        "macs": found.program.macs,
-        "predicted_cycles": profile.cycles,
-        "utilization": profile.utilization,
-        "layers": [asdict(row) for row in profile.layers],
-        "units": [asdict(row) for row in profile.units],
+def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[str, Any]:
+    """The report for ``--json``; of a model in parts, `parts` has one for each on the hardware."""
+    program: Program | MixedProgram = found.program
+    parts = programs(program)
+    record = {
+        "model": program.model,
+        "preset": parts[0].config.name,
+        "config": parts[0].config.fingerprint,
+        "macs": program.macs,
+        "predicted_cycles": program.cycles,
         "simulations": found.simulations,
         "manifest": found.manifest,
         "artifacts": found.artifacts,
+    }
+    details = [_details(part, summary) for part, summary in zip(parts, summaries, strict=True)]
+    if not isinstance(program, MixedProgram):
+        return {**record, **details[0]}
+    peak = program.cycles * parts[0].config.macs_per_cycle
+    return {**record, "utilization": program.macs / peak if peak else 0.0, "parts": details}
+
+
+def _details(program: Program, summary: Profile) -> dict[str, Any]:
+    return {
+        "model": program.model,
+        "macs": program.macs,
+        "predicted_cycles": summary.cycles,
+        "utilization": summary.utilization,
+        "layers": [asdict(row) for row in summary.layers],
+        "units": [asdict(row) for row in summary.units],
     }
 
 

@@ -23,11 +23,11 @@ from .output import Output, pass_output
 @pass_output
 def command(output: Output, model: Path | None) -> None:
     from ..board import boards
-    from ..config import PRESETS
+    from ..config import PRESETS, SIMULATED
 
     found = boards()
     fits = _fits(model, output) if model else None
-    names = sorted({name for board in found.values() for name in board.presets})
+    names = sorted({name for board in found.values() for name in board.presets} | SIMULATED)
     presets = []
     for name in names:
         config = PRESETS[name]
@@ -66,7 +66,7 @@ def command(output: Output, model: Path | None) -> None:
         columns,
         [
             [p["preset"], f"{p['rows']} x {p['cols']}", p["macs_per_cycle"], f"{p['act_bytes'] // 1024} KiB",
-             f"{p['weight_bytes'] // 1024} KiB", ", ".join(p["boards"]),
+             f"{p['weight_bytes'] // 1024} KiB", ", ".join(p["boards"]) or "none: simulation only",
              *([p["fits"], p["predicted_cycles"]] if fits else [])]
             for p in presets
         ],
@@ -80,13 +80,13 @@ def command(output: Output, model: Path | None) -> None:
 def _fits(model: Path, output: Output) -> dict[str, dict[str, Any]]:
     """Per preset: whether the model fits, its cycles, or the reason why not."""
     from ..board import boards
-    from ..config import PRESETS
+    from ..config import PRESETS, SIMULATED
     from ..errors import DoesNotFitError, UnsupportedError
     from .pipeline import compile_graph, load_model
 
     graph = load_model(model, output)
     found: dict[str, dict[str, Any]] = {}
-    for name in sorted({name for board in boards().values() for name in board.presets}):
+    for name in sorted({name for board in boards().values() for name in board.presets} | SIMULATED):
         try:
             program = compile_graph(graph, PRESETS[name], output)
             found[name] = {"fits": True, "predicted_cycles": program.cycles, "reason": ""}

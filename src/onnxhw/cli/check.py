@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, limit_option, preset_option, shape_option
+from .options import board_option, common, examples, preset_option, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..frontend.mixed import MixedModel
+    from .reading import Reading
 
 SHOWN = 40
 """Most nodes of each kind that are listed; --json and --all list every one."""
@@ -31,13 +32,12 @@ SHOWN = 40
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
-@shape_option
-@limit_option
+@reading_options
 @click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, shapes: tuple[str, ...], limits: tuple[str, ...],
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading",
     everything: bool,
 ) -> None:  # fmt: skip
     import gc
@@ -45,12 +45,11 @@ def command(
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
     from ..errors import DoesNotFitError
     from ..frontend import read, refuse
-    from ..frontend.reading.limits import Limits
     from ..report.fit import fit
-    from .pipeline import sizes, target
+    from .pipeline import target
 
     chosen = target(board, preset)
-    mixed = read(model, limits=Limits.from_flags(limits), shapes=sizes(shapes))
+    mixed = read(reading.source(model), limits=reading.allowed, shapes=reading.sizes)
     found = fit([part.graph for part in mixed.hardware], chosen.config)
     record: dict[str, Any] = {
         "model": mixed.name,

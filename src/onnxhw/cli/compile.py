@@ -1,11 +1,15 @@
 """``onnxhw compile``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import board_option, common, examples, limit_option, out_option, preset_option, shape_option
+from .options import board_option, common, examples, out_option, preset_option, reading_options
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from .reading import Reading
 
 
 @click.command(
@@ -23,13 +27,12 @@ from .output import Output, pass_output
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
-@shape_option
-@limit_option
+@reading_options
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, shapes: tuple[str, ...], limits: tuple[str, ...],
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading",
     out: Path | None,
 ) -> None:  # fmt: skip
     from .outdir import refuse_unwritable, staged
@@ -39,13 +42,13 @@ def command(
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    mixed, parts = compile_mixed(model, chosen.config, output, shapes, limits)
+    mixed, parts = compile_mixed(model, chosen.config, output, reading)
     program = parts.whole
     with staged(folder) as stage:
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, reading)
         else:
-            manifest = write_artifacts(stage, program, chosen, model)
+            manifest = write_artifacts(stage, program, chosen, model, reading=reading)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder))
     else:

@@ -47,6 +47,8 @@ class MixedFound:
 
     outputs: list[dict[str, Any]] = field(default_factory=list)
     cycles: int | None = None
+    part_cycles: list[int] = field(default_factory=list)
+    """Of the last inference, part by part."""
     compared: int = 0
     mismatch: dict[str, Any] | None = None
 
@@ -123,6 +125,7 @@ def run(found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: 
         with output.stage(f"{engine}, {len(samples)} inferences"):
             for index, sample in enumerate(samples):
                 values, result.cycles = dict(sample), None if engine == "golden" else 0
+                result.part_cycles.clear()
                 for step in steps:
                     values |= step(values, index)
                     if result.mismatch:
@@ -173,6 +176,7 @@ def _hardware(
         shown = {**got.tensors, **got.outputs}
         result.compared += len(shown)
         result.cycles = (result.cycles or 0) + got.cycles
+        result.part_cycles.append(got.cycles)
         result.mismatch = difference(program, shown, _wanted(program, graph, reference, tensors), index)
         if result.mismatch is None and got.cycles != program.cycles:
             result.mismatch = {"inference": index, "cycles": got.cycles, "predicted_cycles": program.cycles}

@@ -50,13 +50,29 @@ def board_option(required: bool = False) -> Callable[[Command], Command]:
 
 preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware configuration; default: the board's own.")
 
-shape_option = click.option(
-    "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
-)
 
-limit_option = click.option(
-    "--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size."
-)
+def reading_options(command: Command) -> Command:
+    """``--shape``, ``--limit``, ``--untrusted``: the command gets a `Reading` named `reading`."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *args: Any, shapes: tuple[str, ...], limits: tuple[str, ...], untrusted: bool, **options: Any
+    ) -> Any:
+        from .reading import Reading
+
+        return command(*args, reading=Reading(shapes, limits, untrusted), **options)
+
+    click.option("--untrusted", is_flag=True, help="Read the model in a process of bounded memory and time first.")(
+        with_reading
+    )
+    click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size.")(
+        with_reading
+    )
+    click.option(
+        "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
+    )(with_reading)
+    return with_reading  # type: ignore[return-value]
+
 
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
 

@@ -1,17 +1,17 @@
 """Steps that several commands share: names to objects, a model to a program."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..board import Board, find
-from ..config import HwConfig, preset
+from ..config import SIMULATED, HwConfig, preset
 from ..errors import UsageError
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from .output import Output
+from .reading import TRUSTED, Reading
 
 
 @dataclass(frozen=True)
@@ -23,26 +23,28 @@ class Target:
 
 
 def target(board_name: str, preset_name: str | None) -> Target:
-    """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset."""
+    """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
+
+    Presets for simulation go with every board.
+    """
     chosen = find(board_name)
     name = preset_name or chosen.preset
     config = preset(name)
-    if name not in chosen.presets:
+    if name not in chosen.presets and name not in SIMULATED:
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
     return Target(chosen, config)
 
 
-def sizes(flags: Sequence[str]) -> dict[str, int]:
-    """The ``NAME=N`` of every ``--shape``; `UsageError` E2530 for what is not that."""
-    found = {}
-    for flag in flags:
-        name, _, number = flag.rpartition("=")
-        if not name or not number.isdecimal() or len(number) > 18:
-            raise UsageError("E2530", f"--shape must be NAME=N, not {flag!r}", hint="--shape N=1 or --shape input:0=1")
-        found[name] = int(number)
-    return found
+def refuse_simulated(chosen: Target) -> None:
+    """A `UsageError` E2913 if the preset is for simulation only."""
+    if chosen.config.name in SIMULATED:
+        raise UsageError(
+            "E2913",
+            f"preset {chosen.config.name!r} is for simulation only: it fits no board",
+            hint=f"presets of {chosen.board.name}: {', '.join(chosen.board.presets)}",
+        )
 
 
 def default_out(model: Path, config: HwConfig) -> Path:
@@ -50,12 +52,12 @@ def default_out(model: Path, config: HwConfig) -> Path:
     return Path("build") / f"{model.stem}-{config.name}"
 
 
-def load_model(path: Path, output: Output) -> Graph:
+def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
     """The integer graph of a model file."""
     from .. import frontend
 
     with output.stage(f"read {path.name}"):
-        return frontend.load(path)
+        return frontend.load(reading.source(path), limits=reading.allowed, shapes=reading.sizes)
 
 
 def compile_graph(graph: Graph, config: HwConfig, output: Output) -> Program:
@@ -67,20 +69,18 @@ def compile_graph(graph: Graph, config: HwConfig, output: Output) -> Program:
 
 
 def compile_mixed(
-    path: Path, config: HwConfig, output: Output, shapes: Sequence[str] = (), limits: Sequence[str] = ()
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED
 ) -> tuple[MixedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
-    `shapes` and `limits` are the words of ``--shape`` and ``--limit``.
     `UnsupportedError` E4002 or E4006 if nothing runs on the hardware.
     """
     from .. import compiler
     from ..frontend import require_hardware
-    from ..frontend.reading.limits import Limits
 
     with output.stage(f"compile {path.name} for {config.name}"):
         mixed, program = compiler.compile_mixed(
-            path, config, limits=Limits.from_flags(limits), shapes=sizes(shapes)
+            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes
         )
     require_hardware(mixed, str(path))
     rows = [row for row in mixed.placement if row.where == "host" and row.code]

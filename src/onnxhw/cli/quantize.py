@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import common, examples, limit_option, preprocess_options, shape_option
+from .options import common, examples, preprocess_options, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..preprocess import Preprocess
     from ..quantize import Report
+    from .reading import Reading
 
 
 @click.command(
@@ -48,34 +49,31 @@ if TYPE_CHECKING:
 )
 @click.option("--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a plot (PNG).")
 @preprocess_options
-@shape_option
-@limit_option
+@reading_options
 @common
 @pass_output
 def command(
     output: Output, model: Path, calibration: Path, out: Path | None, method: str, percentile: float,
     bias_correction: bool, samples: int | None, labels: Path | None, picture: Path | None, preprocess: "Preprocess",
-    shapes: tuple[str, ...], limits: tuple[str, ...],
+    reading: "Reading",
 ) -> None:  # fmt: skip
     from ..errors import UnsupportedError
     from ..frontend import load
-    from ..frontend.reading.limits import Limits
     from ..preprocess import open_samples
     from ..quantize import inputs_of, plot, quantize
     from .outdir import refuse_unwritable, write_atomically
-    from .pipeline import sizes
 
     place = out or Path(f"{model.stem}_int8.onnx")
     for target in (place, picture):
         if target is not None:
             refuse_unwritable(target.resolve().parent)
-    allowed, known = Limits.from_flags(limits), sizes(shapes)
-    data = open_samples(calibration, inputs_of(model, allowed, known), preprocess, labels)
+    allowed, known, read = reading.allowed, reading.sizes, reading.source(model)
+    data = open_samples(calibration, inputs_of(read, allowed, known), preprocess, labels)
     used = min(samples or data.count, data.count)
     held_out = used < data.count
     with output.stage(f"quantize {model.name}"):
         made = quantize(
-            model,
+            read,
             lambda: data.feeds(0, used),
             method=method,
             percentile=percentile,

@@ -1,11 +1,16 @@
 """``onnxhw report``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import common, examples
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..program.model import Program
+    from ..report.profile import Profile
 
 
 @click.command(
@@ -22,19 +27,29 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(output: Output, directory: Path) -> None:
-    from ..report.profile import profile
-    from .artifacts import read_directory, refresh_report, report_record
+    from .artifacts import profiles, programs, read_any, refresh_report, report_record
     from .outdir import staged
 
-    found = read_directory(directory)
-    summary = profile(found.program)
+    found = read_any(directory)
+    summaries = profiles(found.program)
     with staged(directory) as stage:
-        refresh_report(stage, found, found.simulations, summary)
+        refresh_report(stage, found, found.simulations, summaries)
     if output.json:
-        output.data(report_record(found, summary))
+        output.data(report_record(found, summaries))
         return
-    output.line(f"{found.program.model} on {found.program.config.name}: {summary.cycles:,} cycles, "
-                f"{found.program.macs:,} MACs, {100 * summary.utilization:.1f} % of the array")  # fmt: skip
+    parts = programs(found.program)
+    for part, summary in zip(parts, summaries, strict=True):
+        _print(output, part, summary)
+    if len(parts) > 1:
+        output.line(f"{found.program.model}: {found.program.cycles:,} cycles in {len(parts)} parts on the hardware")
+    for name, path in found.artifacts.items():
+        if name.startswith(("report", "trace")):
+            output.line(f"{name:12} {path}")
+
+
+def _print(output: Output, program: "Program", summary: "Profile") -> None:
+    output.line(f"{program.model} on {program.config.name}: {summary.cycles:,} cycles, "
+                f"{program.macs:,} MACs, {100 * summary.utilization:.1f} % of the array")  # fmt: skip
     output.table(
         ("layer", "kind", "MACs", "cycles", "utilisation %", "wait weights", "array waits", "vector waits"),
         [
@@ -43,5 +58,3 @@ def command(output: Output, directory: Path) -> None:
             for row in summary.layers
         ],
     )  # fmt: skip
-    for name in ("report.html", "trace.json"):
-        output.line(f"{name:12} {directory / name}")

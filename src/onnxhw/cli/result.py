@@ -16,45 +16,57 @@ from ..ir.parts import HostPart
 from ..program import container
 from ..program.mixed import MixedProgram
 from ..program.model import Program
-from ..report.profile import profile
-from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, write_report
+from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, write_reports
 from .output import Output
 from .pipeline import Target
+from .reading import TRUSTED, Reading
 
 TOOLS = ("onnx", "numpy", "protobuf")
 """Packages on which a program depends; the flow adds its own tools."""
 
 
 def write_artifacts(
-    stage: Path, program: Program, chosen: Target, model: Path, manifest: Manifest | None = None
+    stage: Path,
+    program: Program,
+    chosen: Target,
+    model: Path,
+    manifest: Manifest | None = None,
+    reading: Reading = TRUSTED,
 ) -> Manifest:
     """Write program, model, report, trace and manifest; the manifest as completed.
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
     """
-    manifest = _described(manifest or Manifest(), chosen, model)
+    manifest = _described(manifest or Manifest(), chosen, model, reading)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
-    write_report(stage, program, profile(program), asdict(manifest))
+    write_reports(stage, program, profiles(program), asdict(manifest))
     return _finished(manifest, stage)
 
 
-def write_mixed(stage: Path, mixed: MixedModel, program: MixedProgram, chosen: Target, model: Path) -> Manifest:
+def write_mixed(
+    stage: Path,
+    mixed: MixedModel,
+    program: MixedProgram,
+    chosen: Target,
+    model: Path,
+    reading: Reading = TRUSTED,
+) -> Manifest:
     """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
-    manifest = _described(Manifest(), chosen, model)
+    manifest = _described(Manifest(), chosen, model, reading)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     rows = [asdict(row) for row in mixed.placement]
     (stage / PLACEMENT).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    for number, part in enumerate(program.programs):
-        write_report(stage, part, profile(part), asdict(manifest), suffix=f"-{number}" if number else "")
+    write_reports(stage, program, profiles(program), asdict(manifest))
     return _finished(manifest, stage)
 
 
-def _described(manifest: Manifest, chosen: Target, model: Path) -> Manifest:
+def _described(manifest: Manifest, chosen: Target, model: Path, reading: Reading) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
+    manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}
     return manifest

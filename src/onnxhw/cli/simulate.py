@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, limit_option, preprocess_options, preset_option, shape_option
+from .options import board_option, common, examples, preprocess_options, preset_option, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..preprocess import Preprocess
+    from .reading import Reading
 
 ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 
@@ -62,15 +63,14 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()
 @preset_option
-@shape_option
-@limit_option
+@reading_options
 @preprocess_options
 @common
 @pass_output
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
-    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, shapes: tuple[str, ...],
-    limits: tuple[str, ...], preprocess: "Preprocess",
+    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
+    preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..errors import UsageError
     from .artifacts import record_simulation
@@ -83,7 +83,7 @@ def command(
         raise UsageError("E2908", "--input and --random exclude each other")
     if count and not source:
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
-    subject = open_subject(target, board, preset, output, shapes, limits)
+    subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
         simulate_parts(output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess)
         return

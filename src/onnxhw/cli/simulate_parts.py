@@ -46,11 +46,12 @@ def simulate_parts(
         "equal": found.mismatch is None,
         "top1": None,
         "parts": len(program.parts),
+        "part_cycles": found.part_cycles or [None] * len(program.programs),
         "outputs": str(place),
         "seconds": round(seconds, 3),
     }
     if subject.directory:
-        keep = ("engine", "inferences", "cycles", "predicted_cycles", "reference", "equal")
+        keep = ("engine", "inferences", "cycles", "predicted_cycles", "part_cycles", "reference", "equal")
         record_simulation(subject.folder, {name: record[name] for name in keep})
     if found.mismatch:
         output.found = {**record, "first_difference": found.mismatch}

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
 from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
+from .reading import TRUSTED, Reading
 
 if TYPE_CHECKING:
     from ..frontend.mixed import MixedModel
@@ -68,23 +68,23 @@ class Found:
 
 
 def open_subject(
-    target: Path, board: str, preset: str | None, output: Output, shapes: Sequence[str] = (), limits: Sequence[str] = ()
+    target: Path, board: str, preset: str | None, output: Output, reading: Reading = TRUSTED
 ) -> "Subject | MixedSubject":
     """A model (compiled for the board), an output directory or a program file."""
     from .pipeline import compile_mixed, default_out
     from .pipeline import target as choose
 
     if target.is_dir():
-        return _from_directory(target, output)
+        return _from_directory(target, output, reading.untrusted)
     if target.suffix == ".ohw":
         if target.name == PROGRAM and (target.parent / MANIFEST).exists():
-            return _from_directory(target.parent, output)
+            return _from_directory(target.parent, output, reading.untrusted)
         program = container.load_any(target)
         if isinstance(program, MixedProgram):
             return _in_parts(program, None, target.parent, False)
         return Subject(program, skeleton(program), "emulator", target.parent, False, None)
     config = choose(board, preset).config
-    mixed, parts = compile_mixed(target, config, output, shapes, limits)
+    mixed, parts = compile_mixed(target, config, output, reading)
     folder = default_out(target, config)
     if parts.whole is None:
         return _in_parts(parts, mixed, folder, False)
@@ -97,25 +97,28 @@ def _in_parts(program: MixedProgram, model: "MixedModel | None", folder: Path, d
     return subject(program, model, folder, directory)
 
 
-def _from_directory(path: Path, output: Output) -> "Subject | MixedSubject":
-    """The program of a directory, compared with the model beside it if that is the one it was made from."""
+def _from_directory(path: Path, output: Output, untrusted: bool) -> "Subject | MixedSubject":
+    """The program of a directory, compared with the model beside it if that is the one it was made from.
+
+    The model is read with the shapes and limits with which it was compiled.
+    """
     found = read_any(path)
     model = found.path / MODEL
     wanted = found.manifest.get("model_sha256")
     known = model.is_file() and wanted == hashlib.sha256(model.read_bytes()).hexdigest()
     if not known:
         output.message(f"{model} is not there, or not the program's: comparing with the emulator")
-    program = found.program
+    program, reading = found.program, Reading.recorded(found.manifest, untrusted)
     if isinstance(program, MixedProgram):
-        from ..compiler import compile_mixed
+        from .pipeline import compile_mixed
 
-        mixed = compile_mixed(model, program.programs[0].config)[0] if known and program.programs else None
+        mixed = compile_mixed(model, program.programs[0].config, output, reading)[0] if known else None
         return _in_parts(program, mixed, found.path, True)
     if not known:
         return Subject(program, skeleton(program), "emulator", found.path, True, None)
     from .pipeline import load_model
 
-    return Subject(program, load_model(model, output), "golden model", found.path, True, model)
+    return Subject(program, load_model(model, output, reading), "golden model", found.path, True, model)
 
 
 def skeleton(program: Program) -> Graph:

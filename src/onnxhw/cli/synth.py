@@ -38,11 +38,12 @@ def command(
     from ..build import flow
     from .artifacts import BITSTREAM
     from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_graph, default_out, load_model, target
+    from .pipeline import compile_graph, default_out, load_model, refuse_simulated, target
     from .result import print_result, result, write_artifacts
     from .synthesis import Stages, baked, options, top
 
     chosen = target(board, preset)
+    refuse_simulated(chosen)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz

@@ -5,8 +5,9 @@ run          case -> Verdict: passed, failed, refused, random or not run        
 difference   what is wrong with outputs, by the suite's tolerances                (compare.py)
 score        how many came to what; `board` as a document                         (scoreboard.py)
 
-The suite gives every operand as an input, so that almost nothing in it can be mapped to hardware. The kind `constants`
-is derived from it: the node cases again, with all inputs but the first as initializers.
+The suite gives every operand as an input, so that almost nothing in it can be mapped to hardware. Two kinds are
+derived from it: `constants`, the node cases again with all inputs but the first as initializers, and `quantized`, the
+float node cases in QDQ form, whose expected outputs are the host's evaluation of the same model (quantized.py).
 """
 
 from .cases import DERIVED, SUITE, cases, select

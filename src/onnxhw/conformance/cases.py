@@ -14,12 +14,14 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import UsageError
+from .quantized import quantizable, quantized
 
 SUITE = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 """The suite's kinds of cases, in the order of the table."""
 
-DERIVED = "constants"
-KINDS = (*SUITE, DERIVED)
+CONSTANTS, QUANTIZED = DERIVED = ("constants", "quantized")
+"""Kinds made of the node cases: see `_constant_operands` and `quantized`."""
+KINDS = (*SUITE, *DERIVED)
 
 Data = list[tuple[list[Any], list[Any]]]
 """Pairs of inputs and expected outputs."""
@@ -48,7 +50,9 @@ def cases() -> tuple[Case, ...]:
             for source in load_model_tests(kind=kind):
                 found.append(Case(source.name, kind, source.rtol, source.atol, source))
                 if kind == "node" and _has_operands(source):
-                    found.append(Case(f"{source.name}_constants", DERIVED, source.rtol, source.atol, source))
+                    found.append(Case(f"{source.name}_constants", CONSTANTS, source.rtol, source.atol, source))
+                if kind == "node" and quantizable(source):
+                    found.append(Case(f"{source.name}_quantized", QUANTIZED, 0, 0, source))
     return tuple(sorted(found, key=lambda case: (KINDS.index(case.kind), case.name)))
 
 
@@ -74,9 +78,11 @@ def select(pattern: str | None) -> tuple[Case, ...]:
 def load(case: Case) -> tuple[onnx.ModelProto, Data]:
     """The model and the pairs of inputs and expected outputs of a case."""
     source = case.source
+    if case.kind == QUANTIZED:
+        return quantized(source)
     if source.model is not None:
         data = [([_array(x) for x in i], [_array(x) for x in o]) for i, o in source.data_sets]
-        return _constant_operands(source.model, data) if case.kind == DERIVED else (source.model, data)
+        return _constant_operands(source.model, data) if case.kind == CONSTANTS else (source.model, data)
     if source.model_dir:
         model = onnx.load(Path(source.model_dir) / "model.onnx")
         sets = sorted(Path(source.model_dir).glob("test_data_set*"))

@@ -17,7 +17,7 @@ RANDOM_REASON = "the outputs are random: type, shape and range of values were co
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one case. `where`: hardware, host or mixed (empty if it was refused)."""
+    """What came of one case. `where`: hardware, host or mixed (empty if refused); `operator`: of a single node."""
 
     name: str
     kind: str
@@ -25,6 +25,7 @@ class Verdict:
     where: str = ""
     reason: str = ""
     seconds: float = 0.0
+    operator: str = ""
 
     def record(self) -> dict[str, Any]:
         """For ``--json``, without the time, so that the same software gives the same document."""
@@ -36,7 +37,7 @@ def run(case: Case) -> Verdict:
     start = time.monotonic()
 
     def verdict(status: str, where: str = "", reason: str = "") -> Verdict:
-        return Verdict(case.name, case.kind, status, where, reason, time.monotonic() - start)
+        return Verdict(case.name, case.kind, status, where, reason, time.monotonic() - start, operator(case))
 
     where = ""
     try:
@@ -59,6 +60,12 @@ def run(case: Case) -> Verdict:
     except Exception as error:  # a crash is a wrong answer, and no reason to keep the other cases from running
         return verdict("failed", where, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
     return verdict("passed", where)
+
+
+def operator(case: Case) -> str:
+    """The operator of a case of one node, else empty."""
+    nodes = [] if case.source.model is None else list(case.source.model.graph.node)
+    return str(nodes[0].op_type) if len(nodes) == 1 else ""
 
 
 def run_by_index(index: int) -> Verdict:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from .cases import DERIVED, KINDS
+from .cases import CONSTANTS, DERIVED, KINDS, QUANTIZED
 from .runner import STATUSES, Verdict
 
 
@@ -35,8 +35,8 @@ def score(verdicts: Sequence[Verdict]) -> list[Score]:
     """One row per kind of the suite, their sum as "all", and the derived cases."""
     kinds = {kind: [verdict for verdict in verdicts if verdict.kind == kind] for kind in KINDS}
     rows = {kind: _score(kind, found) for kind, found in kinds.items() if found}
-    derived = [rows.pop(DERIVED)] if DERIVED in rows else []
-    return [*rows.values(), _score("all", [v for v in verdicts if v.kind != DERIVED]), *derived]
+    derived = [rows.pop(kind) for kind in DERIVED if kind in rows]
+    return [*rows.values(), _score("all", [v for v in verdicts if v.kind not in DERIVED]), *derived]
 
 
 def _score(kind: str, verdicts: list[Verdict]) -> Score:
@@ -71,7 +71,7 @@ def rows(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
 def board(verdicts: Sequence[Verdict]) -> str:
     """The score board in Markdown; the same software gives the same text."""
     others = [verdict for verdict in verdicts if verdict.status != "passed"]
-    placed = [verdict for verdict in verdicts if verdict.where in ("hardware", "mixed")]
+    placed = [v for v in verdicts if v.where in ("hardware", "mixed") and v.kind != QUANTIZED]
     lines = [
         "# Conformance",
         "",
@@ -85,9 +85,11 @@ def board(verdicts: Sequence[Verdict]) -> str:
         "",
         *_table(COLUMNS, rows(verdicts), "lrrrrrrrrrr"),
         "",
-        f"`{DERIVED}` is not part of the suite: it's the node cases again, with all inputs but the first as",
-        "initializers, as in a real model. The suite itself gives scales and weights as inputs, which hardware",
-        "cannot have.",
+        f"`{CONSTANTS}` and `{QUANTIZED}` are not part of the suite. `{CONSTANTS}`: the node cases again, with all",
+        "inputs but the first as initializers, as in a real model; the suite itself gives scales and weights as",
+        f"inputs, which hardware cannot have. `{QUANTIZED}`: the float node cases of operators that the hardware",
+        "has, with QuantizeLinear and DequantizeLinear around the node; expected is what the host computes of the",
+        "same model, and every element must be equal.",
         "",
         "## Not passed",
         "",
@@ -96,8 +98,26 @@ def board(verdicts: Sequence[Verdict]) -> str:
         "## On the hardware",
         "",
         *_table(("case", "kind", "where"), [(v.name, v.kind, v.where) for v in placed], "lll"),
+        "",
+        "## Quantized operators",
+        "",
+        f"The `{QUANTIZED}` cases by operator. The host has batches of several samples, ranks and axes that the",
+        "hardware has not, float parameters without a proof, and whatever else `onnxhw check` names.",
+        "",
+        *_table(("operator", "cases", "hardware", "mixed", "host"), by_operator(verdicts), "lrrrr"),
     ]
     return "\n".join(lines) + "\n"
+
+
+def by_operator(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    """A row per operator of the quantized cases: how many ran where."""
+    found: dict[str, collections.Counter[str]] = {}
+    for verdict in verdicts:
+        if verdict.kind == QUANTIZED:
+            found.setdefault(verdict.operator, collections.Counter())[verdict.where] += 1
+    return [
+        (name, count.total(), count["hardware"], count["mixed"], count["host"]) for name, count in sorted(found.items())
+    ]
 
 
 def _table(columns: Sequence[str], cells: Sequence[Sequence[object]], align: str) -> list[str]:

@@ -19,7 +19,9 @@ from .values import Const, Fed, Held, Hosted, QuantConst, Unknown, Value
 
 def reads(node: onnx.NodeProto) -> tuple[str, ...]:
     """The values that a node reads, once each; with those that its subgraphs take from the outer scope."""
-    names = dict.fromkeys(name for name in node.input if name)
+    names = dict.fromkeys(filter(None, node.input))
+    if not node.attribute:
+        return tuple(names)
     for graph in subgraphs(node):
         names |= dict.fromkeys(_outer(graph))
     return tuple(names)

@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeContextError
 
 from ..errors import OnnxhwError, UnsupportedError, UsageError
-from .hostops import implementations
+from .hostops import implementations, sizes
 from .hostops.control import IterationsError
 from .hostops.quantized import NotANumberError
 
@@ -90,6 +90,7 @@ class Evaluator(ReferenceEvaluator):
             if node.need_context():
                 more["context"] = values
             try:
+                _bounded(node.onnx_node, operands)
                 results = node.run(*operands, **more)
             except OnnxhwError:
                 raise
@@ -121,6 +122,16 @@ def implemented(domain: str, op_type: str, version: int) -> bool:
 def label(node: onnx.NodeProto) -> str:
     """The node's name, or one made of its operator and first output."""
     return f"node {node.name!r}" if node.name else f"{node.op_type}({', '.join(node.output[:1])})"
+
+
+def _bounded(node: onnx.NodeProto, operands: list[Any]) -> None:
+    """E4755 for a result beyond `sizes.LARGEST`, before it is allocated."""
+    if node.op_type not in sizes.RULES or node.domain not in ("", "ai.onnx"):
+        return
+    asked = sizes.elements(node.op_type, operands)
+    if asked > sizes.LARGEST:
+        what = f"its operands ask for {asked:,} elements, the host makes at most {sizes.LARGEST:,}"
+        raise UnsupportedError("E4755", what, where=label(node), hint="run the model with smaller inputs")
 
 
 def _failed(node: onnx.NodeProto, operands: list[Any], error: Exception) -> UnsupportedError:

@@ -5,7 +5,7 @@ for that: a sum of two vectors of 2^31 elements never ends. So shapes are inferr
 stay open, values are propagated too, but not through nodes with a vector that is long, or may be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 
 import onnx
@@ -13,6 +13,7 @@ from onnx import defs, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
+from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
 Check = Callable[[dict[str, Shape]], None]
@@ -28,17 +29,20 @@ FAILURES = (shape_inference.InferenceError, ValueError, RuntimeError)
 BROADCASTING = ("Add", "Sub", "Mul")
 UNSEEN = "onnxhw.unseen"
 """A domain of which inference knows nothing."""
+FORGOTTEN = {"STFT": ("onesided", 1)}
+"""Attributes whose default onnx's inference does not know; the operators' schemas do."""
 PROPAGATING = frozenset(
     schema.name for schema in defs.get_all_schemas_with_history() if schema.has_data_propagation_function
 )
 
 
-def infer(model: onnx.ModelProto, where: str, check: Check) -> onnx.GraphProto:
-    """The graph with inferred types of values and outputs.
+def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphProto, dict[str, Shape]]:
+    """The graph with inferred types of values and outputs, and its static shapes.
 
     `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
     """
     check(static_shapes(model.graph))
+    model = _amended(model)
     inferred = _first(model, where)
     found = static_shapes(inferred)
     for _ in range(ROUNDS):
@@ -51,7 +55,7 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> onnx.GraphProto:
             break
         _add(inferred, more, added)
         found |= added
-    return inferred
+    return inferred, found
 
 
 def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:
@@ -95,6 +99,46 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
         raise InvalidModelError("E3010", f"shapes or types contradict each other: {text}", where=where) from error
 
 
+def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
+    domain, and defaults that inference forgets written out. The same object if nothing is to do."""
+    if not _strangers(model.graph) and not _forgotten(model.graph):
+        return model
+    amended = onnx.ModelProto()
+    amended.CopyFrom(model)
+    for node in _strangers(amended.graph):
+        node.domain = UNSEEN
+    for node in _forgotten(amended.graph):
+        node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
+    amended.opset_import.add(domain=UNSEEN, version=1)
+    return amended
+
+
+def _strangers(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    return [node for node in _nodes(graph) if nowhere(node.op_type, node.domain)]
+
+
+def _forgotten(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """The nodes without an attribute of `FORGOTTEN`."""
+    return [
+        node
+        for node in _nodes(graph)
+        if node.op_type in FORGOTTEN
+        and canonical(node.domain) == ""
+        and FORGOTTEN[node.op_type][0] not in [attribute.name for attribute in node.attribute]
+    ]
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of the graphs in it."""
+    left = [graph]
+    while left:
+        for node in left.pop().node:
+            if node.attribute:
+                left += nested(node)
+            yield node
+
+
 def skeleton_of(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without the values of its large initializers."""
     made = onnx.ModelProto(ir_version=model.ir_version)
@@ -119,8 +163,11 @@ def static_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
     found = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:
         kind = value.type.tensor_type
-        if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
-            found[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
+        if kind.HasField("shape"):
+            sizes = [dim.dim_value for dim in kind.shape.dim]
+            # 0 is also what an open dimension reads as: only then it takes a closer look
+            if 0 not in sizes or all(dim.HasField("dim_value") for dim in kind.shape.dim):
+                found[value.name] = tuple(sizes)
     return found
 
 

@@ -144,7 +144,6 @@ def hardware_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
     if len(graphs) == 1:
         next(iter(graphs.values())).name = whole.name
     for stage, graph in graphs.items():
-        verify(graph)
         graphs[stage] = remove_dead(merge_copies(graph))
         verify(graphs[stage])
     return graphs

@@ -21,9 +21,11 @@ from .quant.exports import adopt
 from .reading.limits import DEFAULT, Limits
 from .shapes import Shape, require_static, specialise
 from .spec import Findings, diagnose, raise_errors
+from .spec.signatures import nowhere
 
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 """A path, the bytes of an ONNX file, or a model in memory."""
+
 
 def read(
     source: Source,
@@ -43,7 +45,7 @@ def read(
     `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
     nothing can run a refused one: neither is an error.
     """
-    return _mixed(*_converted(source, limits or DEFAULT, shapes, excluded))
+    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded))
 
 
 def load(source: Source, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Graph:
@@ -55,8 +57,10 @@ def load(source: Source, *, limits: Limits | None = None, shapes: Mapping[str, i
     where = _where(source)
     made, _ = _converted(source, limits or DEFAULT, shapes)
     require_static(made.model, made.context.shapes, where)
+    unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
+               if index in made.reasons and nowhere(node.op_type, node.domain)]  # fmt: skip
     if not any(quantizes(node.op_type) for node in made.host.nodes):
-        raise nothing_on_hardware(where, False)
+        raise UnsupportedNodesError(unknown, where) if unknown else nothing_on_hardware(where, False)
     if made.blockers:
         raise UnsupportedNodesError(made.blockers, where)
     found = stages(made)
@@ -102,7 +106,8 @@ def element_types(model: onnx.ModelProto) -> dict[str, str]:
     }
 
 
-def _mixed(made: Conversion, diagnostics: list[Diagnostic]) -> MixedModel:
+def parts_of(made: Conversion, diagnostics: list[Diagnostic]) -> MixedModel:
+    """The parts of a conversion and its placement."""
     found = stages(made)
     graphs, hosts = hardware_parts(made, found), host_parts(made, found)
     order = sorted({*graphs, *hosts})

@@ -44,13 +44,13 @@ def specialise(
     _bind(fixed, dict(shapes or {}), where, findings)
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
-    inferred = infer(fixed, where, lambda found: _limits(found, limits, where))
-    found = static_shapes(inferred)
+    inferred, found = infer(fixed, where, lambda found: _limits(found, limits, where))
     for name, tensor in ((tensor.name, tensor) for tensor in fixed.graph.initializer):
         found.setdefault(name, tuple(tensor.dims))
     replaced = _without_schema(fixed, declared)
-    found = {**static_shapes(replaced), **found}
-    _limits(found, limits, where)
+    if replaced.node:
+        found = {**static_shapes(replaced), **found}
+        _limits(found, limits, where)
     _declared(declared, found, findings)
     operator_rules(fixed.graph, found, findings)
     raise_errors(findings.found, where)

@@ -23,7 +23,9 @@ def _single(formula: Callable[[Array, dict[str, np.float32]], Array]) -> Functio
 
     def apply(x: Array, step: Step) -> Array:
         x = np.asarray(x, np.float32)
-        return np.asarray(formula(x, {k: np.float32(v) for k, v in step.items() if isinstance(v, float)}), np.float32)
+        attributes = {k: np.float32(v) for k, v in step.items() if isinstance(v, float)}
+        with np.errstate(all="ignore"):  # NaN and infinity are results like others
+            return np.asarray(formula(x, attributes), np.float32)
 
     return apply
 
@@ -33,7 +35,8 @@ def _double(formula: Callable[[Array, dict[str, float]], Array]) -> Function:
 
     def apply(x: Array, step: Step) -> Array:
         wide = np.asarray(x, np.float64)
-        return np.asarray(formula(wide, {k: v for k, v in step.items() if isinstance(v, float)}), np.float32)
+        with np.errstate(all="ignore"):
+            return np.asarray(formula(wide, {k: v for k, v in step.items() if isinstance(v, float)}), np.float32)
 
     return apply
 

@@ -88,7 +88,8 @@ def arithmetic(x: Array, step: Step) -> Array:
     """`Add`, `Sub`, `Mul` or `Div` with a scalar constant on the right (or left, if `swapped`)."""
     a, b = (np.float32(step["value"]), x) if step.get("swapped") else (x, np.float32(step["value"]))
     functions: dict[str, Callable[..., Any]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
-    return np.asarray(functions[step["op"]](a, b), np.float32)
+    with np.errstate(all="ignore"):  # NaN and infinity are results like others
+        return np.asarray(functions[step["op"]](a, b), np.float32)
 
 
 def reshape(x: Array, step: Step) -> Array:

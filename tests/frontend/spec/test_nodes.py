@@ -5,13 +5,15 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper, numpy_helper
 
+from onnxhw.frontend.spec import diagnose
+
 from .conftest import found, text_model
 
 IO = "g (float[1,3] x) => (float[1,3] y)"
 WIDE = "g (float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y)"
 
 CASES = [
-    ("E3330", f"{IO} {{ y = NoSuchOperator(x) }}", f"{IO} {{ y = Relu(x) }}"),
+    ("E3330", f"{IO} {{ y = Swish(x) }}", f"{IO} {{ y = Relu(x) }}"),
     ("E3304", f"{IO} {{ y = org.other.Thing(x) }}", f"{IO} {{ y = Relu(x) }}"),
     ("E3332", f"{IO} {{ y = Relu() }}", f"{IO} {{ y = Relu(x) }}"),
     ("E3332", f"{IO} {{ y = Relu(x, x) }}", f"{IO} {{ y = Relu(x) }}"),
@@ -40,6 +42,12 @@ def test_an_operator_that_came_later_says_when() -> None:
     model = text_model(f"{IO} {{ y = Gelu(x) }}", opset=19)
     assert found(model) == {"E3330"}
     assert found(text_model(f"{IO} {{ y = Gelu(x) }}", opset=20)) == set()
+
+
+def test_an_operator_of_no_version_is_a_warning() -> None:
+    """It may be one of a later release, or somebody's own: the node is refused, the model is not called invalid."""
+    model = text_model(f"{IO} {{ y = NoSuchOperator(x) }}")
+    assert [(one.code, one.severity) for one in diagnose(model) if one.code in found(model)] == [("W3330", "warning")]
 
 
 def test_deprecated_operators() -> None:

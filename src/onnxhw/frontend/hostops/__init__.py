@@ -8,6 +8,7 @@ control      If, Loop, Scan
 dense        convolution, and normalization over flattened axes as before operator set 13
 recurrent    RNN, GRU, LSTM
 pools        MaxPool and AveragePool
+sizes        what a node's operands may ask for
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 """
 

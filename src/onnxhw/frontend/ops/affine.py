@@ -102,6 +102,8 @@ class Affine:
 
 def split(weight: Ints | Array8) -> list[Array8]:
     """As few int8 arrays as possible whose sum is the weights."""
+    if weight.dtype == np.int8 or (weight.size and weight.min() >= -128 and weight.max() <= 127):
+        return [weight.astype(np.int8)]
     rest, parts = weight.astype(np.int64), []
     while True:
         part = np.clip(rest, -128, 127)

@@ -1,7 +1,7 @@
 """The QONNX operators as formulas: the integers behind their real results, which a table or a weight needs.
 
-Float arithmetic is float32, as their reference implementation computes it. Rounding modes are those of the host's own
-operators (`hostops.qonnx`), so that a node means the same wherever it runs.
+Float arithmetic is float32, as their reference implementation computes it. The host's operators (`hostops.qonnx`) are
+these formulas as well, so that a node means the same wherever it runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..hostops.qonnx import DOMAINS, ROUNDING
+from ..rounding import DOMAINS, ROUNDING
 
 __all__ = ["DOMAINS", "ROUNDING", "IntQuant", "Trunc", "bipolar_quant", "bounds", "count_thresholds", "multi_threshold"]
 
@@ -75,24 +75,24 @@ class Trunc:
     divides by the power of two nearest to the scales' ratio, clamps to `limits`, and divides the zero point too.
     """
 
-    scale: np.float32
-    zero_point: np.float32
-    divisor: float
+    scale: Number
+    zero_point: Number
+    divisor: float | Array
     mode: str
-    out_scale: np.float32
-    out_zero_point: float
+    out_scale: Number
+    out_zero_point: float | Number
     limits: tuple[int, int] | None
 
     def integers(self, x: Array) -> Floats:
         """The integers of the result, as float32."""
-        y = np.rint(x.astype(np.float32) / self.scale + self.zero_point) / np.float32(self.divisor)
+        y = np.rint(x.astype(np.float32) / self.scale + self.zero_point) / np.asarray(self.divisor, np.float32)
         if self.limits is not None:
             y = np.clip(y, np.float32(self.limits[0]), np.float32(self.limits[1]))
         return np.asarray(ROUNDING[self.mode](y), np.float32)
 
     def real(self, x: Array) -> Floats:
         """The result of the operator."""
-        return np.asarray((self.integers(x) - np.float32(self.out_zero_point)) * self.out_scale, np.float32)
+        return np.asarray((self.integers(x) - np.asarray(self.out_zero_point, np.float32)) * self.out_scale, np.float32)
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any], inputs: Sequence[Array | None]) -> "Trunc":

@@ -3,8 +3,9 @@
 Integer types are those that ONNX can quantize to, by numpy's names; those of up to 8 bits can be activations.
 """
 
+from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,11 @@ class Grid:
         return (self.lo, self.hi) == (-128, 127)
 
 
+@lru_cache(maxsize=1024)
+def _grid(scale: float, zero_point: int, lo: int, hi: int) -> Grid:
+    return Grid.of(np.float32(scale), zero_point, lo, hi)
+
+
 class Parameters:
     """Scale and zero point of a Q or DQ node, checked. `dtype` is that of the quantized integers.
 
@@ -114,6 +120,17 @@ class Parameters:
         self.explicit = zero_point is not None
         self.axis, self.block = int(found.get("axis", 1)), int(found.get("block_size", 0))
 
+    @classmethod
+    def of(cls, context: Context, node: onnx.NodeProto) -> "Parameters":
+        """The same, made once for all nodes that name the same scale and zero point and have no attributes."""
+        if node.attribute or len(node.input) < 2:
+            return cls(context, node)
+        key = (node.op_type, *node.input[1:])
+        found: Parameters | None = context.parameters.get(key)
+        if found is None:
+            found = context.parameters[key] = cls(context, node)
+        return copy(found)
+
     def activation(self) -> Grid:
         """The grid of an activation with these parameters."""
         if self.block:
@@ -122,7 +139,7 @@ class Parameters:
             raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
         if self.dtype in ("int16", "uint16", "int32"):
             raise BlockedError(f"activations are {self.dtype}", "quantize activations to int8 or uint8")
-        return Grid.of(np.float32(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
+        return _grid(float(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
 
     def spread(self, shape: tuple[int, ...], where: str) -> tuple[Floats, Ints]:
         """Scale and zero point as arrays that broadcast against a tensor of this shape."""

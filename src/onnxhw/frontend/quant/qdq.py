@@ -9,6 +9,7 @@ input -> Q                          an input port
 """
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "into", "o
 
 def quantize(context: Context, node: onnx.NodeProto) -> Value:
     """QuantizeLinear."""
-    value, parameters = context.required(node, 0), Parameters(context, node)
+    value, parameters = context.required(node, 0), Parameters.of(context, node)
     if isinstance(value, QuantConst):
         value = Const(value.real())
     if isinstance(value, Const):
@@ -62,21 +63,24 @@ def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> 
         tensor = add_table(context, value.tensor, steps, output, float(grid.scale), grid.zero_point, name)
         return Held(tensor, value.moves, unsigned=grid.unsigned)
     if isinstance(value, Pending):
-        lo, hi = (
-            int(q)
-            for q in fixed.quantize(
-                apply(value.clamps, np.array([-np.inf, np.inf], np.float32)), grid.scale, grid.zero_point
-            )
-        )
-        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in (lo, hi))
+        clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
+        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
         result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
         return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     raise BlockedError("quantizes a value that is not real")
 
 
+@lru_cache(maxsize=1024)
+def _ends(clamps: tuple[tuple[tuple[str, Any], ...], ...], scale: float, zero_point: int) -> tuple[int, int]:
+    """The smallest and the largest integer after some clamps."""
+    ends = apply([{"name": "", **dict(step)} for step in clamps], np.array([-np.inf, np.inf], np.float32))
+    low, high = fixed.quantize(ends, np.float32(scale), zero_point)
+    return int(low), int(high)
+
+
 def dequantize(context: Context, node: onnx.NodeProto) -> Value:
     """DequantizeLinear."""
-    value, parameters = context.required(node, 0), Parameters(context, node)
+    value, parameters = context.required(node, 0), Parameters.of(context, node)
     name = label(node)
     if isinstance(value, Const):
         if parameters.explicit and dtype_name(value.array.dtype) != parameters.dtype:

@@ -172,7 +172,7 @@ def trunc(context: Context, node: onnx.NodeProto) -> Value:
     limits = (-128, 127) if low >= -128 and high <= 127 else (0, 255)
     if low < limits[0] or high > limits[1] or np.isnan(low):
         raise BlockedError(f"its integers {low:g}..{high:g} do not fit 8 bits")
-    return _table(context, node, value, integers, Grid.of(form.out_scale, int(zero), *limits))
+    return _table(context, node, value, integers, Grid.of(np.float32(form.out_scale), int(zero), *limits))
 
 
 def thresholds(context: Context, node: onnx.NodeProto) -> Value:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,16 @@ CHILD = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import answer;
 """The child's program: isolated from the environment, with the parent's modules."""
 
 
-def read_untrusted(source: "Source", limits: Limits = DEFAULT, seconds: int = SECONDS, memory: int = BYTES) -> Reading:
+def read_untrusted(
+    source: "Source",
+    limits: Limits = DEFAULT,
+    seconds: int = SECONDS,
+    memory: int = BYTES,
+    shapes: Mapping[str, int] | None = None,
+) -> Reading:
     """`load.read` in a child process of at most `seconds` of processor and wall time and `memory` bytes.
+
+    The child places the model as well, with the sizes of its dimensions that `shapes` gives.
 
     Errors are those of the frontend, and E3170 more time, E3171 more memory, E3172 the child ended without an answer;
     `UsageError` E2161 where processes cannot be limited.
@@ -44,7 +53,8 @@ def read_untrusted(source: "Source", limits: Limits = DEFAULT, seconds: int = SE
         raise UsageError("E2161", "this system cannot limit the memory and time of a process")
     path, data = (None, source) if isinstance(source, bytes) else (os.fspath(source), b"")
     where = path or "model"
-    request = {"path": path, "limits": asdict(limits), "seconds": seconds, "memory": memory}
+    sizes = dict(shapes or {})
+    request = {"path": path, "limits": asdict(limits), "shapes": sizes, "seconds": seconds, "memory": memory}
     process = subprocess.Popen(
         [sys.executable, "-I", "-c", CHILD, *sys.path],
         stdin=subprocess.PIPE,
@@ -120,7 +130,7 @@ def answer() -> None:
     try:
         found = read(request["path"] or data, limits)
         body = found.model.SerializeToString()
-        read_and_place(body)
+        read_and_place(body, limits=limits, shapes=request["shapes"])
         record = {"warnings": [warning.record() for warning in found.warnings]}
     except MemoryError:
         record, body = {"memory": True}, b""

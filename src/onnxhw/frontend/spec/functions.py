@@ -7,6 +7,7 @@ import onnx
 from .findings import Findings, label
 from .signatures import EXTENSIONS, canonical, newest, signature
 
+NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Key = tuple[str, str, str]
 """Domain, name and overload: what identifies a function."""
 
@@ -117,7 +118,10 @@ class Functions:
 
 def every_node(nodes: "list[onnx.NodeProto]") -> "list[onnx.NodeProto]":
     """The nodes, each followed by those of its nested graphs."""
-    found, left = [], list(nodes)[::-1]
+    found, left = list(nodes), []
+    if not any(attribute.type in NESTED for node in found if node.attribute for attribute in node.attribute):
+        return found
+    found, left = [], found[::-1]
     while left:
         node = left.pop()
         found.append(node)

@@ -49,10 +49,13 @@ def node_rules(
 
 
 def _unknown(node: onnx.NodeProto, domain: str, version: int, findings: Findings) -> None:
+    """An operator of a later version is an error; one of no version may be of a later release, or somebody's own."""
     later = signature(node.op_type, domain, newest()[domain])
-    hint = f"it came with version {later.since}" if later is not None else "is the node's domain missing?"
-    name = domain or "ai.onnx"
-    findings.error("E3330", label(node), f"operator set {name!r} {version} has no operator {node.op_type!r}", hint)
+    what = f"operator set {domain or 'ai.onnx'!r} {version} has no operator {node.op_type!r}"
+    if later is not None:
+        findings.error("E3330", label(node), what, f"it came with version {later.since}")
+    else:
+        findings.warning("W3330", label(node), f"{what}, nor has any other version", "is the node's domain missing?")
 
 
 def _arity(node: onnx.NodeProto, known: Signature, findings: Findings) -> None:
@@ -73,6 +76,8 @@ def _count(
     if not least <= len(names) <= most:
         wanted = str(least) if least == most else f"at least {least}" if most > 1 << 20 else f"{least} to {most}"
         findings.error(code, label(node), f"has {len(names)} {what}s, the operator takes {wanted}")
+        return
+    if all(names):
         return
     for index, name in enumerate(names):
         formal = formals[min(index, len(formals) - 1)]

@@ -81,6 +81,13 @@ def signature(op_type: str, domain: str, version: int) -> Signature | None:
     )
 
 
+@lru_cache(maxsize=4096)
+def nowhere(op_type: str, domain: str) -> bool:
+    """Does no version of one of onnx's own operator sets have the operator?"""
+    version = newest().get(canonical(domain))
+    return version is not None and signature(op_type, canonical(domain), version) is None
+
+
 def _option(formal: defs.OpSchema.FormalParameter) -> str:
     options = defs.OpSchema.FormalParameterOption
     return {options.Optional: "optional", options.Variadic: "variadic"}.get(formal.option, "single")
