@@ -31,6 +31,7 @@ async def equals_fixed(dut: Any) -> None:
         dut.op.value, dut.exact.value = int(op), exact
         for name, value in (("zero_point", zero_point), ("lo", lo), ("hi", hi)):
             drive(getattr(dut, name), value, 8)
+        await tick(dut)
         expected: list[tuple[int, str]] = []
         for _ in range(60):
             scale = random_scale(random, op)

@@ -66,7 +66,7 @@ def graph():
 
 
 def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core):
-    assert core.netlist.dsps == CONFIG.rows * CONFIG.cols
+    assert core.netlist.dsps == CONFIG.rows * CONFIG.cols + CONFIG.lanes * CONFIG.requant_dsps
     assert "$mul" not in core.netlist.cells
 
 

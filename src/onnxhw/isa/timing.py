@@ -46,7 +46,7 @@ STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
 SHADOW_READY = 1
 """Cycles from the start of a tile's load until the array may start that tile."""
-REQUANTIZE = 15
+REQUANTIZE = 16
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
 """Cycles of a run that no instruction accounts for: one until the units leave reset, two to notice the end."""

@@ -48,6 +48,26 @@ def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], st
     return found
 
 
+def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
+    """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
+    taken = set(array_sites(platform, config.rows, config.cols).values()) if config.multiplier == "dsp" else set()
+    count = min(config.requant_dsps, 4)  # the product's; the fifth multiplier goes anywhere
+    if not taken or not count:
+        return [[]] * config.lanes
+    device = str(platform.device)
+    lines = [line for line in ROWS[device] if any(f"/Y{line}/" in site for site in taken)]
+    free = [
+        site
+        for line in reversed(lines)
+        for group in GROUPS[device]
+        for offset, name in GROUP
+        if (site := f"X{group + offset}/Y{line}/{name}") not in taken
+    ]
+    if len(free) < count * config.lanes:
+        return [[]] * config.lanes
+    return [free[q * count : (q + 1) * count] for q in range(config.lanes)]
+
+
 def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 

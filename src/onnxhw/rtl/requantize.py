@@ -1,5 +1,6 @@
 """`RequantizeLane`: scales, rounds and clamps one value per cycle."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
@@ -25,13 +26,14 @@ class RequantizeLane(wiring.Component):
 
     ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD and MUL: 9 bits) and ``b`` are the operands; ``multiplier``,
     ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi``
-    must hold still while values are in flight. `dsps` of its 5 multipliers are the device's cells, the largest first.
+    must hold still from one cycle before the first value until the last has left. `dsps` of its 5 multipliers are
+    the device's cells, the largest first, at the places `sites` if there are any.
     """
 
     latency = REQUANTIZE
 
-    def __init__(self, acc_bits: int, dsps: int) -> None:
-        self.dsps = dsps
+    def __init__(self, acc_bits: int, dsps: int, sites: Sequence[str] = ()) -> None:
+        self.dsps, self.sites = dsps, sites
         super().__init__(
             {
                 "acc": In(signed(acc_bits)),
@@ -51,22 +53,28 @@ class RequantizeLane(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        sum_3 = self._sum(m)
-        product_8 = self._product(m, sum_3)
-        integer_11, fraction_11, sticky_11 = self._align(m, product_8)
-        integer_13, up_13 = self._round(m, integer_11, fraction_11, sticky_11)
+        draining, adding, multiplying = Signal(), Signal(), Signal()
+        m.d.sync += [
+            draining.eq(self.op == VectorOp.DRAIN),
+            adding.eq(self.op == VectorOp.ADD),
+            multiplying.eq(self.op == VectorOp.MUL),
+        ]
+        sum_3 = self._sum(m, draining, multiplying)
+        product_9 = self._product(m, sum_3, adding)
+        integer_12, fraction_12, sticky_12 = self._align(m, product_9)
+        integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
 
-        # Cycle 14: round and zero point. Cycle 15: clamp.
-        y_14 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
-        m.d.sync += y_14.eq(integer_13 + self.zero_point + up_13)
-        m.d.sync += self.y.eq(Mux(y_14 < self.lo, self.lo, Mux(y_14 > self.hi, self.hi, y_14)))
+        # Cycle 15: round and zero point. Cycle 16: clamp.
+        y_15 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
+        m.d.sync += y_15.eq(integer_14 + self.zero_point + up_14)
+        m.d.sync += self.y.eq(Mux(y_15 < self.lo, self.lo, Mux(y_15 > self.hi, self.hi, y_15)))
         return m
 
-    def _sum(self, m: Module) -> Signal:
+    def _sum(self, m: Module, draining: Signal, multiplying: Signal) -> Signal:
         """Cycles 1 to 3: the value to scale, clamped to +-SUM_MAX."""
         # Cycle 1: bias, or the operand itself; modulo 2**32.
         sum_1 = Signal(signed(32), reset_less=True)
-        with m.If(self.op == VectorOp.DRAIN):
+        with m.If(draining):
             m.d.sync += sum_1.eq(self.acc + self.bias)
         with m.Else():
             m.d.sync += sum_1.eq(self.a)
@@ -85,116 +93,118 @@ class RequantizeLane(wiring.Component):
         sum_3 = Signal(signed(SUM_BITS), reset_less=True)
         sum_2b = Signal(signed(SUM_BITS), reset_less=True)
         m.d.sync += sum_2b.eq(sum_2)
-        m.d.comb += sum_3.eq(Mux(self.op == VectorOp.MUL, operands.p, sum_2b))
+        m.d.comb += sum_3.eq(Mux(multiplying, operands.p, sum_2b))
         return sum_3
 
-    def _product(self, m: Module, sum_3: Signal) -> Signal:
-        """Cycles 4 to 8: ``sum * multiplier``, or ``a * multiplier + b * bias``."""
-        adding = self.op == VectorOp.ADD
+    def _product(self, m: Module, sum_3: Signal, adding: Signal) -> Signal:
+        """Cycles 4 to 9: ``sum * multiplier``, or ``a * multiplier + b * bias``."""
         a_3 = delay(m, self.a[:9].as_signed(), MULTIPLY, name="a", reset=False)
         b_3 = delay(m, self.b, MULTIPLY, name="b", reset=False)
         k_3 = delay(m, self.multiplier, MULTIPLY, name="k", reset=False)
         bias_3 = delay(m, self.bias[:MULTIPLIER_BITS], MULTIPLY, name="bias", reset=False)
+        # Cycle 4: the operands. Cycles 5 to 7: four products.
         x0, x1 = Signal(signed(LOW + 1), reset_less=True), Signal(signed(SUM_BITS - LOW), reset_less=True)
-        k1 = Signal(MULTIPLIER_BITS, reset_less=True)
-        m.d.comb += [
+        k0, k1 = Signal(MULTIPLIER_BITS, reset_less=True), Signal(MULTIPLIER_BITS, reset_less=True)
+        m.d.sync += [
             x0.eq(Mux(adding, a_3.as_signed(), sum_3[:LOW])),
             x1.eq(Mux(adding, b_3.as_signed(), sum_3[LOW:].as_signed())),
+            k0.eq(k_3),
             k1.eq(Mux(adding, bias_3, k_3)),
         ]
         parts = []
         halves = (
-            ("p00", x0, k_3[:HALF]),
-            ("p01", x0, k_3[HALF:]),
+            ("p00", x0, k0[:HALF]),
+            ("p01", x0, k0[HALF:]),
             ("p10", x1, k1[:HALF]),
             ("p11", x1, k1[HALF:]),
         )
         for index, (name, x, k) in enumerate(halves):
-            part = Multiplier(LOW + 1, HALF + 1, style="dsp" if index < self.dsps else "fabric")
+            style, site = ("dsp", self.sites[index] if self.sites else "") if index < self.dsps else ("fabric", "")
+            part = Multiplier(LOW + 1, HALF + 1, style=style, site=site)
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)
-        # Cycle 7: join the halves of the multipliers. Cycle 8: join the operands.
-        low_7, high_7 = (
+        # Cycle 8: join the halves of the multipliers. Cycle 9: join the operands.
+        low_8, high_8 = (
             Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
             Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
         )
-        m.d.sync += [low_7.eq(parts[0] + (parts[1] << HALF)), high_7.eq(parts[2] + (parts[3] << HALF))]
-        product_8 = Signal(signed(PRODUCT_BITS), reset_less=True)
-        m.d.sync += product_8.eq(low_7 + Mux(adding, high_7, high_7 << LOW))
-        return product_8
+        m.d.sync += [low_8.eq(parts[0] + (parts[1] << HALF)), high_8.eq(parts[2] + (parts[3] << HALF))]
+        product_9 = Signal(signed(PRODUCT_BITS), reset_less=True)
+        m.d.sync += product_9.eq(low_8 + Mux(adding, high_8, high_8 << LOW))
+        return product_9
 
-    def _align(self, m: Module, product_8: Signal) -> tuple[Signal, Signal, Signal]:
-        """Cycles 9 to 11: integer part (saturated), fraction and sticky bit."""
-        shift_8 = delay(m, self.shift, 8, name="shift", reset=False)
-        wide_8 = Cat(Const(0, FRACTION - SHIFT_MIN), product_8).as_signed()
-        # Cycle 9: shift by multiples of 8. Cycle 10: by 0 to 7.
-        coarse_9, sticky_9, fine_9 = (
-            Signal(signed(len(wide_8)), reset_less=True),
+    def _align(self, m: Module, product_9: Signal) -> tuple[Signal, Signal, Signal]:
+        """Cycles 10 to 12: integer part (saturated), fraction and sticky bit."""
+        shift_9 = delay(m, self.shift, 9, name="shift", reset=False)
+        wide_9 = Cat(Const(0, FRACTION - SHIFT_MIN), product_9).as_signed()
+        # Cycle 10: shift by multiples of 8. Cycle 11: by 0 to 7.
+        coarse_10, sticky_10, fine_10 = (
+            Signal(signed(len(wide_9)), reset_less=True),
             Signal(reset_less=True),
             Signal(3, reset_less=True),
         )
-        with m.Switch(shift_8[3:]):
+        with m.Switch(shift_9[3:]):
             for i in range(4):
                 with m.Case(i):
-                    m.d.sync += [coarse_9.eq(wide_8 >> (8 * i)), sticky_9.eq(wide_8[: 8 * i].any())]
-        m.d.sync += fine_9.eq(shift_8[:3])
-        aligned_10, sticky_10 = Signal(signed(len(wide_8)), reset_less=True), Signal(reset_less=True)
-        with m.Switch(fine_9):
+                    m.d.sync += [coarse_10.eq(wide_9 >> (8 * i)), sticky_10.eq(wide_9[: 8 * i].any())]
+        m.d.sync += fine_10.eq(shift_9[:3])
+        aligned_11, sticky_11 = Signal(signed(len(wide_9)), reset_less=True), Signal(reset_less=True)
+        with m.Switch(fine_10):
             for i in range(8):
                 with m.Case(i):
-                    m.d.sync += [aligned_10.eq(coarse_9 >> i), sticky_10.eq(sticky_9 | coarse_9[:i].any())]
-        # Cycle 11: saturate the integer part.
-        integer_11, fraction_11, sticky_11 = (
+                    m.d.sync += [aligned_11.eq(coarse_10 >> i), sticky_11.eq(sticky_10 | coarse_10[:i].any())]
+        # Cycle 12: saturate the integer part.
+        integer_12, fraction_12, sticky_12 = (
             Signal(signed(INTEGER_BITS), reset_less=True),
             Signal(FRACTION, reset_less=True),
             Signal(reset_less=True),
         )
         m.d.sync += [
-            integer_11.eq(_saturate(aligned_10[FRACTION:])),
-            fraction_11.eq(aligned_10[:FRACTION]),
-            sticky_11.eq(sticky_10),
+            integer_12.eq(_saturate(aligned_11[FRACTION:])),
+            fraction_12.eq(aligned_11[:FRACTION]),
+            sticky_12.eq(sticky_11),
         ]
-        return integer_11, fraction_11, sticky_11
+        return integer_12, fraction_12, sticky_12
 
-    def _round(self, m: Module, integer_11: Signal, fraction_11: Signal, sticky_11: Signal) -> tuple[Signal, Signal]:
-        """Cycles 12 and 13: `onnxhw.fixed.scale_round`: the integer part, and whether to add one."""
-        # Cycle 12: distance to the half, size of the window in which the half is a tie.
-        distance = Cat(fraction_11[:-1], ~fraction_11[-1])
-        near_12, integer_12 = Signal(9, reset_less=True), Signal(signed(INTEGER_BITS), reset_less=True)
-        above_12, below_12, half_12, sticky_12 = (
+    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Signal]:
+        """Cycles 13 and 14: `onnxhw.fixed.scale_round`: the integer part, and whether to add one."""
+        # Cycle 13: distance to the half, size of the window in which the half is a tie.
+        distance = Cat(fraction_12[:-1], ~fraction_12[-1])
+        near_13, integer_13 = Signal(9, reset_less=True), Signal(signed(INTEGER_BITS), reset_less=True)
+        above_13, below_13, half_13, sticky_13 = (
             Signal(reset_less=True),
             Signal(reset_less=True),
             Signal(reset_less=True),
             Signal(reset_less=True),
         )
-        mask_12 = Signal(9, reset_less=True)  # bits at or above the window's
+        mask_13 = Signal(9, reset_less=True)  # bits at or above the window's
         magnitude = Signal(INTEGER_BITS - 1)
-        m.d.comb += magnitude.eq(Mux(integer_11[-1], ~integer_11, integer_11))
+        m.d.comb += magnitude.eq(Mux(integer_12[-1], ~integer_12, integer_12))
         m.d.sync += [
-            near_12.eq(distance[:9]),
-            above_12.eq(~distance[9:].any()),
-            below_12.eq(distance[9:].all()),
-            half_12.eq(fraction_11[-1]),
-            sticky_12.eq(sticky_11),
-            integer_12.eq(integer_11),
-            mask_12.eq(0x1FF),
+            near_13.eq(distance[:9]),
+            above_13.eq(~distance[9:].any()),
+            below_13.eq(distance[9:].all()),
+            half_13.eq(fraction_12[-1]),
+            sticky_13.eq(sticky_12),
+            integer_13.eq(integer_12),
+            mask_13.eq(0x1FF),
         ]
         for j in range(8):
             with m.If(magnitude[j] | magnitude[8]):
-                m.d.sync += mask_12.eq((0x1FF << (j + 1)) & 0x1FF)
-        # Cycle 13: tie?
-        window = mask_12 & ~(mask_12 << 1)  # the mask's lowest bit
-        loose = (above_12 & (((near_12 & mask_12) == 0) | ((near_12 == window) & ~sticky_12))) | (
-            below_12 & ((~near_12 & mask_12) == 0)
+                m.d.sync += mask_13.eq((0x1FF << (j + 1)) & 0x1FF)
+        # Cycle 14: tie?
+        window = mask_13 & ~(mask_13 << 1)  # the mask's lowest bit
+        loose = (above_13 & (((near_13 & mask_13) == 0) | ((near_13 == window) & ~sticky_13))) | (
+            below_13 & ((~near_13 & mask_13) == 0)
         )
-        sharp = above_12 & (near_12 == 0) & ~sticky_12
-        integer_13, up_13 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
+        sharp = above_13 & (near_13 == 0) & ~sticky_13
+        integer_14, up_14 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
         m.d.sync += [
-            integer_13.eq(integer_12),
-            up_13.eq(Mux(Mux(self.exact, sharp, loose), integer_12[0], half_12)),
+            integer_14.eq(integer_13),
+            up_14.eq(Mux(Mux(self.exact, sharp, loose), integer_13[0], half_13)),
         ]
-        return integer_13, up_13
+        return integer_14, up_14
 
 
 def _saturate(integer: Value) -> Value:

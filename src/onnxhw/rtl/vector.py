@@ -12,6 +12,7 @@ from ..isa.instructions import Vector, VectorOp
 from ..isa.timing import ACT_READ, DRAIN_READ, REQUANTIZE, vector_latency
 from .decode import Decoded
 from .delay import delay
+from .floorplan import lane_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .params import ParamFetch
@@ -90,7 +91,7 @@ class VectorUnit(wiring.Component):
             reduce.word_b.eq(self.word_b),
         ]
         word_5 = delay(m, word_ends, ACT_READ + reduce.latency - 1, name="word_ends")
-        valid_7, lanes = self._lanes(m, reduce, now, word_5)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_5)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -166,7 +167,9 @@ class VectorUnit(wiring.Component):
         m.d.comb += inside.eq(~window | ((loops.ih < now.in_h) & (loops.iw < now.in_w)))
         return inside
 
-    def _lanes(self, m: Module, reduce: WindowReduce, now: Decoded, word_5: Signal) -> tuple[Signal, list[Signal]]:
+    def _lanes(
+        self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded, word_5: Signal
+    ) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle."""
         config = self.config
         # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
@@ -188,8 +191,9 @@ class VectorUnit(wiring.Component):
         column = (now.column_group + group_6)[: bits_for(config.col_groups)]
         lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
         results = []
+        sites = lane_sites(platform, config)
         for q in range(config.lanes):
-            unit = RequantizeLane(config.acc_bits, config.requant_dsps)
+            unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q])
             m.submodules[f"lane_{q}"] = unit
             columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
