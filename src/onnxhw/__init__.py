@@ -1,3 +1,20 @@
 """onnxhw: from an ONNX file to a running FPGA accelerator, with open tools."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .host.device import Device
+
 __version__ = "0.1.0"
+__all__ = ["Device", "__version__"]
+
+_LAZY = {"Device": "onnxhw.host.device"}
+"""Public names and where they live; imported when first used, so that `import onnxhw` stays quick."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)

@@ -116,3 +116,13 @@ def test_elementwise_steps_treat_elements_alike() -> None:
         whole = function(x, step)
         single = np.concatenate([function(x[i : i + 1], step) for i in range(256)])
         assert np.array_equal(whole, single, equal_nan=whole.dtype.kind == "f"), name
+
+
+@pytest.mark.parametrize("into", [(Q,), ({"op": "Transpose", "name": "t", "perm": [0, 1, 3, 2]}, Q)])
+def test_a_large_batch_is_its_samples_too(into: tuple[Any, ...]) -> None:
+    """Longer than what is worked on together, with and without a step that sees one sample at a time."""
+    x = np.random.default_rng(0).normal(0, 30, (2 * host.PORTION // 12 + 5, *SHAPE[1:])).astype(np.float32)
+    whole = host.prepare(graph(into=into), {"in": x})["x"]
+    each = [host.prepare(graph(into=into), {"in": x[i : i + 1]})["x"] for i in range(0, len(x), 7)]
+    assert np.array_equal(whole[::7], np.concatenate(each))
+    assert len(whole) == len(x)

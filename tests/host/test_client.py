@@ -1,113 +1,136 @@
-"""The client against a device written in Python from the text of the protocol."""
+"""The client before the model of the device: programs, runs, tensors and what is refused."""
 
-import struct
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from onnxhw.config import HwConfig
+sys.path.insert(0, str(Path(__file__).parent))
+from link_parts import BAUD, CONFIG, OTHER, Line, MemoryPort, model, program
+
 from onnxhw.errors import LinkError, UsageError
-from onnxhw.host.client import ATTEMPTS, Client
-from onnxhw.host.framing import Frame, FrameReader
+from onnxhw.host.client import Client
 from onnxhw.host.transport import SimulationTransport
-from onnxhw.ir.graph import Port
-from onnxhw.isa import Load
-from onnxhw.isa.link import REPLY, Command, Header, Info, Status
-from onnxhw.isa.memory import Control, Space
-from onnxhw.program import Entry, Place, Program
+from onnxhw.isa.link import REGISTERS
+from onnxhw.isa.memory import RING_SIZE, Control, Space
 
-CONFIG = HwConfig("unit", rows=4, cols=3, word=6, lanes=3, act_depth=64)
-OTHER = HwConfig("other", rows=4, cols=4, word=6, lanes=3, act_depth=64)
+ZEROS = {"x": np.zeros((1, 5, 4, 6), np.int8)}
 
 
-class PythonDevice:
-    """Answers frames; `misbehave(n, answer)` may change or swallow the n-th answer."""
+@pytest.fixture
+def port():
+    return MemoryPort()
 
-    def __init__(self, config=CONFIG, cycles=100) -> None:
-        self.memory: dict[tuple[int, int], int] = {}
-        self.description = Info.of(config, clock_hz=1_000_000, baud=1_000_000).to_words()
-        self.reader, self.time, self.cycles = FrameReader(), 0.0, cycles
-        self.log: list[tuple[int, int, int]] = []
-        self.status = 0
-        self.misbehave = lambda n, answer: answer
-        self.answers = 0
 
-    def exchange(self, data: bytes) -> bytes:
-        self.time += 1e-5 * max(1, len(data))
-        out = b""
-        for frame in self.reader.feed(data):
-            answer = self.misbehave(self.answers, self.perform(frame))
-            self.answers += 1
-            out += answer or b""
-        return out
+@pytest.fixture
+def device(port):
+    return model(port)
 
-    def seconds(self) -> float:
-        return self.time
 
-    def perform(self, frame: Frame) -> bytes:
-        header, words = frame.header, struct.unpack(f"<{len(frame.payload) // 4}I", frame.payload)
-        answer: list[int] = []
-        at = range(header.address, header.address + header.count)
-        if header.kind & 15 == Command.WRITE:
-            self.log.append((header.space, header.address, header.count))
-            self.memory.update({(header.space, a): word for a, word in zip(at, words, strict=True)})
-            if self.memory.pop((0, 0), 0) & 1:
-                self.status = 2
-                self.memory[0, Control.CYCLES] = self.cycles
-        elif header.kind & 15 == Command.INFO:
-            answer = self.description[header.address : header.address + header.count]
+@pytest.fixture
+def line(device):
+    return Line(device)
+
+
+@pytest.fixture
+def client(line):
+    return Client(SimulationTransport(line, BAUD))
+
+
+def test_load_writes_every_memory_and_the_counts_last(device, port, client):
+    seen = []
+    client.load(program(), lambda done, of: seen.append((done, of)))
+    assert port.log[0] == (Space.CONTROL, Control.RUN, 1)
+    assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 4)
+    assert {space for space, _, _ in port.log[1:-1]} == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
+    assert port.read(0, Control.LOAD_COUNT, 4) == [3, 0, 0, 100]
+    assert device.loaded
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(port.log), len(port.log))
+
+
+def test_a_load_cut_at_any_byte_never_leaves_a_program_that_runs(port):
+    """The line dies after every byte of the load; a new session then finds no program, or the complete one."""
+    whole = Line(model(port))
+    sent = []
+    whole.there = lambda data: sent.append(data) or data
+    client = Client(SimulationTransport(whole, BAUD))
+    client.load(program())
+    image, load = dict(port.memory), b"".join(sent)
+    complete = 0
+    for cut in range(len(load) + 1):
+        port = MemoryPort()
+        device = model(port)
+        device.session, device.due = whole.device.session, 0
+        device.exchange(load[:cut])
+        late = Client(SimulationTransport(Line(device), BAUD))
+        if late.holds(program()):
+            complete += 1
+            assert {key: port.memory[key] for key in image} == image
         else:
-            answer = [self.status if (header.space, a) == (0, 0) else self.memory.get((header.space, a), 0) for a in at]
-        kind = header.kind | REPLY
-        payload = struct.pack(f"<{len(answer)}I", *answer)
-        return Frame(Header(kind, header.seq, Status.OK, header.address, len(answer)), payload).encode()
+            with pytest.raises(LinkError, match=r"E9121 .*no complete program"):
+                late.run(ZEROS, program())
+            assert port.runs == 0
+    assert complete == 2, "all of it, or all but the last delimiter, which the next session sends"
 
 
-@pytest.fixture
-def device():
-    return PythonDevice()
-
-
-@pytest.fixture
-def client(device):
-    return Client(SimulationTransport(device, 1_000_000))
-
-
-def program():
-    """No meaning: every memory has contents; the input has pitch 7 and starts at lane 2."""
-    rng = np.random.default_rng(1)
-    x, y = Place(10, 40, 7, (1, 5, 4, 6), lane=2), Place(200, 30, 5, (1, 9, 3, 5))
-    return Program(
-        config=CONFIG, model="none", code={"load": [Load(base=5, tiles=2)] * 3, "array": [], "vector": []},
-        weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([1 << 63 | 5, 7], np.uint64),
-        tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),
-        tensors={"x": Entry("x", x, 1.0, 0), "y": Entry("y", y, 1.0, 0)},
-        inputs=[Port("input", (1, 5, 4, 6), "int8", "x")], outputs=[Port("output", (1, 9, 3, 5), "int8", "y")],
-        layers=[], cycles=100, macs=0,
-    )  # fmt: skip
-
-
-def test_load_writes_the_counts_last_and_in_one_frame(device, client):
+def test_a_cut_load_over_a_loaded_program_unloads_it_first(port, device):
+    """Whatever was there before, from the first frame of a load on nothing runs until the last one."""
+    line = Line(device)
+    sent = []
+    line.there = lambda data: sent.append(data) or data
+    client = Client(SimulationTransport(line, BAUD))
     client.load(program())
-    spaces = [entry for entry in device.log if entry[0] == Space.CONTROL]
-    assert spaces == [(0, Control.RUN, 1), (0, Control.LOAD_COUNT, 4), (0, Control.LOAD_COUNT, 4)]
-    assert device.log[:2] == spaces[:2]
-    assert device.log[-1] == spaces[2]
-    assert [device.memory[0, i] for i in (1, 2, 3, 4)] == [3, 0, 0, 100]
-
-
-def test_a_load_that_breaks_off_leaves_an_empty_program(device, client):
+    sent.clear()
     client.load(program())
-    loaded = device.answers
-    for last in range(loaded + 3, 2 * loaded - 2):
-        device.misbehave = lambda n, answer, last=last: answer if n < last else None
-        device.answers = loaded
-        with pytest.raises(LinkError, match="E9103"):
+    load = b"".join(sent)
+    # Frame by frame into a device in the state before the second load.
+    again = model(MemoryPort())
+    again.session, again.loaded, again.load_crc = device.session, True, device.load_crc
+    again.due = (device.due - load.count(0)) % 256
+    flags = []
+    for frame in load.split(b"\0")[:-1]:
+        again.exchange(frame + b"\0")
+        flags.append(again.loaded)
+    assert flags == [False] * (len(flags) - 1) + [True]
+
+
+def test_a_commit_with_another_crc_is_refused(port, device, client):
+    client.load(program())
+    assert client.holds(program())
+    client.write(Space.TABLE, 9, [1])
+    assert not device.loaded
+    assert not client.holds(program())
+    with pytest.raises(LinkError, match=r"E9121"):
+        client.run(ZEROS, program())
+    # A program that reaches the memories as other words than those whose CRC the host has.
+    original = type(port).write
+
+    def tamper(self, space, address, words):
+        if space == Space.WEIGHT:
+            device.load_crc ^= 1
+        original(self, space, address, words)
+
+    type(port).write = tamper
+    try:
+        with pytest.raises(LinkError, match=r"E9122 .*not what was sent"):
             client.load(program())
-        assert [device.memory[0, i] for i in (1, 2, 3, 4)] == [0, 0, 0, 0]
+    finally:
+        type(port).write = original
+    assert not device.loaded
 
 
-def test_run_moves_tensors_by_their_places(device, client):
+def test_another_session_finds_the_program(device, client):
+    client.load(program())
+    late = Client(SimulationTransport(Line(device), BAUD))
+    assert late.holds(program())
+    late.run(ZEROS, program())
+    late.reset()
+    assert not late.holds(program())
+
+
+def test_run_moves_tensors_by_their_places(port, client):
     client.load(program())
     rng = np.random.default_rng(2)
     x = rng.integers(-128, 128, (1, 5, 4, 6)).astype(np.int8)
@@ -117,7 +140,7 @@ def test_run_moves_tensors_by_their_places(device, client):
             for w in range(5):
                 word = 200 + c // 6 * 30 + h * 5 + w
                 key = (Space.ACT, 2 * word + c % 6 // 4)
-                device.memory[key] = device.memory.get(key, 0) | (int(y[0, c, h, w]) & 255) << 8 * (c % 6 % 4)
+                port.memory[key] = port.memory.get(key, 0) | (int(y[0, c, h, w]) & 255) << 8 * (c % 6 % 4)
     result = client.run({"x": x})
     assert np.array_equal(result.outputs["y"], y)
     assert result.cycles == 100
@@ -126,9 +149,9 @@ def test_run_moves_tensors_by_their_places(device, client):
             for w in range(6):
                 lane = 2 + c
                 word = 10 + lane // 6 * 40 + h * 7 + w
-                got = device.memory[Space.ACT, 2 * word + lane % 6 // 4] >> 8 * (lane % 6 % 4)
+                got = port.memory[Space.ACT, 2 * word + lane % 6 // 4] >> 8 * (lane % 6 % 4)
                 assert got & 255 == int(x[0, c, h, w]) & 255
-    assert (Space.ACT, 2 * (10 + 6)) not in device.memory, "the gap between rows is not touched"
+    assert (Space.ACT, 2 * (10 + 6)) not in port.memory, "the gap between rows is not touched"
 
 
 def test_wrong_bitstream_is_refused_by_name(client):
@@ -147,49 +170,70 @@ def test_wrong_inputs_are_refused(client):
         client.run({"x": np.zeros((1, 5, 4, 6), np.float32)})
 
 
-def test_wrong_cycle_count_is_an_error(device, client):
+def test_wrong_cycle_count_is_an_error(port, client):
     client.load(program())
-    device.cycles = 101
+    port.cycles = 101
     with pytest.raises(LinkError, match=r"E9109 .*took 101 cycles, the program says 100"):
-        client.run({"x": np.zeros((1, 5, 4, 6), np.int8)})
+        client.run(ZEROS)
 
 
 @pytest.mark.parametrize(("status", "code"), [(1, "E9110"), (6, "E9108"), (0, "E9110")])
-def test_a_run_that_does_not_end_is_an_error(device, client, status, code):
+def test_a_run_that_does_not_end_is_an_error(device, port, client, status, code):
     client.load(program())
-    type(device).status = property(lambda self: status, lambda self, value: None)
-    try:
-        with pytest.raises(LinkError, match=code):
-            client.run({"x": np.zeros((1, 5, 4, 6), np.int8)})
-    finally:
-        del type(device).status
-    assert device.time < 1
+    before = device.seconds()
+    port.read = lambda space, address, count: [status if port.runs else 0, *[0] * (count - 1)]
+    with pytest.raises(LinkError, match=code):
+        client.run(ZEROS)
+    assert device.seconds() - before < 1
 
 
-def test_a_dead_line_gives_up_in_bounded_time(device, client):
-    device.misbehave = lambda n, answer: None
-    with pytest.raises(LinkError, match=rf"E9103 .*no valid answer to READ in {ATTEMPTS} attempts"):
-        client.read(Space.ACT, 0, 1)
-    assert device.answers == ATTEMPTS
-    assert device.time < 0.02
+def test_a_run_of_someone_else_is_noticed(device, port, client):
+    client.load(program())
+    original = type(port).write
+
+    def press_the_button(self, space, address, words):
+        original(self, space, address, words)
+        device.token ^= 1
+
+    port.write = lambda *args: press_the_button(port, *args)
+    with pytest.raises(LinkError, match=r"E9123 .*something else"):
+        client.run(ZEROS)
 
 
-def test_stale_and_damaged_answers_are_not_taken(device, client):
-    """An answer to an earlier command, and one of the wrong length, come before the right one."""
-    device.memory[Space.ACT, 3] = 77
-
-    def misbehave(n, answer):
-        frame = next(FrameReader().feed(answer))
-        stale = Frame(Header(frame.header.kind, (frame.header.seq - 1) % 256, 0, 3, 1), b"abcd").encode()
-        return stale + answer[:-3] + b"\0" + (answer if n else b"")
-
-    device.misbehave = misbehave
-    assert client.read(Space.ACT, 3, 1) == [77]
-    assert client.counters.timeouts == 1
+def test_memories_are_out_of_reach_during_a_run(port, client):
+    client.load(program())
+    port.lasting = True
+    port.write(Space.CONTROL, Control.RUN, [1])
+    for attempt in (lambda: client.write(Space.ACT, 0, [1]), lambda: client.read(Space.ACT, 0, 1)):
+        with pytest.raises(LinkError, match=r"E9111 .*of ACT is not possible"):
+            attempt()
+    assert client.snapshot().running
+    client.reset()
+    assert client.read(Space.ACT, 0, 1) == [0]
 
 
-def test_a_frame_found_damaged_is_sent_again_at_once(device, client):
-    damaged = Frame(Header(REPLY, 0, Status.BAD_FRAME, 0, 0)).encode()
-    device.misbehave = lambda n, answer: answer if n else damaged
-    client.write(Space.ACT, 0, [1])
-    assert (client.counters.retries, client.counters.refused, client.counters.timeouts) == (1, 1, 0)
+def test_control_and_unknown_spaces_cannot_be_written(client):
+    for space in (Space.CONTROL, REGISTERS, Space.EXTERNAL, 77):
+        with pytest.raises(LinkError, match=r"E9104 .*refuses WRITE of 1 words at 5"):
+            client.write(space, 5, [1])
+
+
+def test_snapshot_orders_the_ring(port, client):
+    """Entry n of the run is at n modulo 16: the 20th is the newest."""
+    for number in range(20):
+        port.memory[0, Control.RING + number % RING_SIZE] = 2 << 28 | number
+    port.memory[0, Control.RING_HEAD] = 20 % RING_SIZE
+    port.memory.update({(0, Control.LOAD_COUNT + at): value for at, value in enumerate((5, 6, 7, 1000))})
+    port.memory.update({(0, Control.CYCLES + at): value for at, value in enumerate((99, 1, 2, 3))})
+    seen = client.snapshot()
+    assert seen.last == tuple(("array", number) for number in range(4, 20))
+    assert (seen.counts, seen.done, seen.budget, seen.cycles) == ((5, 6, 7), (1, 2, 3), 1000, 99)
+    assert not seen.running
+
+
+def test_information_is_asked_once(device, client):
+    assert client.info() == device.info
+    frames = client.counters.frames
+    client.info()
+    assert client.head().sizes == device.info.sizes
+    assert client.counters.frames == frames + 1

@@ -27,6 +27,18 @@ def test_crc_vectors(data, crc):
     assert crc32c(data) == crc
 
 
+@given(st.sampled_from([0, 1, 3, 4, 5, 511, 512, 513, 1500]), st.integers(0, 600), st.integers(0, 2**32))
+def test_crc_bit_by_bit_and_in_pieces(size, cut, seed):
+    data = random.Random(seed).randbytes(size)
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    assert crc32c(data) == value ^ 0xFFFFFFFF
+    assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c(data)
+
+
 LONG = bytes(range(1, 255))
 
 
@@ -98,8 +110,8 @@ def test_noise_without_delimiter_does_not_pile_up():
 
 
 def test_header_layout():
-    header = Header(0x13, 0xA5, 2, 0x123456, 0x80)
-    assert header.pack() == bytes.fromhex("13 a5 02 00 56 34 12 80")
+    header = Header(0x23, 0xA5, 2, 0x123456, 0x80, 0x77)
+    assert header.pack() == bytes.fromhex("23 a5 02 77 56 34 12 80")
     assert Header.unpack(header.pack()) == header
 
 
@@ -113,5 +125,5 @@ def test_description_reads_itself_back():
     with pytest.raises(LinkError, match=r"E9105 .*starts with 0x00000000"):
         Info.from_words([0] * HEAD_WORDS)
     words[1] = 9
-    with pytest.raises(LinkError, match=r"E9106 .*speaks link protocol 9, this release 1"):
+    with pytest.raises(LinkError, match=r"E9106 .*speaks link protocol 9, this release 2"):
         Info.from_words(words)

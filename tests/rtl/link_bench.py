@@ -63,6 +63,8 @@ class MemoryCore(wiring.Component):
                 m.d.sync += self.wild.eq(1)
             with m.If(run & self.host_wdata[0]):
                 m.d.sync += [left.eq(self.run_cycles), ended.eq(0), self.runs.eq(self.runs + 1)]
+            with m.If(run & ~self.host_wdata[0]):
+                m.d.sync += [left.eq(0), ended.eq(1)]
         asked, asked_run = self.host_re, run
         for _ in range(self.latency - 1):
             asked, asked_run = self._later(m, asked), self._later(m, asked_run)

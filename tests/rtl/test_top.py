@@ -15,10 +15,11 @@ from onnxhw.emu import run
 from onnxhw.errors import LinkError
 from onnxhw.fixed import Scale
 from onnxhw.host.client import Client
+from onnxhw.host.link import Request
 from onnxhw.host.transport import PinLine, SimulationTransport
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.link import Info
+from onnxhw.isa.link import Command, Info
 from onnxhw.isa.memory import Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.program import Entry, Place, Program
@@ -102,7 +103,7 @@ def test_programs_through_the_loader_equal_the_emulator():
     for use_table in (True, False):
         program = small_program(use_table)
         client.load(program)
-        check_runs(client, program, 4)
+        check_runs(client, program, 2)
 
 
 @pytest.mark.rtl
@@ -162,10 +163,16 @@ def test_standalone_starts_by_button_and_by_host():
         pins.context.set(device.start, pins.context.get(core.running))
         pins.step(1)
     assert pins.context.get(core.runs) == 1
-    client.write(Space.CONTROL, Control.RUN, [1])
+    client.link.perform([Request(Command.RUN, address=1)])
     assert pins.context.get(core.runs) == 2
-    client.write(Space.CONTROL, Control.LOAD_COUNT, [7])
-    assert client.control(Control.LOAD_COUNT) == 7
+    # Once a host has begun to write another program the button starts nothing.
+    client.write(Space.TABLE, 0, [1])
+    pins.context.set(device.start, 1)
+    for _ in range(100):
+        pins.step(1)
+    assert pins.context.get(core.runs) == 2
+    pins.context.set(device.start, 0)
+    assert client.head().standalone
 
 
 def test_standalone_can_start_at_reset():

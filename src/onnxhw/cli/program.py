@@ -37,7 +37,7 @@ def command(output: Output, directory: Path, flash: bool) -> None:
     if hashlib.sha256(bitstream.read_bytes()).hexdigest() != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
-    board = find(found.manifest["board"])
+    board = find(str(found.manifest.get("board", "")))
     detected = tools.run(board.detect[0], board.detect[1:], Path.cwd(), check=False)
     check_device(board, detected.output)
     words = board.program_command(bitstream.resolve(), flash=flash)

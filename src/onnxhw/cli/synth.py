@@ -40,7 +40,7 @@ def command(
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_graph, default_out, load_model, refuse_simulated, target
     from .result import print_result, result, write_artifacts
-    from .synthesis import Stages, baked, options, top
+    from .synthesis import Stages, finished, options, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
@@ -58,8 +58,7 @@ def command(
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
         )
-        if standalone:
-            built = baked(built, program, progress)
+        built = finished(built, chosen.config, progress, program if standalone else None)
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         manifest = write_artifacts(stage, program, chosen, model, built.manifest())

@@ -28,13 +28,25 @@ def options(board: Board, seeds: int | None) -> flow.Options:
     return flow.Options(seeds=(*board.seeds, *more)[:count])
 
 
-def baked(built: Built, program: Program, progress: flow.Progress) -> Built:
-    """The routed design with the program in its memories; it runs once from power-up, then at each press of fire 1."""
+def finished(built: Built, config: HwConfig, progress: flow.Progress, program: Program | None = None) -> Built:
+    """The routed design with its build id in its description, by which a driver knows what is on the board.
+
+    With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
+    """
     from ..build.images import images
     from ..build.standalone import memories
+    from ..host.artifact import build_id
+    from ..isa.link import Info
+    from ..rtl.top import BAUD
 
-    contents = images(program, list(memories(built.locations)))
-    return flow.with_memories(built, contents, progress=progress)
+    names = memories(built.locations)
+    contents = images(program, list(names)) if program else {}
+    if "description" in names:
+        info = Info.of(
+            config, clock_hz=built.clock_hz, baud=BAUD, build_id=build_id(built.key), standalone=program is not None
+        )
+        contents["description"] = info.to_words()
+    return flow.with_memories(built, contents, progress=progress) if contents else built
 
 
 class Stages:

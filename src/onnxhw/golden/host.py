@@ -17,6 +17,10 @@ from ..ir.steps import apply
 Array = npt.NDArray[Any]
 SHORT = ("int4", "uint4", "int2", "uint2")
 """Integer types that numpy itself does not have."""
+ROUNDED = {"QuantizeLinear", "DequantizeLinear", "Relu", "Clip", "Add", "Sub", "Mul", "Div", "ToInt8", "ToUint8"}
+"""Steps that treat every element alike, and by correctly rounded operations only: a batch gives what its samples do."""
+PORTION = 8192
+"""Elements of a batch that are worked on together: as many as the processor's cache holds with their copies."""
 
 
 def prepare(graph: Graph, feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array8]:
@@ -46,8 +50,13 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
         )
     values = _typed(port, np.asarray(feeds[port.name]))
     shape = graph.tensors[port.tensor].shape
-    samples = [values] if values.shape == port.shape else [values[i : i + 1] for i in range(len(values))]
-    return np.concatenate([apply(port.steps, sample).reshape(shape) for sample in samples]).astype(np.int8)
+    at_once = 1
+    if port.shape[:1] == (1,) and all(step["op"] in ROUNDED for step in port.steps):
+        at_once = max(1, PORTION // max(1, values[:1].size))
+    parts = [values] if values.shape == port.shape else [
+        values[i : i + at_once] for i in range(0, len(values), at_once)
+    ]  # fmt: skip
+    return np.concatenate([apply(port.steps, part).reshape(-1, *shape[1:]) for part in parts]).astype(np.int8)
 
 
 def _typed(port: Port, values: Array) -> Array:

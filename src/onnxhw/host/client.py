@@ -1,70 +1,51 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from ..isa.link import (
-    CRC_BYTES,
-    HEAD_WORDS,
-    HEADER_BYTES,
-    MAX_WORDS,
-    REPLY,
-    Command,
-    Header,
-    Info,
-    Status,
-    command_kind,
-)
+from ..isa.link import HEAD_WORDS, LOADED, MAX_WORDS, REGISTERS, Command, Info, load_record
 from ..isa.memory import COUNTERS, ENDED, RUNNING, UCODE_SPACES, WATCHDOG, Control, Space
 from ..program.image import Words, memories, tensor_image, tensor_of, tensor_spans
 from ..program.model import Program
 from ..program.result import Result
-from .framing import Frame, FrameReader
+from .framing import crc32c
+from .link import Counters, Link, Progress, Request
+from .snapshot import SNAPSHOT_WORDS, Snapshot
 from .transport import Transport
 
-ATTEMPTS = 8
-"""How often a frame is sent before the link is given up."""
-
-
-@dataclass
-class Counters:
-    """What the link has met so far."""
-
-    frames: int = 0
-    retries: int = 0
-    timeouts: int = 0
-    refused: int = 0
-    """Frames that the device found damaged."""
+RESULT_WORDS = Control.BUSY_VECTOR + 1
+"""Control registers that describe a run."""
 
 
 class Client:
-    """One device at the other end of `transport`; commands go one at a time and are repeated if unanswered.
+    """One device at the other end of `transport`.
 
-    A repeated command is safe: the device performs a WRITE it has performed before only once. Every wait is
-    bounded: a timeout is twice the frames' time on the line plus the transport's latency.
+    Commands are performed once and in order, whatever the line does to them, or an error is raised; every wait is
+    bounded (`Link`).
 
-    Errors: `LinkError` E9103 no answer, E9104 the device refuses, E9105 another design, E9106 another protocol,
-    E9107 another configuration, E9108 watchdog, E9109 wrong cycle count, E9110 the run does not end, E9111 a
-    run is in progress. `UsageError` E2150, E2151 inputs that
-    do not fit the program.
+    Errors: those of `Link`, and `LinkError` E9105 another design, E9106 another protocol, E9107 another
+    configuration, E9108 watchdog, E9109 wrong cycle count, E9110 the run does not end, E9123 the run was not ours.
+    `UsageError` E2150, E2151 inputs that do not fit the program.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self.counters = Counters()
-        self._reader = FrameReader()
-        self._seq = random.randrange(256)
+        self.link = Link(transport)
         self._head: Info | None = None
         self._info: Info | None = None
         self._program: Program | None = None
-        # Two delimiters end whatever a session before has left unfinished on the line.
-        transport.write(b"\0\0")
+        self._token = random.randrange(1 << 24)
+
+    @property
+    def counters(self) -> Counters:
+        """What the link has met so far."""
+        return self.link.counters
 
     def close(self) -> None:
         """Release the transport."""
@@ -81,27 +62,27 @@ class Client:
     def info(self) -> Info:
         """What the device says it is (asked once)."""
         if self._info is None:
-            head = self._read(Command.INFO, 0, 0, HEAD_WORDS).tolist()
-            rest = self._read(Command.INFO, 0, HEAD_WORDS, Info.text_words(head))
+            head = self._words(Command.INFO, 0, 0, HEAD_WORDS).tolist()
+            rest = self._words(Command.INFO, 0, HEAD_WORDS, Info.text_words(head))
             self._info = Info.from_words([*head, *rest.tolist()])
         return self._info
 
     def head(self) -> Info:
         """`info` without the configuration: one short frame, asked once."""
         if self._head is None:
-            self._head = Info.from_words(self._read(Command.INFO, 0, 0, HEAD_WORDS).tolist())
+            self._head = Info.from_words(self._words(Command.INFO, 0, 0, HEAD_WORDS).tolist())
         return self._head
 
     def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
-        """Write 32-bit words from host-word `address` of a space on."""
-        data = np.asarray(words, np.uint32).reshape(-1)
-        for at in range(0, len(data), MAX_WORDS):
-            piece = data[at : at + MAX_WORDS]
-            self._request(Command.WRITE, space, address + at, len(piece), piece.astype("<u4").tobytes())
+        """Write 32-bit words from host-word `address` of a memory on.
+
+        Any but ACT belongs to the program: the device then holds none that could run until one is loaded.
+        """
+        self.link.perform(list(_writes(space, address, np.asarray(words))))
 
     def read(self, space: int, address: int, count: int) -> Words:
         """Read `count` 32-bit words from host-word `address` of CONTROL or ACT on (a core reads no others)."""
-        return self._read(Command.READ, space, address, count)
+        return self._words(Command.READ, space, address, count)
 
     def control(self, register: Control) -> int:
         """One control register."""
@@ -110,6 +91,16 @@ class Client:
     def status(self) -> int:
         """Control.RUN: bits RUNNING, ENDED, WATCHDOG."""
         return self.control(Control.RUN)
+
+    def snapshot(self) -> Snapshot:
+        """What the device is doing: run state, counters and last instructions; also during a run."""
+        (answer,) = self.link.perform([Request(Command.POLL, count=SNAPSHOT_WORDS)])
+        return Snapshot.of(answer.address, _numbers(answer.payload))
+
+    def reset(self) -> None:
+        """Stop a run and forget the program."""
+        self._program = None
+        self.link.perform([Request(Command.RESET, address=1)])
 
     # -- programs ------------------------------------------------------------------------------
 
@@ -125,21 +116,26 @@ class Client:
                 hint=f"program the board with a bitstream of {config.name!r}, or compile for what is on the board",
             )
 
-    def load(self, program: Program) -> None:
+    def load(self, program: Program, progress: Progress | None = None) -> None:
         """Write a program into the device.
 
-        The counts are zeroed first and written last, in one frame: a device that was left in the middle has
-        an empty program, never half of one.
+        The device first forgets the one it has, and runs none until the last command has told it the CRC of
+        what it has received: it never runs half of one.
         """
         self.check(program.config)
         self._program = None
-        self.write(Space.CONTROL, Control.RUN, [0])
-        self.write(Space.CONTROL, Control.LOAD_COUNT, [0, 0, 0, 0])
-        for space, image in memories(program):
-            self.write(space, 0, image)
-        counts = [len(program.code.get(unit, ())) for unit in UCODE_SPACES]
-        self.write(Space.CONTROL, Control.LOAD_COUNT, [*counts, program.cycles])
+        writes = list(_program_writes(program))
+        last = Request(Command.COMMIT, count=5, payload=_bytes([_program_crc(writes), *_counts(program)]))
+        self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
         self._program = program
+
+    def holds(self, program: Program) -> bool:
+        """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
+        self.check(program.config)
+        flags, crc = self.read(REGISTERS, 0, 2).tolist()
+        counts = self.read(Space.CONTROL, Control.LOAD_COUNT, 4).tolist()
+        same = crc == _program_crc(list(_program_writes(program))) and counts == _counts(program)
+        return bool(flags & LOADED) and same
 
     def run(self, inputs: Mapping[str, npt.NDArray[np.int8]], program: Program | None = None) -> Result:
         """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
@@ -154,99 +150,95 @@ class Client:
         if program is None:
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
         _check_inputs(program, inputs)
-        for address, words in tensor_image(program, inputs):
-            self.write(Space.ACT, address, words)
-        self.write(Space.CONTROL, Control.RUN, [1])
-        self._wait(program)
-        cycles, *counts = self.read(Space.CONTROL, Control.CYCLES, 1 + len(COUNTERS)).tolist()
+        self._token = (self._token + 1) % (1 << 24)
+        images = tensor_image(program, inputs)
+        writes = [each for address, words in images for each in _writes(Space.ACT, address, words)]
+        state = self._ended(program, [*writes, Request(Command.RUN, address=self._token)])
+        cycles = state[Control.CYCLES]
         if cycles != program.cycles:
             raise LinkError(
                 "E9109",
                 f"the run took {cycles} cycles, the program says {program.cycles}",
                 hint="the device holds another program, or its memory is damaged: load the program again",
             )
-        outputs = {}
-        for port in program.outputs:
-            pieces = [self.read(Space.ACT, *span) for span in tensor_spans(program, port.tensor)]
-            outputs[port.tensor] = tensor_of(program, port.tensor, pieces)
-        counters = {register.name.lower(): count for register, count in zip(COUNTERS, counts, strict=True)}
+        outputs = self._outputs(program)
+        counters = {register.name.lower(): state[register] for register in COUNTERS}
         return Result(outputs, cycles=cycles, counters=counters)
 
-    def _wait(self, program: Program) -> None:
-        deadline = self.transport.now() + 2 * program.cycles / self.head().clock_hz + self._patience(64)
+    def _ended(self, program: Program, commands: list[Request]) -> list[int]:
+        """Start a run by the last of `commands` and wait for its end; the control registers then."""
+        poll = Request(Command.POLL, count=RESULT_WORDS)
+        clock_hz = self.head().clock_hz
+        *_, answer = self.link.perform([*commands, poll])
+        wait = 2 * program.cycles / clock_hz + self.transport.latency
+        deadline = self.transport.now() + wait
         while True:
-            status = self.status()
+            state = _numbers(answer.payload)
+            status = state[Control.RUN]
+            if answer.address != self._token:
+                what = f"the device runs something else (token {answer.address}, not {self._token})"
+                raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
             if status & WATCHDOG:
-                done = self.read(Space.CONTROL, Control.LOAD_DONE, 3).tolist()
                 raise LinkError(
                     "E9108",
                     f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                    f"(load, array, vector): {done}",
+                    f"(load, array, vector): {state[Control.LOAD_DONE : Control.LOAD_DONE + 3]}",
                     hint="load the program again; if it stays, the clock may be too fast for the board",
                 )
             if status & ENDED and not status & RUNNING:
-                return
+                return state
             if self.transport.now() > deadline:
                 raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
+            (answer,) = self.link.perform([poll])
 
-    # -- frames --------------------------------------------------------------------------------
+    def _outputs(self, program: Program) -> dict[str, npt.NDArray[np.int8]]:
+        """The output tensors, read as one batch."""
+        spans = [(port.tensor, span) for port in program.outputs for span in tensor_spans(program, port.tensor)]
+        pieces: dict[str, list[Words]] = {port.tensor: [] for port in program.outputs}
+        requests = [list(_reads(Command.READ, Space.ACT, *span)) for _, span in spans]
+        answers = iter(self.link.perform([each for piece in requests for each in piece]))
+        for (name, _), piece in zip(spans, requests, strict=True):
+            found = b"".join(next(answers).payload for _ in piece)
+            pieces[name].append(np.frombuffer(found, "<u4").astype(np.uint32))
+        return {name: tensor_of(program, name, found) for name, found in pieces.items()}
 
-    def _read(self, command: Command, space: int, address: int, count: int) -> Words:
-        pieces = [
-            self._request(command, space, address + at, min(MAX_WORDS, count - at)) for at in range(0, count, MAX_WORDS)
-        ]
-        return np.frombuffer(b"".join(pieces), "<u4").astype(np.uint32)
+    def _words(self, command: Command, space: int, address: int, count: int) -> Words:
+        answers = self.link.perform(list(_reads(command, space, address, count)))
+        return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
 
-    def _request(self, command: Command, space: int, address: int, count: int, payload: bytes = b"") -> bytes:
-        """Send a command until it is answered; the answer's payload."""
-        self._seq = (self._seq + 1) % 256
-        header = Header(command_kind(command), self._seq, space, address, count)
-        frame = Frame(header, payload).encode()
-        asked = 0 if command is Command.WRITE else 4 * count
-        self.counters.frames += 1
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                self.counters.retries += 1
-            # The leading delimiter ends a frame before whose own was lost.
-            self.transport.write(b"\0" + frame)
-            answer = self._answer(header, self._patience(len(frame) + asked))
-            if answer is None:
-                continue
-            if answer.header.space == Status.OK and len(answer.payload) == asked:
-                return answer.payload
-            if answer.header.space == Status.BUSY:
-                what = f"a run is in progress: {Space(space).name} cannot be reached"
-                raise LinkError("E9111", what, hint="wait until it has ended")
-            if answer.header.space == Status.BAD_COMMAND:
-                raise LinkError(
-                    "E9104",
-                    f"the device refuses {command.name} of {count} words at {address} of space {space}",
-                    hint="driver and bitstream are of different releases",
-                )
-        raise LinkError(
-            "E9103",
-            f"no valid answer to {command.name} in {ATTEMPTS} attempts ({self.counters.timeouts} timeouts, "
-            f"{self.counters.refused} damaged frames, {self._reader.damaged} damaged answers in this session)",
-            hint=f"is an onnxhw bitstream on the board, and its line at {self.transport.baud} baud?",
-        )
 
-    def _answer(self, header: Header, patience: float) -> Frame | None:
-        """The answer to `header`, or None: a timeout, or the device found the frame damaged."""
-        deadline = self.transport.now() + patience
-        while (left := deadline - self.transport.now()) > 0:
-            for frame in self._reader.feed(self.transport.read(left)):
-                got = frame.header
-                if got.kind == REPLY and got.space == Status.BAD_FRAME:
-                    self.counters.refused += 1
-                    return None
-                if (got.kind, got.seq, got.address) == (header.kind | REPLY, header.seq, header.address):
-                    return frame
-        self.counters.timeouts += 1
-        return None
+def _reads(command: Command, space: int, address: int, count: int) -> Iterator[Request]:
+    for at in range(0, count, MAX_WORDS):
+        yield Request(command, space, address + at, min(MAX_WORDS, count - at))
 
-    def _patience(self, size: int) -> float:
-        """Seconds for `size` payload bytes there and back, twice over, and the transport's latency."""
-        return 2 * 10 * (size + 2 * (HEADER_BYTES + CRC_BYTES + 4)) / self.transport.baud + self.transport.latency
+
+def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
+    data = words.reshape(-1).astype("<u4")
+    for at in range(0, len(data), MAX_WORDS):
+        piece = data[at : at + MAX_WORDS]
+        yield Request(Command.WRITE, space, address + at, len(piece), piece.tobytes())
+
+
+def _program_writes(program: Program) -> Iterator[Request]:
+    for space, image in memories(program):
+        yield from _writes(space, 0, image)
+
+
+def _program_crc(writes: list[Request]) -> int:
+    return crc32c(b"".join(load_record(each.space, each.address, each.payload) for each in writes))
+
+
+def _counts(program: Program) -> list[int]:
+    """Contents of Control.LOAD_COUNT .. BUDGET."""
+    return [*(len(program.code.get(unit, ())) for unit in UCODE_SPACES), program.cycles]
+
+
+def _bytes(words: list[int]) -> bytes:
+    return np.array(words, "<u4").tobytes()
+
+
+def _numbers(payload: bytes) -> list[int]:
+    return [int(word) for word in np.frombuffer(payload, "<u4")]
 
 
 def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:

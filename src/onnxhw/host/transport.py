@@ -1,9 +1,19 @@
-"""How bytes reach a device: a serial port, or a simulated line. Nothing above knows which."""
+"""How bytes reach a device: a serial port or a simulated line (`network` has TCP). Nothing above knows which."""
 
+import contextlib
+import os
 import time
 from typing import Any, Protocol
 
 from ..errors import LinkError, ToolError
+from .faults import NoPermissionError, PortBusyError, UnpluggedError
+
+try:
+    import termios
+
+    _TERMINAL_ERRORS: tuple[type[Exception], ...] = (termios.error,)
+except ImportError:  # Windows
+    _TERMINAL_ERRORS = ()
 
 
 class Transport(Protocol):
@@ -31,26 +41,41 @@ class Transport(Protocol):
 class SerialTransport:
     """A serial port, opened exclusively, through pyserial.
 
-    Errors: `ToolError` E7301 if pyserial is missing; `LinkError` E9101 if the port cannot be opened, E9102 if
-    it fails later (unplugged).
+    Parameters
+    ----------
+    port : "/dev/ttyUSB0", "COM3", or a pseudo-terminal of a simulated board.
+    timeout_scale : how many of our seconds are one of the device's: its clock runs that much slower than it says, as
+        a simulated board's does. Every wait is longer by this factor.
+
+    Errors: `ToolError` E7301 if pyserial is missing; `NoPermissionError` E9150, `PortBusyError` E9151 or `LinkError`
+    E9101 if the port cannot be opened, E9152 if it has no such speed; `UnpluggedError` E9102 if it fails later.
     """
 
     latency = 0.1
+    WRITE_TIMEOUT = 5.0
+    """Seconds in which the port must take the bytes of a write."""
 
-    def __init__(self, port: str, baud: int = 1_000_000) -> None:
+    def __init__(self, port: str, baud: int = 1_000_000, timeout_scale: float = 1.0) -> None:
         try:
             import serial
         except ImportError:
             raise ToolError(
                 "E7301", "talking to a serial port needs pyserial", hint="pip install 'onnxhw[host]'"
             ) from None
-        self.port, self.baud = port, baud
-        self._failures = (serial.SerialException, OSError, ValueError)
+        self.port, self.baud, self.timeout_scale = port, baud, timeout_scale
+        self._failures = (serial.SerialException, OSError, ValueError, TypeError, *_TERMINAL_ERRORS)
         try:
-            self._serial: Any = serial.Serial(port, baud, timeout=0, write_timeout=5, exclusive=True)
+            self._serial: Any = serial.Serial(
+                port, baud, timeout=0, write_timeout=self.WRITE_TIMEOUT * timeout_scale, exclusive=True
+            )
         except self._failures as error:
-            raise LinkError("E9101", f"cannot open: {error}", where=port, hint=_open_hint(error)) from error
-        self._serial.reset_input_buffer()
+            raise _not_opened(port, baud, error) from error
+        try:
+            self._lock_others_out()
+            self._serial.reset_input_buffer()
+        except self._failures as error:
+            self._serial.close()
+            raise self._lost(error) from error
 
     def write(self, data: bytes) -> None:
         try:
@@ -60,7 +85,7 @@ class SerialTransport:
 
     def read(self, timeout: float) -> bytes:
         try:
-            self._serial.timeout = timeout
+            self._serial.timeout = max(0.0, timeout * self.timeout_scale)
             first: bytes = self._serial.read(1)
             self._serial.timeout = 0
             return first + bytes(self._serial.read(4096)) if first else b""
@@ -68,22 +93,83 @@ class SerialTransport:
             raise self._lost(error) from error
 
     def now(self) -> float:
-        return time.monotonic()
+        return time.monotonic() / self.timeout_scale
+
+    def set_baud(self, baud: int) -> None:
+        """Go on at another speed; what has arrived is dropped. `LinkError` E9152 if the port has no such speed."""
+        try:
+            self._serial.baudrate = baud
+            self._serial.reset_input_buffer()
+        except self._failures as error:
+            raise _no_speed(self.port, baud, error) from error
+        self.baud = baud
 
     def close(self) -> None:
-        self._serial.close()
+        with contextlib.suppress(*self._failures):  # closing an unplugged port may fail, and is done all the same
+            self._serial.close()
+
+    def _lock_others_out(self) -> None:
+        """Beside pyserial's advisory lock: opening fails for programs that know no locks, and USB answers at once.
+
+        A pseudo-terminal keeps the first mark after a crash for as long as its other end lives, so it gets none.
+        """
+        if os.name != "posix" or os.path.realpath(self.port).startswith("/dev/pts/"):
+            return
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._serial.fileno(), termios.TIOCEXCL)
+        with contextlib.suppress(Exception):  # an adapter without this setting is slower, not wrong
+            self._serial.set_low_latency_mode(True)
 
     def _lost(self, error: Exception) -> LinkError:
-        return LinkError("E9102", f"the port failed: {error}", where=self.port, hint="is the board still plugged in?")
+        hint = "is the board still plugged in?"
+        return UnpluggedError("E9102", f"the port failed: {error}", where=self.port, hint=hint)
 
 
-def _open_hint(error: Exception) -> str:
+PORTS_HINT = "is the board plugged in? `onnxhw devices` shows the ports there are"
+
+
+def _not_opened(port: str, baud: int, error: Exception) -> LinkError:
+    """Why a port could not be opened, and what to do."""
     text = str(error).lower()
-    if "permission" in text:
-        return "add yourself to the group that owns the port (`sudo usermod -aG dialout $USER`) and log in again"
+    if "permission" in text or "access is denied" in text:
+        return NoPermissionError("E9150", "no permission to open the port", where=port, hint=permission_hint(port))
     if "lock" in text or "busy" in text or "temporarily unavailable" in text:
-        return "another program uses the port: close it"
-    return "is the board plugged in? `python -m serial.tools.list_ports` shows the ports there are"
+        hint = "close it (`fuser -v PORT` names it on Linux)"
+        return PortBusyError("E9151", "another program uses the port", where=port, hint=hint)
+    if "inappropriate ioctl" in text:
+        return LinkError("E9101", "cannot open: it is no serial port", where=port, hint=PORTS_HINT)
+    if isinstance(error, ValueError) or "invalid argument" in text or "configure port" in text:
+        return _no_speed(port, baud, error)
+    return LinkError("E9101", f"cannot open: {error}", where=port, hint=PORTS_HINT)
+
+
+def _no_speed(port: str, baud: int, error: Exception) -> LinkError:
+    what = f"the port cannot be set to {baud:,} baud: {error}"
+    return LinkError("E9152", what, where=port, hint="is it the board's port? `onnxhw devices` shows which is")
+
+
+def permission_hint(port: str) -> str:
+    """What gives the user access to a device node: the group that owns it."""
+    if os.name != "posix":
+        return "close the program that has the port open"
+    import grp
+
+    try:
+        number = os.stat(port).st_gid
+    except OSError:
+        return "ask the owner of the port for access"
+    try:
+        entry = grp.getgrgid(number)
+    except KeyError:
+        return f"its group has the number {number} and no name: ask the administrator for access"
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
+    if number == 0:
+        return f"the port belongs to root: give it to a group by a udev rule, or `sudo chmod a+rw {port}` for now"
+    if user in entry.gr_mem and number not in os.getgroups():
+        return f"you are in group {entry.gr_name} since after this login: log in again, or `newgrp {entry.gr_name}`"
+    return f"join the group that owns the port, `sudo usermod -aG {entry.gr_name} {user or '$USER'}`, and log in again"
 
 
 class ByteLine(Protocol):
@@ -119,7 +205,10 @@ class SimulationTransport:
         return self.line.seconds()
 
     def close(self) -> None:
-        pass
+        """Release the line, if there is something to release."""
+        close = getattr(self.line, "close", None)
+        if close is not None:
+            close()
 
 
 class Pins(Protocol):

@@ -4,12 +4,12 @@ A frame is COBS-coded and ends with a zero byte. Decoded it is a multiple of fou
 little-endian::
 
     0  kind     bits 3..0 command, bits 6..4 protocol version, bit 7 set in replies
-    1  seq      a reply repeats the command's
+    1  seq      sequence number; a reply repeats the command's (HELLO and refusals: the number that is due)
     2  space    command: address space; reply: Status
-    3  credit   0 (kept for flow control of a window of frames)
-    4  address  24 bits, in 32-bit host words
-    7  count    words that follow (WRITE, replies) or that are asked for (READ, INFO), at most MAX_WORDS
-    8  payload  count words, in WRITE and in the replies of READ and INFO
+    3  session  command: the session's number; reply: credit, free bytes of the device's input in units of 16
+    4  address  24 bits, in 32-bit host words; HELLO and RUN: a token
+    7  count    words that follow (WRITE, COMMIT, replies) or that are asked for, at most MAX_WORDS
+    8  payload  count words
     .. crc      CRC-32C of everything before
 
 With at most 512 bytes of payload all errors of one to five bits in a decoded frame are caught (the CRC has
@@ -22,8 +22,9 @@ from enum import IntEnum
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
+from .memory import Space, host_stride, word_bytes
 
-VERSION = 1
+VERSION = 2
 """Version of this protocol; another one is refused by both sides."""
 MAX_WORDS = 128
 """Payload words of one frame."""
@@ -33,50 +34,100 @@ REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F
 """First word of the description: "oxnh"."""
+WINDOW = 8
+"""Frames that the host may have under way."""
+FIFO_BYTES = 4096
+"""Bytes of the device's input memory: what the host may send beyond what was acknowledged."""
+CREDIT_UNIT = 16
+RECENT = 128
+"""A sequence number at most this far behind the one that is due was performed before; others are ahead of it."""
+REGISTERS = 8
+"""Address space of `Register`: the link's own registers, read-only."""
 
 
 class Command(IntEnum):
-    """What the host asks for."""
+    """What the host asks for. All but HELLO and INFO belong to a session and are performed in order, once."""
 
+    HELLO = 0
+    """Begin or resume the session of this number. The reply says which sequence number is due."""
     INFO = 1
-    """Read words of the device's description (`Info.to_words`); ends a sequence of repeats."""
+    """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words of a space."""
+    """Read words of CONTROL, ACT or `REGISTERS`. Sent again it is performed again."""
     WRITE = 3
-    """Write words to a space. The same frame sent again is acknowledged and not performed again."""
+    """Write words to a memory. To any but ACT: the device then holds no complete program until COMMIT."""
+    RUN = 4
+    """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
+    RESET = 5
+    """Stop a run. `address` 1: forget the program, too, and begin the CRC of a new one."""
+    COMMIT = 6
+    """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. BUDGET."""
+    POLL = 7
+    """Read control registers from RUN on; the reply's address is the token of the last RUN."""
+
+
+COMMIT_WORDS = 5
 
 
 class Status(IntEnum):
-    """How a command ended; in replies."""
+    """How a command ended; in replies. A command that is refused does not use up its sequence number."""
 
     OK = 0
     BAD_FRAME = 1
-    """A frame did not decode, or its CRC or length was wrong: seq and address of this reply are 0."""
+    """A frame did not decode, or its CRC or length was wrong; `seq` is the number that is due."""
     BAD_COMMAND = 2
     """The frame is intact, but its command, version, space or length is none of this device's."""
     BUSY = 3
-    """A memory was asked for while a run is in progress; only CONTROL answers then."""
+    """A run is in progress and the command needs a memory; nothing done."""
+    SEQUENCE = 4
+    """Frames before this one are missing; `seq` is the number that is due."""
+    NO_SESSION = 5
+    """The session is not the device's: it was restarted, or another host has begun one."""
+    NOT_LOADED = 6
+    """RUN without a complete program."""
+    BAD_LOAD = 7
+    """COMMIT with a CRC that is not that of what was written."""
+
+
+class Register(IntEnum):
+    """Words of the space `REGISTERS`."""
+
+    FLAGS = 0
+    """Bit 0: a complete program is loaded. Bits 31..16: frames dropped since power-up, modulo 65,536."""
+    LOAD_CRC = 1
+    """CRC-32C over the records of the words written since RESET: with the counts, it names the program."""
+
+
+LOADED = 1
+"""Bit of `Register.FLAGS`."""
+
+
+def load_record(space: int, address: int, payload: bytes) -> bytes:
+    """What a WRITE to a program's memory adds to the CRC: where to, and the words."""
+    return struct.pack("<I", address | space << 24) + payload
 
 
 @dataclass(frozen=True)
 class Header:
-    """The first eight bytes of a frame; `space` is the status in replies."""
+    """The first eight bytes of a frame; in replies `space` is the status and `session` the credit."""
 
     kind: int
     seq: int
     space: int
     address: int
     count: int
+    session: int = 0
 
     def pack(self) -> bytes:
         """The eight bytes."""
-        return struct.pack("<BBBBI", self.kind, self.seq, self.space, 0, self.address | self.count << 24)
+        rest = self.address | self.count << 24
+        return struct.pack("<BBBBI", self.kind, self.seq, self.space, self.session, rest)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Header":
         """Inverse of `pack`; `data` has at least eight bytes."""
-        kind, seq, space, _, rest = struct.unpack_from("<BBBBI", data)
-        return cls(kind, seq, space, rest & 0xFFFFFF, rest >> 24)
+        kind, seq, space, session, rest = struct.unpack_from("<BBBBI", data)
+        return cls(kind, seq, space, rest & 0xFFFFFF, rest >> 24, session)
 
 
 def command_kind(command: Command) -> int:
@@ -84,8 +135,10 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-HEAD_WORDS = 16
+HEAD_WORDS = 18
 """Words of the description before the configuration's text."""
+SIZED = tuple(space for space in Space if Space.ACT <= space <= Space.VECTOR_UCODE)
+"""Spaces whose sizes are in the description, in the order of their numbers."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +157,17 @@ class Info:
     build_id: int = 0
     standalone: bool = False
     protocol: int = VERSION
+    sizes: tuple[int, ...] = (0,) * len(SIZED)
+    """Host words of each memory, in the order of `SIZED`."""
 
     @classmethod
     def of(cls, config: HwConfig, *, clock_hz: int, baud: int, build_id: int = 0, standalone: bool = False) -> "Info":
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
-        return cls(config.fingerprint, geometry, clock_hz, baud, config, build_id, standalone)
+        memories = (config.act_words, config.weight_depth, config.param_depth, 256 * config.tables)
+        depths = (*memories, config.load_ucode, config.array_ucode, config.vector_ucode)
+        sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
+        return cls(config.fingerprint, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes)
 
     def to_words(self) -> list[int]:
         """The 32-bit words: head, then the configuration as JSON text, zero-padded."""
@@ -118,7 +176,7 @@ class Info:
         rows, cols, word, lanes = self.geometry
         head = [MAGIC, self.protocol, mark & low, mark >> 32, rows | cols << 8 | word << 16 | lanes << 24]
         head += [self.clock_hz, self.baud, int(self.standalone), self.build_id & low, self.build_id >> 32, len(text)]
-        head += [0] * (HEAD_WORDS - len(head))
+        head += self.sizes
         text += bytes(-len(text) % 4)
         return head + list(struct.unpack(f"<{len(text) // 4}I", text))
 
@@ -151,4 +209,6 @@ class Info:
         shape = words[4]
         geometry = (shape & 255, shape >> 8 & 255, shape >> 16 & 255, shape >> 24)
         mark = f"{words[3] << 32 | words[2]:016x}"
-        return cls(mark, geometry, words[5], words[6], config, words[9] << 32 | words[8], bool(words[7] & 1), words[1])
+        sizes = tuple(words[HEAD_WORDS - len(SIZED) : HEAD_WORDS])
+        build_id, standalone = words[9] << 32 | words[8], bool(words[7] & 1)
+        return cls(mark, geometry, words[5], words[6], config, build_id, standalone, words[1], sizes)

@@ -1,12 +1,13 @@
 """A program as host words: its memories, and its tensors on their way to activation memory and back."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
-from .layout import from_host, to_host
+from .layout import Place, from_host, to_host
 from .model import Program
 
 Words = npt.NDArray[np.uint32]
@@ -33,7 +34,7 @@ def tensor_image(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -
     for name, values in inputs.items():
         place = program.tensors[name].place
         data = place.pack(values, word).reshape(-1, word)
-        for address, first, count in stretches(place.addresses(word).reshape(-1)):
+        for address, first, count in _pieces(place, word):
             yield address * host_stride(word), to_host(data[first : first + count], word)
 
 
@@ -41,15 +42,20 @@ def tensor_spans(program: Program, name: str) -> list[tuple[int, int]]:
     """Host address in ACT and number of host words of the pieces of a tensor."""
     word = program.config.word
     stride = host_stride(word)
-    spans = stretches(program.tensors[name].place.addresses(word).reshape(-1))
-    return [(address * stride, count * stride) for address, _, count in spans]
+    return [(address * stride, count * stride) for address, _, count in _pieces(program.tensors[name].place, word)]
 
 
 def tensor_of(program: Program, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
     """The tensor whose pieces (see `tensor_spans`) have been read."""
     word, place = program.config.word, program.tensors[name].place
-    shape = place.addresses(word).shape
+    shape = place.blocks(word), *place.shape[2:]
     return place.unpack(from_host(np.concatenate(pieces), word).reshape(*shape, word), word)
+
+
+@lru_cache(maxsize=256)
+def _pieces(place: Place, word: int) -> list[tuple[int, int, int]]:
+    """The stretches of a tensor's addresses; kept, because every run asks again."""
+    return stretches(place.addresses(word).reshape(-1))
 
 
 def stretches(addresses: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:

@@ -36,11 +36,12 @@ class Autorun(wiring.Component):
     """After reset writes the counts its memory holds, then 1 to Control.RUN for each pulse of `start`.
 
     Does nothing if the memory's first word is 0, as in a bitstream without a baked program. A host that
-    loads another program later overwrites the counts; the button then starts that one.
+    loads another program later overwrites the counts; the button then starts that one, once it is complete.
 
     Members
     -------
-    start : In(1), one cycle asks for a run; ignored while `running`.
+    start : In(1), one cycle asks for a run; ignored while `running`, or unless a complete program is `loaded`.
+    baked : Out(1), one cycle tells that the counts are written: the baked program is complete.
     addr, data, we : the access to CONTROL it wants; held until `granted`.
     granted : In(1), the host port is free this cycle and the access is made.
     """
@@ -51,6 +52,8 @@ class Autorun(wiring.Component):
             {
                 "start": In(1),
                 "running": In(1),
+                "loaded": In(1),
+                "baked": Out(1),
                 "granted": In(1),
                 "addr": Out(24),
                 "data": Out(32),
@@ -85,14 +88,19 @@ class Autorun(wiring.Component):
                     m.d.sync += [at.eq(at + 1), settled.eq(0)]
                     m.next = "FETCH"
                     with m.If(at == Control.BUDGET):
-                        m.next = "WAIT"
+                        m.next = "BAKED"
+            with m.State("BAKED"):
+                m.d.comb += self.baked.eq(1)
+                m.next = "READY"
+            with m.State("READY"):
+                m.next = "WAIT"
             with m.State("WAIT"):
                 m.d.sync += wanted.eq(self.start)
-                with m.If(wanted & ~self.running):
+                with m.If(wanted & self.loaded & ~self.running):
                     m.next = "START"
             with m.State("START"):
-                m.d.comb += [self.we.eq(1), starting.eq(1)]
-                with m.If(self.granted):
+                m.d.comb += [self.we.eq(self.loaded), starting.eq(1)]
+                with m.If(self.granted | ~self.loaded):
                     m.d.sync += wanted.eq(0)
                     m.next = "WAIT"
         return m

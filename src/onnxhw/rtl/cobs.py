@@ -58,14 +58,15 @@ class CobsEncoder(wiring.Component):
 
     The bytes of a piece are written behind a hole; when the piece ends its length goes into the
     hole and the piece is released to the reader. Takes one byte per cycle, and a cycle more per piece.
-    `depth` bytes of memory, a power of two and at least 512; `i` waits while it is full.
+    `depth` bytes of memory, a power of two and at least 512; `i` waits while it is full. `empty` tells that all
+    whole pieces have been taken.
     """
 
     def __init__(self, *, depth: int = 1024) -> None:
         assert depth >= 512, depth
         assert depth & (depth - 1) == 0, depth
         self.depth = depth
-        super().__init__({"i": In(stream.Signature(FrameByte)), "o": Out(stream.Signature(8))})
+        super().__init__({"i": In(stream.Signature(FrameByte)), "o": Out(stream.Signature(8)), "empty": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -113,6 +114,7 @@ class CobsEncoder(wiring.Component):
 
         # The line is slow: one byte every few cycles. Two cycles from EMPTY to TAKE are the memory's latency.
         m.d.comb += mem.r_addr.eq(tail)
+        m.d.sync += self.empty.eq((tail == released) & ~self.o.valid)
         with m.FSM(name="reader"):
             with m.State("EMPTY"), m.If(tail != released):
                 m.next = "READ"

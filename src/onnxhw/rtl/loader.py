@@ -4,115 +4,61 @@ A frame is collected, checked, performed and answered before the next one is loo
 in a buffer until the CRC over the whole frame has been checked, so that noise never writes anything.
 """
 
-from enum import IntEnum
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import crc, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.link import HEADER_BYTES, MAX_WORDS, REPLY, VERSION, Command, Info, Status
-from ..isa.memory import Space
+from ..isa.link import COMMIT_WORDS, Command, Info, Register, Status
+from ..isa.memory import Control, Space
 from .cells import BlockRam
-from .cobs import CobsDecoder, CobsEncoder
+from .facts import HEADER_WORDS, Facts
+from .frames import FrameCollector, FrameSender
 from .uart import Received
 
-WRITABLE = tuple(space for space in Space if space != Space.EXTERNAL)
-"""Address spaces that a core without external memory has."""
-READABLE = (Space.CONTROL, Space.ACT)
-"""Address spaces that `Core` answers reads of."""
-HEADER_WORDS = HEADER_BYTES // 4
 
-
-class Part(IntEnum):
-    """Parts of an answer, in the order in which they are sent."""
-
-    HEAD = 0
-    REST = 1
-    DATA = 2
-    CRC = 3
-
-
-class Collected:
-    """The frame that has arrived: its last word, how many words, and what is known of it, a register for each fact."""
+class State:
+    """What the link remembers from frame to frame, and the answer under way."""
 
     def __init__(self) -> None:
-        self.word = Signal(32)
-        """The last four bytes; at the end of a frame, its CRC."""
-        self.lane = Signal(2)
-        self.index = Signal(8)
-        """Words so far; later the next word of the payload."""
-        self.too_long = Signal()
-        self.arrived = Signal()
-        self.any_byte = Signal()
-        self.whole = Signal()
-        self.head = Signal(32)
-        self.rest = Signal(32)
-        self.is_read = Signal()
-        self.is_write = Signal()
-        self.is_info = Signal()
-        self.writable = Signal()
-        self.readable = Signal()
-        self.length = Signal(8)
-        self.intact = Signal()
-        self.formed = Signal()
-        self.blocked = Signal()
-        self.repeated = Signal()
-
-    @property
-    def kind(self) -> Any:
-        """Command and version."""
-        return self.head[0:8]
-
-    @property
-    def seq(self) -> Any:
-        return self.head[8:16]
-
-    @property
-    def space(self) -> Any:
-        return self.head[16:24]
-
-    @property
-    def address(self) -> Any:
-        return self.rest[0:24]
-
-    @property
-    def count(self) -> Any:
-        return self.rest[24:32]
-
-
-class Performed:
-    """The last intact WRITE, which is not performed again, and the answer under way."""
-
-    def __init__(self) -> None:
-        self.last_crc = Signal(32)
-        self.last_seq = Signal(8)
-        self.last_valid = Signal()
+        self.session = Signal(8)
+        self.due = Signal(8)
+        self.gap = Signal()
+        """The host knows already that frames are missing."""
+        self.token = Signal(24)
+        self.loaded = Signal()
+        self.dropped = Signal(16)
         self.status = Signal(Status)
-        self.out = Signal(32)
-        self.out_lane = Signal(2)
-        self.part = Signal(Part)
+        self.seq = Signal(8)
+        self.kind = Signal(7)
+        self.reply_address = Signal(24)
+        self.index = Signal(8)
         self.left = Signal(8)
         """Words of the payload that are still to be written or sent."""
+        self.phase = Signal(3)
+        self.first = Signal()
+        """The record of a WRITE begins: where to."""
 
 
 class Loader(wiring.Component):
     """Performs the commands that arrive on `i` at the core and answers on `o`.
 
-    * A frame that does not decode, or whose CRC or length is wrong, is dropped and answered with
-      BAD_FRAME; after the next zero byte the loader listens again. Nothing was written.
-    * A WRITE takes one cycle per word; a READ one host access per word, one after the other.
-    * The last WRITE sent again, with the same sequence number and no other intact frame between, is acknowledged
-      and not performed: a lost acknowledgement never starts a run twice.
-    * Spaces that the core does not have, or cannot read, are answered with BAD_COMMAND.
-    * While `running`, spaces other than CONTROL are answered with BUSY.
+    * A frame that does not decode, or whose CRC or length is wrong, is dropped, and answered with BAD_FRAME if no
+      answer is on its way. After the next zero byte the loader listens again. Nothing was written.
+    * Commands of the session are performed once and in order: the number that is due is performed, a
+      recent one acknowledged (reads are performed again), any other answered with SEQUENCE, once.
+    * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`.
+    * While `running`, commands that need a memory are answered with BUSY.
+    * A WRITE takes eight cycles per word (its CRC is accumulated); a READ one host access per word.
 
     Members
     -------
-    i, o : streams of the line's bytes. `o` is buffered: the answer never delays the next command
-        by more than its own length in cycles.
+    i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
     running : In(1), from the core.
+    baked : In(1), one cycle tells that the memories hold a complete program.
+    loaded : Out(1), a complete program is there.
     busy : Out(1), a command is being performed.
     bad_frame : Out(1), one cycle for each frame that was dropped.
     """
@@ -132,6 +78,8 @@ class Loader(wiring.Component):
                 "host_rdata": In(32),
                 "host_rvalid": In(1),
                 "running": In(1),
+                "baked": In(1),
+                "loaded": Out(1),
                 "busy": Out(1),
                 "bad_frame": Out(1),
             }
@@ -139,177 +87,197 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.decoder = decoder = CobsDecoder()
-        m.submodules.encoder = encoder = CobsEncoder()
-        m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
-        m.submodules.buffer = buffer = BlockRam(width=32, depth=256)
+        m.submodules.collector = frame = FrameCollector()
+        m.submodules.sender = sender = FrameSender()
+        m.submodules.load_crc = load_crc = crc.catalog.CRC32_ISCSI().create()
         words = tuple(self.info.to_words())
         depth = 1 << (len(words) - 1).bit_length()
         m.submodules.description = description = BlockRam(width=32, depth=depth, init=words, name="description")
-        wiring.connect(m, wiring.flipped(self.i), decoder.i)
-        wiring.connect(m, encoder.o, wiring.flipped(self.o))
+        wiring.connect(m, wiring.flipped(self.i), frame.i)
+        wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        frame, answer = Collected(), Performed()
-        self._store(m, frame, buffer)
-        write_1 = self._host_port(m, frame, buffer, description)
-        with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
-            self._listen(m, frame, decoder.o, check)
-            self._judge(m, frame, answer, check)
-            self._decide(m, frame, answer)
-            self._write(m, frame, answer, write_1)
-            self._send(m, frame, answer, check, encoder.i)
-            self._proceed(m, frame, answer, check)
-            self._fetch(m, frame, answer, description)
-        return m
-
-    def _store(self, m: Module, frame: Collected, buffer: BlockRam) -> None:
-        """Whole words go into the buffer; the two words of the header into registers, too."""
-        m.d.sync += frame.arrived.eq(0)
-        m.d.comb += [buffer.w_addr.eq(frame.index), buffer.w_data.eq(frame.word), buffer.w_en.eq(frame.arrived)]
-        with m.If(frame.arrived):
-            m.d.sync += frame.index.eq(frame.index + 1)
-            with m.Switch(frame.index):
-                with m.Case(0):
-                    m.d.sync += frame.head.eq(frame.word)
-                with m.Case(1):
-                    m.d.sync += frame.rest.eq(frame.word)
-                with m.Case(0xFF):
-                    m.d.sync += frame.too_long.eq(1)
-
-    def _host_port(self, m: Module, frame: Collected, buffer: BlockRam, description: BlockRam) -> Signal:
-        """The host port. State WRITE sets the signal returned; a word is written two cycles after its turn there."""
-        write_1 = Signal()
-        m.d.sync += [write_1.eq(0), self.host_we.eq(write_1), self.host_re.eq(0)]
-        m.d.comb += [self.host_wdata.eq(buffer.r_data), self.host_wstrb.eq(0xF), buffer.r_addr.eq(frame.index)]
-        m.d.comb += description.r_addr.eq(self.host_addr[: len(description.r_addr)])
+        facts, state = Facts(), State()
+        m.d.sync += [self.host_we.eq(0), self.host_re.eq(0)]
+        m.d.comb += [
+            self.host_wdata.eq(Cat(Mux(state.first, facts.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
+            self.host_wstrb.eq(0xF),
+            self.loaded.eq(state.loaded),
+            frame.r_addr.eq(state.index),
+            description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
+        ]
         with m.If(self.host_we):
             m.d.sync += self.host_addr.eq(self.host_addr + 1)
-        return write_1
+        with m.If(self.baked):
+            m.d.sync += state.loaded.eq(1)
+
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
+            self._listen(m, frame, state)
+            facts.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
+            self._decide(m, frame, facts, state, sender)
+            self._accept(m, frame, facts, state, load_crc)
+            self._write(m, frame, facts, state, load_crc)
+            self._answer(m, frame, facts, state, sender)
+            flags = Cat(state.loaded, Const(0, 15), state.dropped)
+            own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
+            self._fetch(m, facts, state, sender, description.r_data, own)
+        return m
 
     # -- states: each adds its own to the FSM ------------------------------------------------------
 
-    def _listen(self, m: Module, frame: Collected, bytes_: Any, check: Any) -> None:
-        """Bytes to words and through the CRC, until a frame ends that has any."""
-        item = bytes_.payload
+    def _listen(self, m: Module, frame: Any, state: State) -> None:
+        """Wait for a frame."""
         with m.State("LISTEN"):
-            m.d.comb += [bytes_.ready.eq(1), check.data.eq(item.data)]
-            with m.If(bytes_.valid & ~item.end):
-                m.d.comb += check.valid.eq(1)
-                m.d.sync += [frame.word.eq(Cat(frame.word[8:], item.data)), frame.lane.eq(frame.lane + 1)]
-                m.d.sync += [frame.arrived.eq(frame.lane == 3), frame.any_byte.eq(1)]
-            with m.If(bytes_.valid & item.end):
-                m.d.sync += frame.whole.eq(item.good & (frame.lane == 0) & ~frame.too_long)
-                with m.If(frame.any_byte):
-                    m.next = "CHECK"
+            m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0)]
+            with m.If(frame.held):
+                m.next = "CHECK"
 
-    def _judge(self, m: Module, frame: Collected, answer: Performed, check: Any) -> None:
-        """What the frame is, in two cycles."""
-        command, count, space = frame.kind[:4], frame.count, frame.space
-        with m.State("CHECK"):
-            m.d.sync += [
-                frame.is_read.eq(command == Command.READ),
-                frame.is_write.eq(command == Command.WRITE),
-                frame.is_info.eq(command == Command.INFO),
-                frame.writable.eq(_is_one_of(space, WRITABLE)),
-                frame.readable.eq(_is_one_of(space, READABLE)),
-                frame.intact.eq(frame.whole & check.match_detected & ~frame.too_long),
-                frame.length.eq(HEADER_WORDS + 1 + Mux(command == Command.WRITE, count, 0)),
-                frame.formed.eq((frame.kind[4:] == VERSION) & (count <= MAX_WORDS)),
-                frame.blocked.eq(self.running & (space != Space.CONTROL)),
-                frame.repeated.eq(answer.last_valid & (answer.last_crc == frame.word) & (answer.last_seq == frame.seq)),
-            ]
-            m.next = "JUDGE"
-
-        with m.State("JUDGE"):
-            known = frame.is_info | (frame.is_read & frame.readable) | (frame.is_write & frame.writable)
-            m.d.sync += [
-                frame.formed.eq(frame.formed & known & (frame.length == frame.index)),
-                frame.blocked.eq(frame.blocked & ~frame.is_info),
-                frame.repeated.eq(frame.repeated & frame.is_write),
-            ]
-            m.next = "DECIDE"
-
-    def _decide(self, m: Module, frame: Collected, answer: Performed) -> None:
-        """Refuse, write, or go on to the answer; only an intact command that is performed is remembered."""
-        status, left = answer.status, answer.left
+    def _decide(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any) -> None:
+        """Refuse it, acknowledge it or perform it."""
+        is_, status = facts.command, state.status
+        reads = is_[Command.READ] | is_[Command.POLL]
+        recent = facts.distance[-1]
         with m.State("DECIDE"):
-            m.d.sync += [self.host_space.eq(frame.space), self.host_addr.eq(frame.address), left.eq(0)]
-            m.d.sync += [status.eq(Status.OK), frame.index.eq(HEADER_WORDS)]
-            m.next = "ANSWER"
+            m.d.sync += [
+                state.kind.eq(frame.head[:7]),
+                state.seq.eq(frame.head[8:16]),
+                state.reply_address.eq(frame.rest[:24]),
+                status.eq(Status.OK),
+                state.first.eq(1),
+                self.host_space.eq(Mux(is_[Command.READ] | is_[Command.WRITE], frame.head[16:20], Space.CONTROL)),
+                self.host_addr.eq(
+                    Mux(is_[Command.READ] | is_[Command.WRITE] | is_[Command.INFO], frame.rest[:24], Control.RUN)
+                ),
+            ]
+            m.next = "HEAD"
             with m.If(~frame.intact):
                 m.d.comb += self.bad_frame.eq(1)
-                m.d.sync += [status.eq(Status.BAD_FRAME), frame.head.eq(0), frame.rest.eq(0)]
-            with m.Elif(~frame.formed):
-                m.d.sync += [status.eq(Status.BAD_COMMAND), answer.last_valid.eq(0)]
-            with m.Elif(frame.blocked):
-                m.d.sync += [status.eq(Status.BUSY), answer.last_valid.eq(0)]
+                m.d.sync += state.dropped.eq(state.dropped + 1)
+                m.next = "FORGET"
+                with m.If(sender.idle):
+                    self._call_back(m, state, Status.BAD_FRAME)
+            with m.Elif(~facts.formed):
+                m.d.sync += status.eq(Status.BAD_COMMAND)
+            with m.Elif(is_[Command.HELLO]):
+                m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
+            with m.Elif(is_[Command.INFO]):
+                m.d.sync += state.left.eq(frame.rest[24:])
+            with m.Elif(~facts.ours):
+                m.d.sync += status.eq(Status.NO_SESSION)
+            with m.Elif(~facts.due & ~recent):
+                m.next = "FORGET"
+                with m.If(~state.gap):
+                    self._call_back(m, state, Status.SEQUENCE)
+            with m.Elif(~facts.due & ~reads):
+                pass
+            with m.Elif(facts.blocked):
+                m.d.sync += status.eq(Status.BUSY)
+            with m.Elif(is_[Command.RUN] & ~state.loaded):
+                m.d.sync += status.eq(Status.NOT_LOADED)
+            with m.Elif(is_[Command.COMMIT] & ~facts.same_crc):
+                m.d.sync += status.eq(Status.BAD_LOAD)
             with m.Else():
-                m.d.sync += answer.last_valid.eq(frame.is_write)
-                m.d.sync += [answer.last_crc.eq(frame.word), answer.last_seq.eq(frame.seq)]
-                m.d.sync += left.eq(frame.count)
-                with m.If(frame.is_write & (frame.repeated | (frame.count == 0))):
-                    m.d.sync += left.eq(0)
-                with m.Elif(frame.is_write):
-                    m.next = "WRITE"
+                m.d.sync += state.left.eq(frame.rest[24:])
+                with m.If(is_[Command.POLL]):
+                    m.d.sync += state.reply_address.eq(state.token)
+                with m.If(facts.due):
+                    m.d.sync += [state.due.eq(state.due + 1), state.gap.eq(0)]
+                with m.If(~reads):
+                    m.next = "ACCEPT"
 
-    def _write(self, m: Module, frame: Collected, answer: Performed, write_1: Signal) -> None:
-        """A word per cycle."""
+    @staticmethod
+    def _call_back(m: Module, state: State, status: Status) -> None:
+        """Tell the host which number is due."""
+        m.d.sync += [state.status.eq(status), state.gap.eq(1), state.kind.eq(0), state.seq.eq(state.due)]
+        m.d.sync += state.reply_address.eq(0)
+        m.next = "HEAD"
+
+    def _accept(self, m: Module, frame: Any, facts: Facts, state: State, load_crc: Any) -> None:
+        """What a command changes beside words of memory; RUN and RESET write to Control.RUN."""
+        is_ = facts.command
+        with m.State("ACCEPT"):
+            m.next = "WRITE"
+            with m.If(is_[Command.WRITE] & ~facts.act):
+                m.d.sync += state.loaded.eq(0)
+            with m.If(is_[Command.COMMIT]):
+                m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
+                m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(COMMIT_WORDS - 1)]
+            with m.If(is_[Command.RESET] & frame.rest[0]):
+                m.d.comb += load_crc.start.eq(1)
+                m.d.sync += state.loaded.eq(0)
+            with m.If(is_[Command.RUN]):
+                m.d.sync += state.token.eq(frame.rest[:24])
+            with m.If(is_[Command.RUN] | is_[Command.RESET]):
+                m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
+                m.next = "HEAD"
+
+    def _write(self, m: Module, frame: Any, facts: Facts, state: State, load_crc: Any) -> None:
+        """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
+        where = Cat(frame.rest[:24], frame.head[16:24])
+        lane = state.phase[:2]
+        byte, some = Signal(8), Signal()
+        m.d.comb += [load_crc.data.eq(byte), load_crc.valid.eq(some)]
+        m.d.sync += [
+            byte.eq(Mux(state.first, where.word_select(lane, 8), frame.r_data.word_select(lane, 8))),
+            some.eq(0),
+        ]
         with m.State("WRITE"):
-            m.d.sync += [write_1.eq(1), frame.index.eq(frame.index + 1), answer.left.eq(answer.left - 1)]
-            with m.If(answer.left == 1):
-                m.next = "ANSWER"
-
-    def _send(self, m: Module, frame: Collected, answer: Performed, check: Any, encoder: Any) -> None:
-        """The answer's first word; then, for each word in `out`, its bytes."""
-        out, out_lane = answer.out, answer.out_lane
-        with m.State("ANSWER"):
-            m.d.comb += check.start.eq(1)
-            m.d.sync += out.eq(Cat(frame.kind | REPLY, frame.seq, answer.status, Const(0, 14)))
-            m.d.sync += answer.part.eq(Part.HEAD)
-            m.next = "SEND"
-
-        with m.State("SEND"):
-            m.d.comb += [
-                encoder.valid.eq(1),
-                encoder.payload.data.eq(out[:8]),
-                encoder.payload.last.eq((answer.part == Part.CRC) & (out_lane == 3)),
-                check.data.eq(out[:8]),
-                check.valid.eq(encoder.ready),
+            m.d.sync += [
+                state.phase.eq(state.phase + 1),
+                some.eq(state.phase[2] & facts.command[Command.WRITE] & ~facts.act),
             ]
-            with m.If(encoder.ready):
-                m.d.sync += [out.eq(out[8:]), out_lane.eq(out_lane + 1)]
-                with m.If(out_lane == 3):
-                    m.next = "NEXT"
+            with m.If((state.phase == 2) & ~state.first):
+                m.d.sync += self.host_we.eq(1)
+            with m.If(state.phase == 7):
+                m.d.sync += state.first.eq(0)
+                with m.If(~state.first):
+                    m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
+                    with m.If(state.left == 1):
+                        m.next = "HEAD"
 
-    def _proceed(self, m: Module, frame: Collected, answer: Performed, check: Any) -> None:
-        """After a word: the second one of the header, then the payload, then the CRC, then the next frame."""
-        out, part, left = answer.out, answer.part, answer.left
-        with m.State("NEXT"):
-            with m.If(part == Part.HEAD):
-                m.d.sync += [out.eq(Cat(frame.address, left)), part.eq(Part.REST)]
-                m.next = "SEND"
-            with m.Elif(part == Part.CRC):
-                m.d.sync += [frame.lane.eq(0), frame.index.eq(0), frame.too_long.eq(0), frame.any_byte.eq(0)]
-                m.d.comb += check.start.eq(1)
-                m.next = "LISTEN"
-            with m.Elif(left == 0):
-                m.d.sync += [out.eq(check.crc), part.eq(Part.CRC)]
-                m.next = "SEND"
-            with m.Else():
-                m.d.sync += [left.eq(left - 1), self.host_re.eq(~frame.is_info)]
+    def _answer(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any) -> None:
+        """The two words of the header, then the payload; then the next frame."""
+        word = sender.i
+        with m.State("HEAD"):
+            m.d.comb += [
+                word.valid.eq(1),
+                word.payload.word.eq(
+                    Cat(state.kind, Const(1, 1), state.seq, state.status, Const(0, 8 - len(state.status)), frame.free)
+                ),
+            ]
+            with m.If(word.ready):
+                m.next = "REST"
+        with m.State("REST"):
+            m.d.comb += [
+                word.valid.eq(1),
+                word.payload.word.eq(Cat(state.reply_address, state.left)),
+                word.payload.last.eq(state.left == 0),
+            ]
+            with m.If(word.ready):
                 m.next = "FETCH"
+                with m.If(state.left == 0):
+                    m.next = "FORGET"
+        with m.State("FORGET"):
+            m.d.comb += frame.take.eq(1)
+            m.next = "LISTEN"
 
-    def _fetch(self, m: Module, frame: Collected, answer: Performed, description: BlockRam) -> None:
-        """A word of the payload, from the core or from the description of the design."""
-        with m.State("FETCH"):
-            m.d.sync += answer.part.eq(Part.DATA)
-            # The description has been at this address since the word before was sent.
-            with m.If(frame.is_info | self.host_rvalid):
-                m.d.sync += answer.out.eq(Mux(frame.is_info, description.r_data, self.host_rdata))
-                m.d.sync += self.host_addr.eq(self.host_addr + 1)
-                m.next = "SEND"
-
-
-def _is_one_of(number: Any, spaces: tuple[Space, ...]) -> Any:
-    return Cat(number == space for space in spaces).any()
+    def _fetch(self, m: Module, facts: Facts, state: State, sender: Any, description: Any, own: Any) -> None:
+        """Words of the payload, from the core, the description of the design, or the link's own registers."""
+        word = sender.i
+        with m.State("FETCH"), m.If(word.ready):
+            m.d.sync += self.host_re.eq(1)
+            m.next = "TAKE"
+        # The core answers any read; the sender, which was ready, takes the word in that cycle.
+        with m.State("TAKE"):
+            m.d.comb += [word.valid.eq(self.host_rvalid), word.payload.last.eq(state.left == 1)]
+            with m.If(facts.command[Command.INFO]):
+                m.d.comb += word.payload.word.eq(description)
+            with m.Elif(facts.registers & facts.command[Command.READ]):
+                m.d.comb += word.payload.word.eq(own)
+            with m.Else():
+                m.d.comb += word.payload.word.eq(self.host_rdata)
+            with m.If(self.host_rvalid):
+                m.d.sync += [self.host_addr.eq(self.host_addr + 1), state.left.eq(state.left - 1)]
+                m.next = "FETCH"
+                with m.If(state.left == 1):
+                    m.next = "FORGET"

@@ -85,6 +85,8 @@ class Device(wiring.Component):
         m.d.comb += [
             autorun.start.eq(self.start),
             autorun.running.eq(core.running),
+            autorun.loaded.eq(loader.loaded),
+            loader.baked.eq(autorun.baked),
             autorun.granted.eq(~loader.host_we & ~loader.host_re),
         ]
         with m.If(autorun.granted & autorun.we):

@@ -1,0 +1,98 @@
+"""``onnxhw run``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .device_options import device_options
+from .options import common, examples
+from .output import Output, pass_output
+
+
+@click.command(
+    "run",
+    help="Run a compiled model on a device: arrays in, arrays out.\n\n"
+    + examples("""
+  onnxhw run build/model-ulx3s-85f --input images.npy --output scores.npy
+  onnxhw run build/model-ulx3s-85f --device serial:/dev/ttyUSB0 --input images.npz --profile
+  onnxhw run build/model-mini --device emu: --input image.npy --json
+"""),
+    epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "
+    "by name; a first dimension of N gives N inferences. Outputs are written as .npy, or as .npz with all of them. "
+    "The bitstream on the device must be of the program's configuration and, if the directory has one, its build. "
+    "Exit status 9 if the device fails, or if repetitions differ.",
+)
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "-i", "--input", "source", required=True, type=click.Path(path_type=Path), metavar="FILE",
+    help=".npy or .npz of inputs.",
+)  # fmt: skip
+@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences.")
+@click.option(
+    "-r", "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="Run everything N times; the results must not differ.",
+)  # fmt: skip
+@click.option("--profile", is_flag=True, help="Cycles and stalls per layer and by cause.")
+@device_options
+@common
+@pass_output
+def command(
+    output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
+    device: str, baud: int | None, timeout_scale: float,
+) -> None:  # fmt: skip
+    from ..host.artifact import skeleton
+    from . import inference
+    from .artifacts import read_directory
+    from .device import bar, open_device
+    from .inputs import file_inputs
+    from .outdir import refuse_unwritable
+
+    if directory.is_file():
+        from ..program import container
+
+        program, design = container.load(directory), None
+    else:
+        read = read_directory(directory)
+        program, design = read.program, read.manifest.get("design") or None
+    ports = skeleton(program)
+    if target is not None:
+        inference.check_target(target, program)
+        refuse_unwritable(target.parent)
+    inputs = file_inputs(ports, source, count)
+    with open_device(output, device, baud, timeout_scale, program.config) as opened:
+        with bar(output, f"load {program.model}") as progress:
+            opened.load(program, design=design, progress=progress)
+        found = inference.measure(opened, inputs, repeat, output)
+        record = inference.record(program, opened, found, inputs, target)
+    outputs = inference.finish(ports, found)
+    if target is not None:
+        inference.save(target, outputs)
+    record["classes"] = inference.top_classes(outputs, inputs)
+    if profile:
+        from .device_profile import device_profile
+
+        record["profile"] = device_profile(program, found.counters, record["clock_mhz"])
+    _print(output, record)
+
+
+def _print(output: Output, record: dict[str, Any]) -> None:
+    if output.json:
+        output.data(record)
+        return
+    output.line(f"{record['model']} on {record['device']}, {record['preset']} at {record['clock_mhz']:g} MHz: "
+                f"{record['runs']:,} inference{'s' if record['runs'] > 1 else ''} of {record['cycles']:,} cycles "
+                f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
+    times = record["latency_ms"]
+    output.line(f"with the link {times['median']:.1f} ms per inference (from {times['min']:.1f} to "
+                f"{times['max']:.1f}), {record['inferences_per_second']:.1f} per second")  # fmt: skip
+    if record["classes"]:
+        shown = ", ".join(str(number) for number in record["classes"][:20])
+        output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
+    if "profile" in record:
+        from .device_profile import print_profile
+
+        print_profile(output, record["profile"])
+    if record["outputs"]:
+        output.line(f"outputs: {record['outputs']}")

@@ -1,0 +1,62 @@
+"""What the host needs of a compiled model: its program, the build it came with, and its ports."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from ..ir.graph import Graph, Tensor
+from ..program import container
+from ..program.model import Program
+from ..program.result import Result
+
+
+def read(path: Path) -> tuple[Program, str | None]:
+    """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
+    if not path.is_dir():
+        return container.load(path), None
+    program = container.load(path / "program.ohw")
+    manifest = path / "manifest.json"
+    if not manifest.exists():
+        return program, None
+    try:
+        record = json.loads(manifest.read_text(encoding="utf-8"))
+        design = record.get("design", "")
+        if not isinstance(design, str):
+            raise ValueError(f"design must be a string, not {design!r}")
+    except (OSError, ValueError, AttributeError) as error:
+        hint = "compile the model again"
+        raise UsageError("E2552", f"cannot be read: {error}", where=str(manifest), hint=hint) from error
+    return program, design or None
+
+
+def build_id(design: str) -> int:
+    """The 64 bits by which a device names the build that `manifest.json` calls `design`; `UsageError` E2552."""
+    if not re.fullmatch("[0-9a-f]{16,}", design):
+        hint = "compile the model again"
+        raise UsageError("E2552", f"design must be a hash, not {design!r}", where="manifest.json", hint=hint)
+    return int(design[:16], 16)
+
+
+def skeleton(program: Program) -> Graph:
+    """The program's tensors and ports as a graph without operations: what preparing inputs needs."""
+    tensors = {e.name: Tensor(e.name, e.place.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+    return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
+
+
+def samples(tensors: Mapping[str, npt.NDArray[np.int8]]) -> list[dict[str, npt.NDArray[np.int8]]]:
+    """Batches ``[N, C, H, W]`` as N inferences; `UsageError` E2553 if they have different N."""
+    sizes = {len(values) for values in tensors.values()}
+    if len(sizes) > 1:
+        counts = ", ".join(f"{name} {len(values)}" for name, values in tensors.items())
+        raise UsageError("E2553", f"the inputs hold different numbers of inferences: {counts}")
+    return [{name: values[i : i + 1] for name, values in tensors.items()} for i in range(max(sizes, default=0))]
+
+
+def stacked(results: list[Result]) -> dict[str, npt.NDArray[np.int8]]:
+    """The output tensors of several inferences, ``[N, C, H, W]``."""
+    return {name: np.concatenate([result.outputs[name] for result in results]) for name in results[0].outputs}

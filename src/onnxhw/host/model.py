@@ -1,0 +1,217 @@
+"""`DeviceModel`: the device's end of the link in Python, answer by answer what `onnxhw.rtl.loader` does."""
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.link import (
+    COMMIT_WORDS,
+    CRC_BYTES,
+    HEADER_BYTES,
+    MAX_WORDS,
+    RECENT,
+    REGISTERS,
+    REPLY,
+    VERSION,
+    Command,
+    Header,
+    Info,
+    Status,
+    load_record,
+)
+from ..isa.memory import RUNNING, Control, Space
+from .framing import Frame, cobs_decode, crc32c
+
+LONGEST_WORDS = 255
+"""A frame of more words is dropped."""
+FULL_CREDIT = 255
+PORTION = 64
+"""Byte times that pass while the host only listens."""
+
+
+class HostPort(Protocol):
+    """What the device has behind the link: the memories and control registers of a core."""
+
+    def write(self, space: int, address: int, words: npt.ArrayLike, /) -> None:
+        """Write host words."""
+
+    def read(self, space: int, address: int, count: int, /) -> Any:
+        """Read host words."""
+
+
+class DeviceModel:
+    """Bytes in, bytes out; a `ByteLine`, on a clock that counts the bytes of the line at the description's baud rate.
+
+    Differs from the gateware in time only: a command takes none, so the input never fills and the credit is always
+    the full one. A bad frame is answered only while the reply line is idle, as in the gateware.
+    """
+
+    def __init__(self, info: Info, core: HostPort) -> None:
+        self.info, self.core = info, core
+        words = info.to_words()
+        self._description = words + [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
+        self.session = 0
+        self.due = 0
+        self.loaded = info.standalone
+        self.load_crc = 0
+        self.token = 0
+        self.dropped = 0
+        self._gap = False
+        self._piece, self._spoiled = bytearray(), False
+        self._byte = 10 / info.baud
+        self._bytes_in = 0
+        self._time = self._line_free = 0.0
+        self._sending: deque[tuple[float, bytes]] = deque()
+
+    # -- the line ------------------------------------------------------------------------------
+
+    def exchange(self, data: Iterable[int]) -> bytes:
+        """Take the bytes (0x100: a framing error) at line speed; the replies that were whole by then."""
+        items = list(data)
+        if not items:
+            self._time += PORTION * self._byte
+        start = 0
+        while start < len(items):
+            end = items.index(0, start) + 1 if 0 in items[start:] else len(items)
+            self._time += (end - start) * self._byte
+            self._send(self.feed(items[start:end], idle=self._time >= self._line_free))
+            start = end
+        out = b""
+        while self._sending and self._sending[0][0] <= self._time:
+            out += self._sending.popleft()[1]
+        return out
+
+    def seconds(self) -> float:
+        """Time on the line's clock."""
+        return self._time
+
+    def _send(self, reply: bytes) -> None:
+        if reply:
+            self._line_free = max(self._line_free, self._time) + len(reply) * self._byte
+            self._sending.append((self._line_free, reply))
+
+    # -- frames --------------------------------------------------------------------------------
+
+    def feed(self, items: Iterable[int], *, idle: bool = True) -> bytes:
+        """Answers to the frames that these items complete; `idle`: nothing is being sent."""
+        out = b""
+        for item in items:
+            if item > 0xFF:
+                self._spoiled = True
+            elif item:
+                self._piece.append(item)
+            else:
+                piece, spoiled = bytes(self._piece), self._spoiled
+                self._piece, self._spoiled = bytearray(), False
+                # A single byte is a code without anything behind it.
+                if len(piece) > 1:
+                    out += self._frame(None if spoiled else cobs_decode(piece), idle)
+        return out
+
+    def _frame(self, body: bytes | None, idle: bool) -> bytes:
+        whole = body is not None and len(body) % 4 == 0 and CRC_BYTES <= len(body) <= 4 * LONGEST_WORDS
+        if body is None or not whole or crc32c(body[:-CRC_BYTES]) != struct.unpack("<I", body[-CRC_BYTES:])[0]:
+            self.dropped = (self.dropped + 1) % 0x10000
+            if not idle:
+                return b""
+            self._gap = True
+            return self._answer(Header(0, self.due, Status.BAD_FRAME, 0, 0))
+        header = Header.unpack(body.ljust(HEADER_BYTES, b"\0") if len(body) > CRC_BYTES else body + bytes(4))
+        return self._perform(header, body[HEADER_BYTES:-CRC_BYTES], len(body) // 4)
+
+    def _answer(self, header: Header, payload: bytes = b"") -> bytes:
+        count = len(payload) // 4
+        reply = Header(header.kind | REPLY, header.seq, header.space, header.address, count, FULL_CREDIT)
+        return Frame(reply, payload).encode()
+
+    def _refuse(self, header: Header, status: Status) -> bytes:
+        return self._answer(Header(header.kind, header.seq, status, header.address, 0))
+
+    def _perform(self, header: Header, payload: bytes, words: int) -> bytes:
+        command = header.kind & 15
+        if not self._formed(header, words):
+            return self._refuse(header, Status.BAD_COMMAND)
+        if command == Command.HELLO:
+            self.session, self._gap = header.session, False
+            return self._answer(Header(header.kind, self.due, Status.OK, header.address, 0))
+        if command == Command.INFO:
+            size = len(self._description)
+            found = [self._description[(header.address + at) % size] for at in range(header.count)]
+            return self._done(header, struct.pack(f"<{len(found)}I", *found))
+        if header.session != self.session or not self.session:
+            return self._refuse(header, Status.NO_SESSION)
+        behind = (self.due - header.seq) % 256
+        reads = command in (Command.READ, Command.POLL)
+        if behind > RECENT:
+            if self._gap:
+                return b""
+            self._gap = True
+            return self._answer(Header(0, self.due, Status.SEQUENCE, 0, 0))
+        if behind and not reads:
+            return self._done(header)
+        running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
+        touches = header.space == Space.ACT if command == Command.READ else command not in (Command.RESET, Command.POLL)
+        if running and touches:
+            return self._refuse(header, Status.BUSY)
+        if command == Command.RUN and not self.loaded:
+            return self._refuse(header, Status.NOT_LOADED)
+        if command == Command.COMMIT and struct.unpack_from("<I", payload)[0] != self.load_crc:
+            return self._refuse(header, Status.BAD_LOAD)
+        if not behind:
+            self.due, self._gap = (self.due + 1) % 256, False
+        if reads:
+            return self._done(header, self._read(header))
+        self._change(header, payload)
+        return self._done(header)
+
+    def _done(self, header: Header, payload: bytes = b"") -> bytes:
+        address = self.token if header.kind & 15 == Command.POLL else header.address
+        return self._answer(Header(header.kind, header.seq, Status.OK, address, 0), payload)
+
+    @staticmethod
+    def _formed(header: Header, words: int) -> bool:
+        command, count, space = header.kind & 15, header.count, header.space
+        follow = count if command in (Command.WRITE, Command.COMMIT) else 0
+        if words != HEADER_BYTES // 4 + follow + 1 or count > MAX_WORDS:
+            return False
+        if command == Command.INFO:
+            return header.kind < REPLY
+        known = {
+            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS),
+            Command.WRITE: Space.ACT <= space <= Space.VECTOR_UCODE and count > 0,
+            Command.COMMIT: count == COMMIT_WORDS,
+        }
+        return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
+
+    def _read(self, header: Header) -> bytes:
+        if header.kind & 15 == Command.POLL:
+            words = self.core.read(Space.CONTROL, Control.RUN, header.count)
+        elif header.space == REGISTERS:
+            registers = (int(self.loaded) | self.dropped << 16, self.load_crc)
+            words = [registers[(header.address + at) % 2] for at in range(header.count)]
+        else:
+            words = self.core.read(header.space, header.address, header.count)
+        return np.asarray(words, "<u4").tobytes()
+
+    def _change(self, header: Header, payload: bytes) -> None:
+        """Perform a command that changes something; it is the one that is due."""
+        command, words = header.kind & 15, np.frombuffer(payload, "<u4")
+        if command == Command.WRITE:
+            self.core.write(header.space, header.address, words)
+            if header.space != Space.ACT:
+                self.loaded = False
+                self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)
+        elif command == Command.COMMIT:
+            self.core.write(Space.CONTROL, Control.LOAD_COUNT, words[1:])
+            self.loaded = True
+        elif command == Command.RUN:
+            self.token = header.address
+            self.core.write(Space.CONTROL, Control.RUN, [1])
+        else:
+            self.core.write(Space.CONTROL, Control.RUN, [0])
+            if header.address & 1:
+                self.loaded, self.load_crc = False, 0

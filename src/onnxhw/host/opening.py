@@ -1,0 +1,93 @@
+"""From an address to the client of a device that has answered."""
+
+from contextlib import suppress
+
+from ..config import HwConfig
+from ..errors import LinkError
+from . import discover
+from .address import SIMULATED, Address, open_transport, parse
+from .client import Client
+from .faults import NoAnswerError, typed
+from .pace import PacedTransport, follow
+from .transport import SerialTransport, Transport
+
+RATES = (1_000_000, 3_000_000, 2_000_000, 115_200)
+"""Line speeds that are tried if none is asked for, most likely first."""
+
+
+Opened = tuple[Client, str]
+"""A client whose device has answered, and its address."""
+
+
+def open_client(address: str, baud: int | None, timeout_scale: float, config: HwConfig | None) -> Opened:
+    """Open the address and ask what is there; see `Device.open`."""
+    where = parse(address)
+    if where.scheme == "auto":
+        return _only(baud, timeout_scale)
+    return _open(where, baud, timeout_scale, config)
+
+
+def _open(address: Address, baud: int | None, scale: float, config: HwConfig | None) -> Opened:
+    """Open and ask; at several speeds if it is a serial port and none is given."""
+    rates = (baud,) if baud else RATES if address.scheme == "serial" else RATES[:1]
+    base = open_transport(address, baud=rates[0], timeout_scale=scale, config=config)
+    try:
+        if address.scheme in SIMULATED:
+            return _ask(base, base, str(address), rates[:1])
+        line = follow(base, address.rest if address.scheme == "serial" else str(address))
+        if isinstance(line, PacedTransport) and not baud:
+            rates = (line.clock.board.baud,)  # known, and slow to be asked at others
+        return _ask(base, line, str(address), rates)
+    except BaseException:
+        with suppress(Exception):
+            base.close()
+        raise
+
+
+def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...]) -> Opened:
+    """The device at the first of the speeds at which it answers."""
+    for rate in rates:
+        if rate != base.baud and isinstance(base, SerialTransport):
+            base.set_baud(rate)
+            line.baud = rate
+        client = Client(line)
+        try:
+            with typed(where):
+                info = client.head()
+        except NoAnswerError:
+            continue
+        if not isinstance(base, SerialTransport):
+            line.baud = info.baud  # for timeouts: the transport itself has no speed
+        return client, where
+    tried = ", ".join(f"{rate:,}" for rate in rates)
+    raise NoAnswerError(
+        "E9155",
+        f"nothing answers at {tried} baud",
+        where=where,
+        hint="is an onnxhw bitstream on the board? `onnxhw program DIR` puts one there",
+    )
+
+
+def _only(baud: int | None, scale: float) -> Opened:
+    """The one known board that answers."""
+    ports = discover.ports()
+    known = [port for port in ports if port.boards]
+    if not known:
+        seen = f"; other ports: {', '.join(port.device for port in ports)}" if ports else ""
+        hint = "connect it and look at `onnxhw devices`, or name its port: serial:/dev/ttyUSB0"
+        raise LinkError("E9156", f"no known board is connected{seen}", hint=hint)
+    found: list[Opened] = []
+    failed: list[LinkError] = []
+    for port in known:
+        try:
+            found.append(_open(Address("serial", port.device), baud, scale, None))
+        except LinkError as error:
+            failed.append(error)
+    if len(found) == 1:
+        return found[0]
+    for client, _ in found:
+        client.close()
+    if found:
+        names = ", ".join(address for _, address in found)
+        raise LinkError("E9157", f"{len(found)} boards answer: {names}", hint="name one of them")
+    raise failed[0]

@@ -1,0 +1,71 @@
+"""What a device can be asked to prove about itself: its description, its line, and its activation memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..isa.memory import Control, Space, host_stride
+from ..program.layout import from_host, to_host
+from .device import Device
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test: its name, whether it went well, and what was found."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def findings(device: Device, progress: Callable[[str], None] = lambda name: None) -> Iterator[Finding]:
+    """The tests in order; `progress` hears the name of each before it starts.
+
+    They need no program and leave none: what was loaded is forgotten. A line that fails raises, as everywhere.
+    """
+    progress("description")
+    yield description(device)
+    progress("activation memory")
+    yield memory(device)
+    progress("line")
+    yield line(device)
+
+
+def description(device: Device) -> Finding:
+    """The description (a memory of its own) and the core (constants in its logic) name the same configuration."""
+    info, client = device.info, device.client
+    if info.config is None:
+        return Finding("description", False, f"configuration {info.fingerprint} is none of this release")
+    low, high = (int(word) for word in client.read(Space.CONTROL, Control.FINGERPRINT_LOW, 2))
+    core = f"{high << 32 | low:016x}"
+    same = core == info.fingerprint == info.config.fingerprint
+    text = f"{info.config.name}, {info.fingerprint}" if same else f"it says {info.fingerprint}, the core is {core}"
+    return Finding("description", same, text)
+
+
+def memory(device: Device) -> Finding:
+    """Every bit of activation memory holds 0 and 1, and every address is another word: random numbers, then their
+    complement."""
+    config = device.info.config
+    if config is None:
+        return Finding("activation memory", False, "its size is not known")
+    device.client.reset()
+    words = np.random.default_rng(SEED).integers(0, 256, (config.act_words, config.word)).astype(np.uint8)
+    wrong = 0
+    for pattern in (words, ~words):
+        device.client.write(Space.ACT, 0, to_host(pattern, config.word))
+        count = config.act_words * host_stride(config.word)
+        wrong += int((from_host(device.client.read(Space.ACT, 0, count), config.word) != pattern).any(1).sum())
+    if wrong:
+        return Finding("activation memory", False, f"{wrong} of {2 * len(words):,} words come back changed")
+    return Finding("activation memory", True, f"{words.size:,} bytes, twice")
+
+
+def line(device: Device) -> Finding:
+    """What the line did to the frames so far; faults that were mended are no failure, but tell of a bad cable."""
+    seen = device.client.counters
+    mended = f"{seen.retries} sent again, {seen.timeouts} timeouts, {seen.refused} found damaged by the device"
+    return Finding("line", True, f"{seen.frames:,} frames, {mended}")

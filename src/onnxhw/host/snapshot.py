@@ -1,0 +1,48 @@
+"""`Snapshot`: what a device is doing, from its control registers."""
+
+from dataclasses import dataclass
+
+from ..isa.memory import COUNTERS, ENDED, RING_SIZE, RUNNING, UNIT_CODE, WATCHDOG, Control
+
+SNAPSHOT_WORDS = Control.RING + RING_SIZE
+"""Control registers of a snapshot, from the first on."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading of the control registers.
+
+    `done` of `counts` instructions of the units load, array and vector are completed; `last` are the instructions
+    issued last, oldest first: unit and index. `token` is that of the last RUN.
+    """
+
+    running: bool
+    ended: bool
+    watchdog: bool
+    token: int
+    counts: tuple[int, ...]
+    done: tuple[int, ...]
+    budget: int
+    cycles: int
+    counters: dict[str, int]
+    last: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, token: int, words: list[int]) -> "Snapshot":
+        """From `SNAPSHOT_WORDS` registers."""
+        status, head = words[Control.RUN], words[Control.RING_HEAD]
+        ring = words[Control.RING : Control.RING + RING_SIZE]
+        names = {code: unit for unit, code in UNIT_CODE.items()}
+        entries = [ring[(head + at) % RING_SIZE] for at in range(RING_SIZE)]
+        return cls(
+            running=bool(status & RUNNING),
+            ended=bool(status & ENDED),
+            watchdog=bool(status & WATCHDOG),
+            token=token,
+            counts=tuple(words[Control.LOAD_COUNT : Control.LOAD_COUNT + 3]),
+            done=tuple(words[Control.LOAD_DONE : Control.LOAD_DONE + 3]),
+            budget=words[Control.BUDGET],
+            cycles=words[Control.CYCLES],
+            counters={register.name.lower(): words[register] for register in COUNTERS},
+            last=tuple((names[word >> 28], word & 0xFFFF) for word in entries if word >> 28 in names),
+        )

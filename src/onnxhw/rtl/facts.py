@@ -1,0 +1,84 @@
+"""`Facts`: what a frame is and whether it may be performed, found out in a few cycles before it is."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal
+
+from ..isa.link import COMMIT_WORDS, HEADER_BYTES, MAX_WORDS, REGISTERS, VERSION, Command
+from ..isa.memory import Space
+
+WRITABLE = tuple(space for space in Space if Space.ACT <= space <= Space.VECTOR_UCODE)
+"""Address spaces that WRITE reaches."""
+READABLE = (Space.CONTROL, Space.ACT, REGISTERS)
+"""Address spaces that READ reaches."""
+HEADER_WORDS = HEADER_BYTES // 4
+
+
+class Facts:
+    """What is known of the frame at hand, a register for each fact."""
+
+    def __init__(self) -> None:
+        self.command = {command: Signal(name=f"is_{command.name.lower()}") for command in Command}
+        self.formed = Signal()
+        self.readable = Signal()
+        self.writable = Signal()
+        self.act = Signal()
+        self.registers = Signal()
+        self.words = Signal(8)
+        """How many it should have."""
+        self.ours = Signal()
+        """It belongs to the session."""
+        self.distance = Signal(8)
+        """Of its sequence number from the one that is due."""
+        self.due = Signal()
+        self.blocked = Signal()
+        self.same_crc = Signal()
+
+    def judge(self, m: Module, frame: Any, *, session: Signal, due: Signal, running: Signal, load_crc: Any) -> None:
+        """States CHECK to COMPARE of the FSM at hand, which end in its state DECIDE.
+
+        `frame` is a `FrameCollector` whose `r_addr` is at the first word of the payload all the while.
+        """
+        kind, seq, space, of_session = (frame.head.word_select(i, 8) for i in range(4))
+        count, is_ = frame.rest[24:], self.command
+        with m.State("CHECK"):
+            follow = (kind[:4] == Command.WRITE) | (kind[:4] == Command.COMMIT)
+            m.d.sync += [is_[command].eq(kind[:4] == command) for command in Command]
+            m.d.sync += [
+                self.readable.eq(_is_one_of(space, READABLE)),
+                self.writable.eq(_is_one_of(space, WRITABLE) & (count != 0)),
+                self.act.eq(space == Space.ACT),
+                self.registers.eq(space == REGISTERS),
+                self.words.eq(HEADER_WORDS + 1 + Mux(follow, count, 0)),
+                self.formed.eq((kind[4:] == VERSION) & (count <= MAX_WORDS)),
+                self.ours.eq((of_session == session) & (of_session != 0)),
+                self.distance.eq(seq - due),
+            ]
+            m.next = "JUDGE"
+
+        with m.State("JUDGE"):
+            known = [
+                *(is_[command] for command in (Command.HELLO, Command.RUN, Command.RESET, Command.POLL)),
+                is_[Command.READ] & self.readable,
+                is_[Command.WRITE] & self.writable,
+                is_[Command.COMMIT] & (count == COMMIT_WORDS),
+            ]
+            any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
+            needs_memory = (is_[Command.READ] & self.act) | is_[Command.WRITE] | is_[Command.RUN] | is_[Command.COMMIT]
+            m.d.sync += [
+                self.formed.eq(((self.formed & Cat(*known).any()) | any_version) & (self.words == frame.length)),
+                self.due.eq(self.distance == 0),
+                self.blocked.eq(running & needs_memory),
+            ]
+            m.next = "SETTLE"
+
+        # The first word of the payload is there two cycles after its address.
+        with m.State("SETTLE"):
+            m.next = "COMPARE"
+        with m.State("COMPARE"):
+            m.d.sync += self.same_crc.eq(frame.r_data == load_crc.crc)
+            m.next = "DECIDE"
+
+
+def _is_one_of(number: Any, spaces: tuple[int, ...]) -> Any:
+    return Cat(number == space for space in spaces).any()

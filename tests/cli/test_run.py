@@ -1,0 +1,197 @@
+"""``onnxhw run`` on the emulator behind the link: floats in, floats out, and nothing half-written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onnxhw import golden
+from onnxhw.cli import main
+from onnxhw.cli.inference import Measured, check_target, top_classes
+from onnxhw.cli.inputs import Inputs
+from onnxhw.errors import UsageError
+from onnxhw.frontend import load
+from onnxhw.golden import host
+from onnxhw.host.device import Device
+
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def folder(digits, tmp_path_factory):
+    """The example network, compiled for the smallest preset."""
+    out = tmp_path_factory.mktemp("digits")
+    assert main(["compile", str(digits), "--board", "ulx3s", "--preset", "mini", "-o", str(out), "-q"]) == 0
+    return out
+
+
+@pytest.fixture
+def run(folder, digits_test):
+    """`onnxhw run` with the example's images on an emulated board."""
+
+    def call(*more, device="emu:", source=digits_test, directory=folder):
+        return main(["run", str(directory), "-d", device, "-i", str(source), *map(str, more)])
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def wanted(digits, digits_test):
+    """The golden model's outputs for the first images."""
+    graph = load(digits)
+    feeds = {"input": np.load(digits_test)["input"][:COUNT]}
+    return host.finish(graph, golden.run(graph, host.prepare(graph, feeds)))
+
+
+def test_outputs_equal_the_golden_model(run, wanted, tmp_path, capsys):
+    assert run("-n", COUNT, "-o", tmp_path / "y.npy", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    (scores,) = wanted.values()
+    assert np.array_equal(np.load(tmp_path / "y.npy"), scores)
+    assert np.load(tmp_path / "y.npy").dtype == np.float32
+    assert record["classes"] == scores.reshape(COUNT, -1).argmax(1).tolist()
+    assert (record["inferences"], record["runs"], record["device"]) == (COUNT, COUNT, "emu:")
+    assert record["cycles"] == record["predicted_cycles"] > 0
+    assert run("-n", COUNT, "-o", tmp_path / "y.npz", "-q") == 0
+    with np.load(tmp_path / "y.npz") as found:
+        assert found.files == list(wanted)
+        assert np.array_equal(found[found.files[0]], scores)
+
+
+def test_profile_and_repeat(run, capsys):
+    assert run("-n", 1, "--repeat", 2, "--profile", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["runs"] == 2
+    profile = record["profile"]
+    assert profile["equal"] is True
+    assert sum(layer["cycles"] for layer in profile["layers"]) == record["cycles"]
+    (stall,) = [row for row in profile["counters"] if row["counter"] == "stall_order_vector"]
+    assert stall["device"] == stall["predicted"] == record["counters"]["stall_order_vector"] > 0
+    assert run("-n", 1, "--profile") == 0
+    printed = capsys.readouterr().out
+    assert "conv1_conv" in printed
+    assert "array waits for weights" in printed
+    assert "agree with the schedule" in printed
+
+
+def test_the_device_may_come_from_the_environment(folder, digits_test, monkeypatch, capsys):
+    monkeypatch.setenv("ONNXHW_DEVICE", "emu:mini")
+    assert main(["run", str(folder), "-i", str(digits_test), "-n", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["device"] == "emu:mini"
+
+
+def test_a_program_file_runs_too(run, folder, capsys):
+    assert run("-n", 1, "--json", directory=folder / "program.ohw") == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "digits"
+
+
+def test_repetitions_must_not_differ(run, monkeypatch, capsys, tmp_path):
+    real, calls = Device.run_int8, []
+
+    def spoiled(self, tensors, program=None):
+        result = real(self, tensors, program)
+        calls.append(1)
+        for values in result.outputs.values():
+            values += len(calls) > 1
+        return result
+
+    monkeypatch.setattr(Device, "run_int8", spoiled)
+    assert run("-n", 1, "--repeat", 2, "-o", tmp_path / "y.npy") == 9
+    assert "E9171" in capsys.readouterr().err
+    assert not (tmp_path / "y.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "device", "status", "code"),
+    [
+        ([], "emu:ulx3s-25f", 9, "E9107"),
+        ([], "serial:/dev/no-such-port", 9, "E9101"),
+        ([], "tcp:127.0.0.1:1", 9, "E9153"),
+        ([], "usb", 2, "E2550"),
+        ([], "emu:nexys", 2, "E2551"),
+        (["-o", "y.txt"], "emu:", 2, "E2560"),
+        (["-o", "/no/such/folder/y.npy"], "emu:", 2, "E2903"),
+        (["--repeat", "0"], "emu:", 2, "E2901"),
+    ],
+)
+def test_refusals(run, capsys, tmp_path, monkeypatch, more, device, status, code):
+    if code in ("E9101",):
+        pytest.importorskip("serial")
+    if code == "E2903":
+        blocked = tmp_path / "file"
+        blocked.touch()
+        more = ["-o", str(blocked / "y.npy")]
+    elif not more:
+        more = ["-o", str(tmp_path / "y.npy")]
+    assert run("-n", 1, *more, device=device) == status
+    found = capsys.readouterr().err
+    assert code in found
+    assert "Traceback" not in found
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_inputs_that_are_not_the_models(run, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
+    assert run(source=tmp_path / "x.npy") == 2
+    assert "E2204" in capsys.readouterr().err
+    assert run(source=tmp_path / "none.npy") == 2
+    assert "E2905" in capsys.readouterr().err
+
+
+def test_a_stale_bitstream(folder, run, tmp_path, capsys, monkeypatch):
+    """The directory names the build that it came with; the board says another."""
+    from onnxhw.isa.link import Info
+
+    real = Info.of
+    monkeypatch.setattr(Info, "of", classmethod(lambda cls, *args, **more: real(*args, **{**more, "build_id": 7})))
+    directory = tmp_path / "stale"
+    directory.mkdir()
+    (directory / "program.ohw").write_bytes((folder / "program.ohw").read_bytes())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (directory / "manifest.json").write_text(json.dumps({**manifest, "design": "5" * 64}))
+    assert run("-n", 1, directory=directory) == 9
+    assert "E9160" in capsys.readouterr().err
+    (directory / "manifest.json").write_text(json.dumps({**manifest, "design": "0" * 15 + "7" + "5" * 48}))
+    assert run("-n", 1, "-q", directory=directory) == 0
+
+
+def test_one_array_does_not_hold_two_outputs(tmp_path):
+    from onnxhw.cli.selftest_network import network
+    from onnxhw.compiler import compile
+    from onnxhw.config import preset
+
+    program = compile(network(), preset("mini"))
+    with pytest.raises(UsageError, match=r"E2560 .*2 outputs: concat, dense"):
+        check_target(tmp_path / "y.npy", program)
+    check_target(tmp_path / "y.npz", program)
+
+
+def test_classes_are_told_of_scores_only():
+    inputs = Inputs({"x": np.zeros((2, 1, 1, 1), np.int8)})
+    assert top_classes({"y": np.array([[1, 5], [7, 2]])}, inputs) == [1, 0]
+    assert top_classes({"y": np.array([[1], [7]])}, inputs) is None
+    assert top_classes({"y": np.ones((2, 2)), "z": np.ones((2, 2))}, inputs) is None
+    assert Measured([], []).seconds == []
+
+
+def test_synth_puts_the_build_id_into_the_description(monkeypatch):
+    """What `Device.load` compares: the first half of the key, in the memory that INFO reads."""
+    from onnxhw.board import find
+    from onnxhw.build import flow
+    from onnxhw.build.built import Built
+    from onnxhw.build.report import RouteReport
+    from onnxhw.build.standalone import Location
+    from onnxhw.cli.synthesis import finished
+    from onnxhw.config import preset
+    from onnxhw.host.artifact import build_id
+    from onnxhw.isa.link import Info
+
+    baked = []
+    monkeypatch.setattr(flow, "with_memories", lambda built, images, progress: baked.append(images) or built)
+    location = Location(1, "top.loader.description", "description", 32, 512, 32, 0)
+    key = "0123456789abcdef" * 2
+    built = Built(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
+    finished(built, preset("mini"), lambda event: None)
+    info = Info.from_words(baked[0]["description"])
+    assert (info.build_id, info.clock_hz, info.standalone) == (build_id(key), 50_000_000, False)
+    assert info.config == preset("mini")
