@@ -86,12 +86,12 @@ def test_a_variable_in_nested_graphs_and_sequences() -> None:
 @pytest.mark.parametrize(
     ("sizes", "code"),
     [
-        ({"Q": 1}, "E2550"),
-        ({"a:9": 1}, "E2550"),
-        ({"nobody:0": 1}, "E2550"),
-        ({"a:1": 4}, "E2551"),
-        ({"M": -1}, "E2551"),
-        ({"M": 2, "b:0": 3}, "E2551"),
+        ({"Q": 1}, "E2540"),
+        ({"a:9": 1}, "E2540"),
+        ({"nobody:0": 1}, "E2540"),
+        ({"a:1": 4}, "E2541"),
+        ({"M": -1}, "E2541"),
+        ({"M": 2, "b:0": 3}, "E2541"),
     ],
 )
 def test_sizes_that_cannot_be(sizes: dict[str, int], code: str) -> None:

@@ -33,7 +33,7 @@ def specialise(
     INFO, and as W3400 in `findings`). **Values whose shape is not static are missing from the dict**: unknown rank,
     open dimensions, sequences and the like; `require_static` refuses them where the caller needs all inputs.
 
-    Raises `UsageError` E2550 for a name in `shapes` that the model does not have, E2551 for a size that contradicts
+    Raises `UsageError` E2540 for a name in `shapes` that the model does not have, E2541 for a size that contradicts
     another; `InvalidModelError` E3010 for shapes or types that contradict each other, E3400 for a declared shape that
     is not the inferred one, E338x and E339x of `spec.operators`; `LimitError` E3410 and E3411 for inferred tensors
     beyond `limits.tensor_elements` or together beyond `limits.total_elements`.
@@ -96,14 +96,14 @@ def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: 
     known = {dim.dim_param for value in _values(graph) for dim in _dims(value.type) if dim.dim_param}
     for key, size in wanted.items():
         if size < 0:
-            raise UsageError("E2551", f"a dimension cannot be {size}", where=key)
+            raise UsageError("E2541", f"a dimension cannot be {size}", where=key)
         if key in known:
             _agree(values, key, size, key)
     for key, size in wanted.items():
         if key not in known:
             dim = _named(inputs, key, known, where)
             if dim.HasField("dim_value") and dim.dim_value != size:
-                raise UsageError("E2551", f"is {dim.dim_value} in the model, not {size}", where=key)
+                raise UsageError("E2541", f"is {dim.dim_value} in the model, not {size}", where=key)
             if dim.dim_param:
                 _agree(values, dim.dim_param, size, key)
             dim.dim_value = size
@@ -131,7 +131,7 @@ def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: 
 def _agree(values: dict[str, int], name: str, size: int, key: str) -> None:
     if values.setdefault(name, size) != size:
         raise UsageError(
-            "E2551", f"{name!r} has one value in the whole model: {values[name]} or {size}, not both", where=key
+            "E2541", f"{name!r} has one value in the whole model: {values[name]} or {size}, not both", where=key
         )
 
 
@@ -144,7 +144,7 @@ def _named(
         return dim
     places = [f"{one}:axis" for one in inputs]
     raise UsageError(
-        "E2550",
+        "E2540",
         f"the model has no dimension {key!r}",
         where=where,
         hint=f"dimensions: {', '.join([*sorted(known), *places][:12]) or 'none'}",
