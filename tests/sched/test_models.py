@@ -24,7 +24,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
     """Compile, run one random inference, compare every tensor; the predicted cycles."""
     start = time.process_time()
     program = compile(graph, config)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60
     random = np.random.default_rng(1)
     values = {
         port.tensor: random.integers(-128, 128, graph.tensors[port.tensor].shape).astype(np.int8)

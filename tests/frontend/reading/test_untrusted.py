@@ -52,8 +52,8 @@ def test_processor_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "CHILD", untrusted.CHILD.replace("import answer; answer()", "import _limit") + BUSY)
     start = time.monotonic()
     with pytest.raises(InvalidModelError, match="E3170"):
-        read_untrusted(b"", seconds=30)
-    assert time.monotonic() - start < 25  # it was the processor time, not the wall time
+        read_untrusted(b"", seconds=600)
+    assert time.monotonic() - start < 300  # it was the processor time, not the wall time
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
