@@ -57,6 +57,8 @@ class InferenceSession:
         self.device, self.shapes = device, shapes
         self.config = config or preset(find(board).preset)
         self._source = model
+        self._opened: set[str] | None = None
+        self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
         self.mixed: MixedModel
         self.program: MixedProgram | None = None
@@ -97,6 +99,11 @@ class InferenceSession:
         if given:
             return self._overridden(given, feeds).run(wanted, {k: v for k, v in feeds.items() if k not in given})
         arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
+        if sizes := self._open_sizes(arrays):
+            placed = self._placed_for(sizes)
+            found = placed.run(wanted, feeds)
+            self.cycles = placed.cycles
+            return found
         self.cycles = 0
         if not self._runners:
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
@@ -108,7 +115,7 @@ class InferenceSession:
     def close(self) -> None:
         """Release the engines."""
         self._stack.close()
-        self._runners = []
+        self._runners, self._others = [], {}
 
     def __enter__(self) -> "InferenceSession":
         return self
@@ -117,6 +124,40 @@ class InferenceSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
+        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet.
+
+        On the hardware samples are independent, so a model that is all hardware runs once per sample instead.
+        """
+        if not self.mixed.host:
+            return {}
+        found = {}
+        for value in self.get_inputs():
+            array = arrays[value.name]
+            if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
+                continue
+            if value.name in self._open() and len(value.shape) == array.ndim and value.shape[0] == 1:
+                found[f"{value.name}:0"] = len(array)
+        return found
+
+    def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
+        """This model placed for other sizes; made once."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._others:
+            shapes = {**(self.shapes or {}), **sizes}
+            session = InferenceSession(self._source, self.device, config=self.config, shapes=shapes)
+            self._others[key] = self._stack.enter_context(session)
+        return self._others[key]
+
+    def _open(self) -> set[str]:
+        """Inputs whose first dimension the model leaves open."""
+        if self._opened is None:
+            source = self._source
+            model = read_model(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source)
+            dims = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
+            self._opened = {name for name, dim in dims.items() if len(dim) and not dim[0].HasField("dim_value")}
+        return self._opened
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
         needed, known = [v.name for v in self.get_inputs()], {v.name for v in self.mixed.inputs}
@@ -195,10 +236,12 @@ def typed(value: Value, given: Any) -> Any:
 
 def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The inferences that the arrays hold: one, or one per entry of the first dimension where the model has batch 1."""
-    counts = set()
+    counts: set[int] = set()
+    whole: set[str] = set()
     for value in inputs:
         array = arrays[value.name]
         if value.shape is None or not isinstance(array, np.ndarray):
+            whole.add(value.name)
             continue
         fits = _matches(value.shape, array.shape)
         batched = value.shape[:1] == (1,) and array.ndim > 0 and _matches(value.shape[1:], array.shape[1:])
@@ -208,12 +251,18 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[st
                 f"input {value.name!r} must have shape {list(value.shape)}, not {list(array.shape)}",
                 hint="a first dimension of 1 may be larger: one inference each",
             )
-        counts.add(1 if fits else len(array))
+        if fits and value.shape[:1] != (1,):
+            whole.add(value.name)  # no dimension that counts inferences: the same in all of them
+        else:
+            counts.add(1 if fits else len(array))
     if counts <= {1}:
         return [dict(arrays)]
     if len(counts) > 1:
         raise UsageError("E2503", f"the inputs hold {' and '.join(map(str, sorted(counts)))} samples")
-    return [{name: array[i : i + 1] for name, array in arrays.items()} for i in range(counts.pop())]
+    return [
+        {name: array if name in whole else array[i : i + 1] for name, array in arrays.items()}
+        for i in range(counts.pop())
+    ]
 
 
 def _matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
@@ -248,3 +249,41 @@ def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
 def test_errors_are_ours() -> None:
     with pytest.raises(OnnxhwError):
         InferenceSession(b"nonsense")
+
+
+MIXES = {
+    "sum": ('<ir_version: 10, opset_import: ["" : 21]> g (float[batch,3] x) => (float[1,3] y) '
+            "<int64[1] a = {0}> { y = ReduceSum<keepdims=1>(x, a) }"),
+    "softmax": ('<ir_version: 10, opset_import: ["" : 21]> g (float[batch,3] x) => (float[batch,3] y) '
+                "{ y = Softmax<axis=0>(x) }"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_samples_of_an_open_batch_may_meet_on_the_host(name: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5
+    model = onnx.parser.parse_model(MIXES[name])
+    (found,) = InferenceSession(model).run(None, {"x": x})
+    (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert found.shape == wanted.shape
+    assert np.allclose(found, wanted)
+
+
+def test_an_input_without_a_batch_goes_with_every_sample() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[N,3] x, float[3] z) => (float[N,3] y) { y = Add(x, z) }'
+    x, z = np.ones((2, 3), np.float32), np.arange(3, dtype=np.float32)
+    (found,) = InferenceSession(onnx.parser.parse_model(text)).run(None, {"x": x, "z": z})
+    assert np.array_equal(found, x + z)
+
+
+def test_a_constant_node_may_be_sparse() -> None:
+    values = onnx.helper.make_tensor("v", onnx.TensorProto.FLOAT, [2], [1.5, -2.0])
+    indices = onnx.helper.make_tensor("i", onnx.TensorProto.INT64, [2], [1, 5])
+    sparse = onnx.helper.make_sparse_tensor(values, indices, [2, 3])
+    constant = onnx.helper.make_node("Constant", [], ["w"], sparse_value=sparse)
+    nodes = [constant, onnx.helper.make_node("Add", ["x", "w"], ["y"])]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 21)])
+    (found,) = InferenceSession(model).run(None, {"x": np.zeros((2, 3), np.float32)})
+    assert found.tolist() == [[0, 1.5, 0], [0, 0, -2]]

@@ -8,7 +8,7 @@ import onnx
 
 from .blockers import BlockedError
 from .context import Context
-from .tensors import array
+from .tensors import array, sparse_array
 from .values import Const
 
 FOLDABLE = frozenset(
@@ -43,6 +43,8 @@ def constant_node(node: onnx.NodeProto) -> Const | None:
         value = onnx.helper.get_attribute_value(attribute)
         if attribute.name == "value":
             return Const(array(value))
+        if attribute.name == "sparse_value":
+            return Const(sparse_array(value))
         if attribute.name in ("value_float", "value_floats"):
             return Const(np.array(value, np.float32))
         if attribute.name in ("value_int", "value_ints"):

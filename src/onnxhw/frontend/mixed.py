@@ -1,6 +1,7 @@
 """`MixedModel`: a model placed on hardware and host."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -100,14 +101,22 @@ def refuse(mixed: MixedModel) -> None:
 def require_hardware(mixed: MixedModel, where: str) -> None:
     """`UnsupportedError` E4002 (a float model) or E4006 if nothing runs on the hardware."""
     if not mixed.hardware:
-        raise nothing_on_hardware(where, any(quantizes(row.op_type) for row in mixed.placement))
+        rows = [row for row in mixed.placement if row.where in ("host", "refused") and row.reason]
+        reasons = [f"node {row.node!r} ({row.op_type}): {row.reason}" for row in rows]
+        raise nothing_on_hardware(where, any(quantizes(row.op_type) for row in mixed.placement), reasons)
 
 
-def nothing_on_hardware(where: str, quantized: bool) -> UnsupportedError:
-    """E4006, or E4002 for a model that is not quantized."""
+SHOWN = 8
+"""Most reasons in a message."""
+
+
+def nothing_on_hardware(where: str, quantized: bool, reasons: Sequence[str] = ()) -> UnsupportedError:
+    """E4006 with the first reasons, or E4002 for a model that is not quantized."""
     if quantized:
-        what = "no node of the model runs on the accelerator"
-        return UnsupportedError("E4006", what, where=where, hint="onnxhw check says why")
+        what = "no node of the model runs on the accelerator" + (":" if reasons else "")
+        lines = "".join(f"\n  {reason}" for reason in reasons[:SHOWN])
+        more = f"\n  and {len(reasons) - SHOWN} more" if len(reasons) > SHOWN else ""
+        return UnsupportedError("E4006", what + lines + more, where=where, hint="onnxhw check shows every node")
     return UnsupportedError(
         "E4002",
         "the model is not quantized: it has no QuantizeLinear node",
