@@ -55,6 +55,15 @@ class InStep:
         self.statuses: set[int] = set()
 
     def send(self, items) -> bytes:
+        """Frame after frame, each once the line is idle: what is answered to a bad frame depends on that."""
+        items, got = list(items), b""
+        while items:
+            end = items.index(0) + 1 if 0 in items else len(items)
+            got += self._send_frame(items[:end])
+            items = items[end:]
+        return got
+
+    def _send_frame(self, items) -> bytes:
         wanted = self.model.feed(items)
         self.statuses |= {frame.header.space for frame in FrameReader().feed(wanted)}
         got, waited = self.bench.line.exchange(items), 0
