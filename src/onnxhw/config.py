@@ -42,6 +42,7 @@ class HwConfig:
     load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
     requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
+    inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
     """
 
     name: str
@@ -62,6 +63,7 @@ class HwConfig:
     vector_ucode: int = 512
     multiplier: str = "dsp"
     requant_dsps: int = 5
+    inner_product: str = "plain"
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -96,6 +98,10 @@ class HwConfig:
             self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
         if self.multiplier not in ("dsp", "fabric"):
             self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
+        if self.inner_product not in ("plain", "fast"):
+            self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
+        if self.rows % self.element_rows:
+            self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
 
     def _refuse(self, why: str) -> None:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
@@ -127,8 +133,23 @@ class HwConfig:
         return self.rows // self.load_rows
 
     @property
+    def fast(self) -> bool:
+        """Whether a multiplier makes two products (see `isa.instructions.Array`)."""
+        return self.inner_product == "fast"
+
+    @property
+    def element_rows(self) -> int:
+        """Array rows of one processing element, hence of one multiplier."""
+        return 2 if self.fast else 1
+
+    @property
+    def array_multipliers(self) -> int:
+        """Multipliers of the array."""
+        return self.rows // self.element_rows * (self.cols + (1 if self.fast else 0))
+
+    @property
     def psum_bits(self) -> int:
-        """Width in which a sum of R int8 x int8 products is exact."""
+        """Width in which a sum of R int8 x int8 products is exact, also with R / 2 products of weights added."""
         return 16 + bits_for(self.rows)
 
     @property
@@ -185,65 +206,68 @@ class HwConfig:
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
-        # 128 of 156 multipliers in the array, 24 in the requantizer; IC fits on chip.
+        # 136 of 156 multipliers in the array, 16 in the requantizer; IC fits on chip.
         HwConfig(
             "ulx3s-85f",
             rows=16,
-            cols=8,
+            cols=16,
             word=16,
             lanes=8,
             load_rows=2,
-            acc_bits=32,
+            acc_bits=27,
             act_banks=4,
             act_depth=1024,
-            weight_depth=8192,
+            weight_depth=4096,
             acc_depth=512,
             param_depth=2048,
             tables=4,
             load_ucode=512,
             array_ucode=1024,
             vector_ucode=2048,
-            requant_dsps=3,
+            requant_dsps=2,
+            inner_product="fast",
         ),
-        # All 72 multipliers, 64 of them in the array; IC fits on chip, too.
+        # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
             "ulx3s-45f",
-            rows=8,
+            rows=16,
             cols=8,
-            word=8,
+            word=16,
             lanes=4,
-            load_rows=1,
-            acc_bits=28,
+            load_rows=2,
+            acc_bits=27,
             act_banks=4,
-            act_depth=2048,
-            weight_depth=10240,
+            act_depth=1024,
+            weight_depth=5120,
             acc_depth=512,
             param_depth=1024,
             tables=4,
             load_ucode=512,
             array_ucode=1024,
             vector_ucode=2048,
-            requant_dsps=2,
+            requant_dsps=0,
+            inner_product="fast",
         ),
-        # All 28 multipliers, 24 of them in the array; also the 12F (same die).
+        # All 28 multipliers, in the array; also the 12F (same die).
         HwConfig(
             "ulx3s-25f",
-            rows=4,
+            rows=8,
             cols=6,
-            word=4,
+            word=8,
             lanes=2,
             load_rows=1,
             acc_bits=24,
             act_banks=4,
-            act_depth=1024,
-            weight_depth=8192,
+            act_depth=512,
+            weight_depth=6656,
             acc_depth=512,
-            param_depth=512,
+            param_depth=1024,
             tables=2,
             load_ucode=512,
-            array_ucode=512,
-            vector_ucode=512,
-            requant_dsps=2,
+            array_ucode=1024,
+            vector_ucode=2048,
+            requant_dsps=0,
+            inner_product="fast",
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(
@@ -269,21 +293,22 @@ PRESETS: dict[str, HwConfig] = {
         HwConfig(
             "virtual",
             rows=16,
-            cols=8,
+            cols=16,
             word=16,
             lanes=8,
             load_rows=2,
-            acc_bits=32,
+            acc_bits=27,
             act_banks=4,
             act_depth=8192,
-            weight_depth=32768,
+            weight_depth=16384,
             acc_depth=512,
             param_depth=4096,
             tables=4,
             load_ucode=2048,
             array_ucode=8192,
             vector_ucode=16384,
-            requant_dsps=3,
+            requant_dsps=2,
+            inner_product="fast",
         ),
     )
 }

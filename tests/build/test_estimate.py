@@ -25,10 +25,10 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
-        "activations": 32, "weights": 64, "accumulators": 16, "parameters": 8, "tables": 8, "load microcode": 1,
+        "activations": 32, "weights": 64, "accumulators": 24, "parameters": 8, "tables": 8, "load microcode": 1,
         "array microcode": 2, "vector microcode": 4,
     }  # fmt: skip
-    assert estimate(PRESETS["ulx3s-85f"]).dsp == 128 + 8 * 3
+    assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
 
 
 def test_what_does_not_fit_is_told_with_all_numbers():

@@ -20,6 +20,8 @@ GEOMETRIES = [
     HwConfig("two row groups", rows=4, cols=6, word=8, lanes=4, load_rows=4, acc_bits=20, **DEPTHS),  # C % Q = 2
     HwConfig("partial row group", rows=3, cols=5, word=5, lanes=1, load_rows=3, acc_bits=20, **DEPTHS),
     HwConfig("8x6", rows=8, cols=6, word=8, lanes=2, load_rows=4, acc_bits=32, **DEPTHS),
+    HwConfig("fast 8x6", rows=8, cols=6, word=8, lanes=2, acc_bits=20, inner_product="fast", **DEPTHS),
+    HwConfig("fast 4x3", rows=4, cols=3, word=5, lanes=1, load_rows=2, acc_bits=20, inner_product="fast", **DEPTHS),
 ]
 READ, WRITE = 700, 1300
 """Middle of the words that random instructions read and write."""
@@ -65,6 +67,8 @@ class Literal:
                                 for column in range(c):
                                     total = 0 if first else row[column]
                                     total += sum(x[n] * w[n][column] for n in range(r))
+                                    if self.config.inner_product == "fast":
+                                        total += sum(w[n][column] * w[n + 1][column] for n in range(0, r, 2))
                                     row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
                         first = False
 

@@ -21,6 +21,10 @@ GEOMETRIES = [
     HwConfig("4x6 of 8 lanes", rows=4, cols=6, word=8, lanes=2, acc_bits=28, load_rows=4, **SMALL),
     HwConfig("3x5 of 8 lanes", rows=3, cols=5, word=8, lanes=4, acc_bits=32, load_rows=3, **SMALL),
     HwConfig("8x16", rows=8, cols=16, word=8, lanes=8, acc_bits=32, load_rows=2, **SMALL),
+    HwConfig("fast 4x3", rows=4, cols=3, word=5, lanes=1, acc_bits=24, inner_product="fast", **SMALL),
+    HwConfig("fast 6x5", rows=6, cols=5, word=8, lanes=4, acc_bits=24, load_rows=3, inner_product="fast", **SMALL),
+    HwConfig("fast 8x4", rows=8, cols=4, word=8, lanes=2, acc_bits=20, load_rows=4, inner_product="fast", **SMALL),
+    HwConfig("fast 10x2", rows=10, cols=2, word=10, lanes=2, acc_bits=24, load_rows=2, inner_product="fast", **SMALL),
 ]
 
 

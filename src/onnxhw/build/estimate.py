@@ -79,7 +79,7 @@ def _chain(bits: int) -> int:
 
 def multipliers(config: HwConfig) -> int:
     """Multiplier blocks, exactly."""
-    array = config.rows * config.cols if config.multiplier == "dsp" else 0
+    array = config.array_multipliers if config.multiplier == "dsp" else 0
     return array + config.lanes * config.requant_dsps
 
 

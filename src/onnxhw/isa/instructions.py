@@ -65,6 +65,14 @@ class Array(Ordered):
                 first = False
 
     A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
+
+    A configuration with the fast inner product accumulates more, for each weight tile that is taken::
+
+                    acc[acc_bank][row][c] += sum(w[r, c] * w[r + 1, c] for r in 0, 2 .. R - 2)
+
+    which depends on the weights alone: whoever drains subtracts it with the bias. (Winograd 1968: a multiplier makes
+    ``(x[r] + w[r + 1, c]) * (x[r + 1] + w[r, c])``; one more column makes ``x[r] * x[r + 1]``, to be subtracted.)
+    Accumulators are modulo ``2**acc_bits``.
     """
 
     UNIT = "array"

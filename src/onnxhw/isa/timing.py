@@ -8,7 +8,7 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the units 
 and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
 
 - load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
-- array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + SHADOW_READY)``;
+- array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + shadow_ready)``;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
 
@@ -44,25 +44,48 @@ LOAD_TO_SHADOW = 1 + MEMORY + 1
 """Cycles from a load step until its weights stand at the shadow registers of column 0."""
 STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
-SHADOW_READY = 1
-"""Cycles from the start of a tile's load until the array may start that tile."""
+WEIGHT_HOP = 4
+"""Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
 REQUANTIZE = 16
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
 """Cycles of a run that no instruction accounts for: one until the units leave reset, two to notice the end."""
 
 
+def weight_hops(config: HwConfig, row: int) -> int:
+    """Register stages that the weights of an array row pass on their way down, one more every `WEIGHT_HOP` rows."""
+    return row // config.load_rows * config.load_rows // WEIGHT_HOP if config.load_rows > 1 else 0
+
+
+def _lead(config: HwConfig) -> list[int]:
+    """Per row, by how many cycles the swap comes later than the weights, both counted from row 0.
+
+    The swap walks down one element per cycle, the load k rows per cycle and its register stages.
+    """
+    rows = range(config.rows)
+    return [row // config.element_rows - row // config.load_rows - weight_hops(config, row) for row in rows]
+
+
 def shadow_free(config: HwConfig) -> int:
     """Cycles from the start of a tile in the array until the load of the next one may start.
 
-    The swap walks down one row per cycle, the load k rows per cycle: a load must not overtake it.
+    A load must not overtake the swap.
     """
-    return STREAM_TO_SWAP - LOAD_TO_SHADOW + config.rows - config.tile_words
+    return STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
+
+
+def shadow_ready(config: HwConfig) -> int:
+    """Cycles from the start of a tile's load until the array may start that tile: the swap must not overtake the load."""
+    return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 
 def array_pipeline(config: HwConfig) -> int:
-    """Cycles from operands at the west edge to aligned sums at the south edge."""
-    return MULTIPLY + 1 + (config.rows - 1) + (config.cols - 1)
+    """Cycles from operands at the west edge to aligned sums at the south edge.
+
+    Down the elements of a column, across the columns; the fast inner product has one column more and a subtraction.
+    """
+    down = config.rows // config.element_rows - 1
+    return MULTIPLY + 1 + down + (config.cols - 1) + (2 if config.fast else 0)
 
 
 def array_latency(config: HwConfig) -> int:
@@ -205,7 +228,7 @@ class _Run:
         if n >= len(self.load_start):
             return False
         free = max(self.part["array"][2] + START, self.tile_end)
-        start = max(free, self.load_start[n] + SHADOW_READY)
+        start = max(free, self.load_start[n] + shadow_ready(self.config))
         self.part["array"][4] += start - free
         self.tile_start.append(start)
         self.tile_end = start + max(pixels(instruction), MIN_TILE)

@@ -3,7 +3,7 @@
 The multipliers of an ECP5 lie in a few rows across the chip, in groups of four. The array is laid into them so that its
 reduction runs along a row: element (r, c) of the q columns that share a row takes the row's site ``r * q + c % q``.
 Sums then step over q sites, activations to the next site, and weights come in from one side (`SystolicArray` delays
-them by a register stage every `WEIGHT_HOP` array rows).
+them by `weight_hops`). The column of activation products is the first.
 """
 
 from typing import Any
@@ -21,16 +21,19 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 """The same of the block RAMs, whose groups have the multipliers' columns."""
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70)}
 """Rows of block RAMs used for activations, for accumulators and weights, and for the other weights."""
-WEIGHT_HOP = 4
-"""Array rows that one register stage of the weights serves."""
 
 
-def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], str]:
-    """Site names by (row, column) of an array; empty where the device is not known or the array too large."""
+def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
+    """Site names by (element, column) of an array, the activation products' column is -1.
+
+    Empty where the device is not known or the array too large.
+    """
     device = str(getattr(platform, "device", ""))
     if device not in ROWS:
         return {}
     lines, groups = ROWS[device], GROUPS[device]
+    first = -1 if config.fast else 0
+    rows, cols = config.rows // config.element_rows, config.cols - first
     for used in range(1, len(lines) + 1):
         shared = -(-cols // used)
         if rows * shared <= len(GROUP) * len(groups):
@@ -44,13 +47,13 @@ def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], st
         for r in range(rows):
             group, member = divmod(r * width + place, len(GROUP))
             offset, name = GROUP[member]
-            found[r, c] = f"X{groups[group] + offset}/Y{line}/{name}"
+            found[r, first + c] = f"X{groups[group] + offset}/Y{line}/{name}"
     return found
 
 
 def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
     """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
-    taken = set(array_sites(platform, config.rows, config.cols).values()) if config.multiplier == "dsp" else set()
+    taken = set(array_sites(platform, config).values()) if config.multiplier == "dsp" else set()
     count = min(config.requant_dsps, 4)  # the product's; the fifth multiplier goes anywhere
     if not taken or not count:
         return [[]] * config.lanes
@@ -75,7 +78,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     weights where they go in. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights``.
     """
     device = str(getattr(platform, "device", ""))
-    if device not in MEMORY_ROWS or not array_sites(platform, config.rows, config.cols):
+    if device not in MEMORY_ROWS or not array_sites(platform, config):
         return {}
     near, middle, far = MEMORY_ROWS[device]
     groups = GROUPS[device]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.instructions import Array
-from ..isa.timing import ACT_READ, MEMORY, MIN_TILE, array_latency, array_pipeline
+from ..isa.timing import ACT_READ, MEMORY, MIN_TILE, array_latency, array_pipeline, shadow_ready
 from .accumulator import Accumulators, target
 from .array import SystolicArray
 from .decode import Decoded
@@ -108,7 +108,7 @@ class ArrayUnit(wiring.Component):
             m.d.sync += cooling.eq(cooling - 1)
         with m.If(self.taken):
             m.d.sync += [ready.eq(0), cooling.eq(MIN_TILE - 1), at_tile.eq(0)]
-        with m.If(self.loaded):
+        with m.If(delay(m, self.loaded, shadow_ready(self.config) - 1, name="loaded")):
             m.d.sync += ready.eq(1)
         with m.If(self.streaming & loops.last_oh):
             m.d.sync += at_tile.eq(1)

@@ -6,15 +6,15 @@ lie in some planes; the array takes, per plane, R channels at a time (`sub`). Pl
 many row groups form one `Run`, one array instruction.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..fixed import ONE, SHIFT_MIN, NotProvable, Scale
+from ..fixed import ONE, SHIFT_MIN, Ints, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
-from .certificate import Sums
+from .certificate import Sums, drain_bias
 from .images import Images
 from .narrow import ChannelScale, channel_scale
 
@@ -27,7 +27,10 @@ CALIBRATE = (
 
 @dataclass(frozen=True)
 class Run:
-    """Planes ``plane .. plane + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`."""
+    """Planes ``plane .. plane + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`.
+
+    `extra`: what the array adds to each column beyond the products with the activations (see `isa.instructions.Array`).
+    """
 
     tensor: Tensor
     plane: int
@@ -35,6 +38,7 @@ class Run:
     sub_n: int
     weights: int
     tiles: int
+    extra: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
         else:
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], images, config)))
+        extra = _extra(runs)
+        sums.fit(op, range(first, end), extra[: end - first], config.acc_bits)
+        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], extra, images, config)))
     return tiles
 
 
@@ -106,7 +112,8 @@ def concat_columns(
                 matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
                 matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
                 runs += _runs(op.name, tensor, low - at, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, [ONE] * (end - first), images, config)))
+        drains = _drains(op.name, first, [ONE] * (end - first), _extra(runs), images, config)
+        tiles.append(ColumnTile(tuple(runs), drains))
     return tiles
 
 
@@ -145,7 +152,7 @@ def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, confi
             stop += 1
         tiles = _tiles(padded[plane - first : stop - first], subs[plane - first], config)
         weights = images.weights(layer, tiles)
-        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles)))
+        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), _pair_products(tiles, config)))
         plane = stop
     return runs
 
@@ -159,10 +166,26 @@ def _tiles(planes: Array8, sub_n: int, config: HwConfig) -> Array8:
     return np.ascontiguousarray(split.transpose(0, 1, 4, 5, 2, 3)).reshape(-1, config.rows, cols)
 
 
-def _drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
-    """The drains of the columns that hold output channels ``first ..``."""
+def _pair_products(tiles: Array8, config: HwConfig) -> tuple[int, ...]:
+    """Per column, the products of each row pair's weights, summed over tiles ``[n, R, C]``; 0 unless `config.fast`."""
+    if not config.fast:
+        return (0,) * config.cols
+    wide = tiles.astype(np.int64)
+    return tuple((wide[:, 0::2] * wide[:, 1::2]).sum(axis=(0, 1)).tolist())
+
+
+def _extra(runs: list[Run]) -> Ints:
+    """What the array adds to each column over all runs: ``[C]``."""
+    return np.array([run.extra for run in runs], np.int64).sum(axis=0)
+
+
+def _drains(
+    layer: str, first: int, scales: list[Scale], extra: Ints, images: Images, config: HwConfig
+) -> tuple[Drain, ...]:
+    """The drains of the columns that hold output channels ``first ..``, less what is extra in each column."""
     groups = -(-len(scales) // config.lanes)
-    entries = scales + [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
+    entries = [replace(s, bias=drain_bias(s.bias, int(more))) for s, more in zip(scales, extra, strict=False)]
+    entries += [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
     params = images.params(layer, entries)
     drains: list[Drain] = []
     for group in range(groups):

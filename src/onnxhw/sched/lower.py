@@ -48,7 +48,7 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
     def one(op: Op) -> Lowered:
         if isinstance(op, Conv):
             x = graph.tensors[op.inputs[0]]
-            sums = certify(op, x.zero_point, ranges[x.name], config.acc_bits)
+            sums = certify(op, x.zero_point, ranges[x.name])
             columns = conv_columns(op, graph, sums, images, config)
             return lambda choice: array_works(geometry(op, graph), columns, choice, config)
         if isinstance(op, Concat):

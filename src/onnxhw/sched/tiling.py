@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
-from ..isa.timing import MIN_TILE, SHADOW_READY, shadow_free
+from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
 from .array_work import max_rows
 from .places import producers
 from .work import Choice
@@ -81,7 +81,7 @@ def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
 
 def short_tile(config: HwConfig) -> int:
     """Pixels below which the array waits for weights."""
-    return max(shadow_free(config) + SHADOW_READY, config.tile_words, MIN_TILE)
+    return max(shadow_free(config) + shadow_ready(config), config.tile_words, MIN_TILE)
 
 
 def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
