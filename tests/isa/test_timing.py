@@ -8,7 +8,7 @@ import pytest
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Load, Vector
-from onnxhw.isa.timing import MIN_TILE, SHADOW_READY, START, shadow_free, timeline
+from onnxhw.isa.timing import MIN_TILE, START, shadow_free, shadow_ready, timeline
 
 
 def test_an_empty_program_ends() -> None:
@@ -56,7 +56,7 @@ def test_the_recurrences_hold(config: HwConfig, pixels: int) -> None:
         if n:
             least += [starts[n - 1] + config.tile_words, tiles[n - 1] + shadow_free(config)]
         assert starts[n] == max(least)
-        least = [array.issue + START, starts[n] + SHADOW_READY]
+        least = [array.issue + START, starts[n] + shadow_ready(config)]
         if n:
             least.append(tiles[n - 1] + max(pixels, MIN_TILE))
         assert tiles[n] == max(least)

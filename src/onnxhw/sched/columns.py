@@ -56,11 +56,17 @@ class ColumnTile:
     drains: tuple[Drain, ...]
 
 
-def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> list[ColumnTile]:
-    """The column tiles of a convolution; `UnsupportedError` E4303 if a channel's scale cannot be proved."""
-    x = graph.tensors[op.inputs[0]]
+def conv_scales(op: Conv, graph: Graph, sums: Sums) -> list[ChannelScale]:
+    """The scale of each output channel; `UnsupportedError` E4303 if one cannot be proved."""
     zero = graph.tensors[op.output].zero_point
-    channels = [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+    return [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+
+
+def conv_columns(
+    op: Conv, graph: Graph, channels: list[ChannelScale], images: Images, config: HwConfig
+) -> list[ColumnTile]:
+    """The column tiles of a convolution."""
+    x = graph.tensors[op.inputs[0]]
     scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
     tiles = []
@@ -79,7 +85,7 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
         else:
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], images, config)))
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, scales[first:end], images, config)))
     return tiles
 
 
@@ -106,7 +112,7 @@ def concat_columns(
                 matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
                 matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
                 runs += _runs(op.name, tensor, low - at, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, [ONE] * (end - first), images, config)))
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, [ONE] * (end - first), images, config)))
     return tiles
 
 
@@ -159,17 +165,17 @@ def _tiles(planes: Array8, sub_n: int, config: HwConfig) -> Array8:
     return np.ascontiguousarray(split.transpose(0, 1, 4, 5, 2, 3)).reshape(-1, config.rows, cols)
 
 
-def _drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
+def drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
     """The drains of the columns that hold output channels ``first ..``."""
     groups = -(-len(scales) // config.lanes)
     entries = scales + [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
     params = images.params(layer, entries)
-    drains: list[Drain] = []
+    found: list[Drain] = []
     for group in range(groups):
         plane, lane = divmod(first // config.lanes + group, config.lane_groups)
-        if drains and drains[-1].plane == plane:
-            last = drains.pop()
-            drains.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
+        if found and found[-1].plane == plane:
+            last = found.pop()
+            found.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
         else:
-            drains.append(Drain(plane, lane, group, 1, params + group * config.lanes))
-    return tuple(drains)
+            found.append(Drain(plane, lane, group, 1, params + group * config.lanes))
+    return tuple(found)
