@@ -16,8 +16,8 @@ from .delay import delay
 class WindowCounter(wiring.Component):
     """Which pixels of a strip complete a window: the last of its rows and columns that the stride hits.
 
-    ``step`` advances by a pixel; ``last_column`` and ``last``: it is the last of its row, of its strip.
-    ``start`` comes before the first. ``hit`` and ``column`` belong to the pixel of the next `step`. Strides are at least 1.
+    ``step`` advances by a pixel; ``last_column`` and ``last``: it is the last of its row, or strip.
+    ``start`` comes before the first. ``hit`` and ``column`` are of the pixel of the next `step`. Strides: at least 1.
     """
 
     def __init__(self, columns: int) -> None:
