@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .engines import Engine
 from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
-from .isa.timing import timeline
+from .isa.timing import sums, timeline
 from .program.model import Entry, Program
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
@@ -144,7 +144,8 @@ def _drained(program: Program, vector: Vector) -> Iterator[int]:
     for index in reversed(range(vector.after_array)):
         array = program.code["array"][index]
         assert isinstance(array, Array)
-        rows = range(array.acc_base, array.acc_base + array.oh_n * array.ow_n)
+        height, width = sums(array)
+        rows = range(array.acc_base, array.acc_base + height * width)
         if array.acc_bank == vector.acc_bank and rows.start < last and first < rows.stop:
             yield index
             if not array.accumulate:

@@ -15,6 +15,11 @@ from .errors import UsageError
 FORMAT = 1
 """Version of the meaning of the fields; part of the fingerprint."""
 
+WINDOW = 3
+"""Rows and columns of the depthwise unit's window."""
+LEAST = {"requant_dsps": 0, "depthwise": 0}
+"""Least values of fields for which 0 means something."""
+
 
 def bits_for(n: int) -> int:
     """Number of bits that hold the values ``0 .. n - 1`` (at least one)."""
@@ -43,6 +48,7 @@ class HwConfig:
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
     requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
     inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
+    depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit.
     """
 
     name: str
@@ -64,13 +70,14 @@ class HwConfig:
     multiplier: str = "dsp"
     requant_dsps: int = 5
     inner_product: str = "plain"
+    depthwise: int = 0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name == "requant_dsps" else 1
+            least = LEAST.get(field.name, 1)
             if field.type in (int, "int") and (not isinstance(value, int) or value < least):
-                self._refuse(f"{field.name} must be {'a positive integer' if least else '0..5'}, not {value!r}")
+                self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:
@@ -96,6 +103,8 @@ class HwConfig:
             self._refuse(f"tables must be at most 16, not {self.tables}")
         if self.requant_dsps > 5:
             self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
+        if self.depthwise and not WINDOW <= self.depthwise < 1 << 12:
+            self._refuse(f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}")
         if self.multiplier not in ("dsp", "fabric"):
             self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
         if self.inner_product not in ("plain", "fast"):
@@ -151,6 +160,21 @@ class HwConfig:
     def psum_bits(self) -> int:
         """Width in which a sum of R int8 x int8 products is exact, also with R / 2 products of weights added."""
         return 16 + bits_for(self.rows)
+
+    @property
+    def sum_bits(self) -> int:
+        """Width of the sums that reach the accumulators, those of the depthwise unit among them."""
+        return max(self.psum_bits, 16 + bits_for(WINDOW**2)) if self.depthwise else self.psum_bits
+
+    @property
+    def depthwise_lanes(self) -> int:
+        """D, channels of the depthwise unit: the largest divisor of W in whole lane groups that the columns hold."""
+        return max(d for d in range(self.lanes, self.used_cols + 1, self.lanes) if self.word % d == 0)
+
+    @property
+    def depthwise_words(self) -> int:
+        """Weight words of one depthwise tile, 3 x 3 x D bytes."""
+        return -(-(WINDOW**2) * self.depthwise_lanes // self.weight_word)
 
     @property
     def row_groups(self) -> int:
@@ -226,6 +250,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2048,
             requant_dsps=2,
             inner_product="fast",
+            depthwise=512,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
@@ -247,6 +272,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2048,
             requant_dsps=0,
             inner_product="fast",
+            depthwise=512,
         ),
         # All 28 multipliers, in the array; also the 12F (same die).
         HwConfig(
@@ -268,6 +294,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2048,
             requant_dsps=0,
             inner_product="fast",
+            depthwise=128,
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(
@@ -309,6 +336,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=16384,
             requant_dsps=2,
             inner_product="fast",
+            depthwise=512,
         ),
     )
 }

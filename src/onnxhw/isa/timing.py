@@ -5,10 +5,11 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the units 
     ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
     issue[i]  = max(ready[i], free[i-1], done[after_*] + ORDER)  # `done` of the last instruction waited for
 
-and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
+and then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
 
 - load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
 - array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + shadow_ready)``;
+- a depthwise tile starts no sooner than `settle` cycles after the end of the last array tile before it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
 
@@ -18,7 +19,7 @@ The two tile recurrences run across instructions: tiles are numbered over the wh
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from .instructions import UNITS, Array, Load, Ordered, Vector
 
@@ -38,6 +39,8 @@ DRAIN_READ = 1 + MEMORY + 1
 """The same for an accumulator row."""
 ACCUMULATE = 4
 """Cycles from the read of an accumulator until a later read sees the sum."""
+DEPTHWISE = 1 + MULTIPLY + 4
+"""Cycles from a pixel at the depthwise unit to its sums: window, products, four levels of additions."""
 MIN_TILE = ACCUMULATE
 """Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
 LOAD_TO_SHADOW = 1 + MEMORY + 1
@@ -69,13 +72,19 @@ def _lead(config: HwConfig) -> list[int]:
 def shadow_free(config: HwConfig) -> int:
     """Cycles from the start of a tile in the array until the load of the next one may start.
 
-    A load must not overtake the swap.
+    A load must not overtake the swap; the depthwise unit's comes a cycle after the array's first.
     """
-    return STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
+    array = STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
+    return max(array, STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW) if config.depthwise else array
 
 
-def shadow_ready(config: HwConfig) -> int:
-    """Cycles from the start of a tile's load until the array may start that tile: the swap must not overtake the load."""
+def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from the start of a tile's load until that tile may start.
+
+    The array's swap must not overtake the load; the depthwise unit needs all of it.
+    """
+    if depthwise:
+        return max(1, config.depthwise_words + LOAD_TO_SHADOW - STREAM_TO_SWAP - 1)
     return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 
@@ -88,12 +97,27 @@ def array_pipeline(config: HwConfig) -> int:
     return MULTIPLY + 1 + down + (config.cols - 1) + (2 if config.fast else 0)
 
 
-def array_latency(config: HwConfig) -> int:
+def sums_pipeline(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from operands to sums at the accumulators.
+
+    Where there is a depthwise unit, its sums and the array's meet in a register, and the array's come no sooner.
+    """
+    if not config.depthwise:
+        return array_pipeline(config)
+    return (DEPTHWISE if depthwise else max(array_pipeline(config), DEPTHWISE)) + 1
+
+
+def settle(config: HwConfig) -> int:
+    """Cycles between the last pixel of an array tile and the first of a depthwise tile: sums must not overtake."""
+    return sums_pipeline(config) - sums_pipeline(config, 1)
+
+
+def array_latency(config: HwConfig, depthwise: int = 0) -> int:
     """Cycles from the issue of the last pixel until its accumulators can be read.
 
-    Operand read, pad multiplexer, the walk through the array, addition, write.
+    Operand read, pad multiplexer, the way to the sums, addition, write.
     """
-    return ACT_READ + 1 + array_pipeline(config) + 2
+    return ACT_READ + 1 + sums_pipeline(config, depthwise) + 2
 
 
 def vector_latency() -> int:
@@ -127,6 +151,19 @@ def tiles(instruction: Load | Array) -> int:
     if isinstance(instruction, Load):
         return instruction.tiles
     return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n
+
+
+def sums(instruction: Array) -> tuple[int, int]:
+    """Rows and columns of sums per weight tile: its pixels, or the windows of its strip."""
+    if not instruction.depthwise:
+        return instruction.oh_n, instruction.ow_n
+    rows, cols = max(0, instruction.oh_n - WINDOW), max(0, instruction.ow_n - WINDOW)
+    return rows // max(1, instruction.dw_sh) + 1, cols // max(1, instruction.dw_sw) + 1
+
+
+def load_steps(instruction: Load, config: HwConfig) -> int:
+    """Weight words, and cycles, of each tile of a load."""
+    return config.depthwise_words if instruction.depthwise else config.tile_words
 
 
 def vector_cycles(instruction: Vector) -> int:
@@ -172,7 +209,9 @@ class _Run:
         self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
         self.load_start: list[int] = []
         self.tile_start: list[int] = []
+        self.load_end = 0
         self.tile_end = 0
+        self.settled = 0
         self.part: dict[str, list[int]] = {}
 
     def issue(self, unit: str) -> tuple[int, int, int] | None:
@@ -211,13 +250,14 @@ class _Run:
         return True
 
     def _load(self, instruction: Load) -> bool:
-        n, steps = len(self.load_start), self.config.tile_words
+        n, steps = len(self.load_start), load_steps(instruction, self.config)
         start = self.part["load"][2] + 1
         if n:
             if n > len(self.tile_start):
                 return False
-            start = max(start, self.load_start[-1] + steps, self.tile_start[n - 1] + shadow_free(self.config))
+            start = max(start, self.load_end, self.tile_start[n - 1] + shadow_free(self.config))
         self.load_start.append(start)
+        self.load_end = start + steps
         self.part["load"][3] += 1
         if self.part["load"][3] == instruction.tiles:
             self._finish("load", start + steps - 1, start + steps)
@@ -228,14 +268,18 @@ class _Run:
         if n >= len(self.load_start):
             return False
         free = max(self.part["array"][2] + START, self.tile_end)
-        start = max(free, self.load_start[n] + shadow_ready(self.config))
+        if instruction.depthwise:
+            free = max(free, self.settled)
+        start = max(free, self.load_start[n] + shadow_ready(self.config, instruction.depthwise))
         self.part["array"][4] += start - free
         self.tile_start.append(start)
         self.tile_end = start + max(pixels(instruction), MIN_TILE)
+        if not instruction.depthwise:
+            self.settled = start + pixels(instruction) + settle(self.config)
         self.part["array"][3] += 1
         if self.part["array"][3] == tiles(instruction):
             end = start + pixels(instruction) - 1
-            self._finish("array", end, end + array_latency(self.config))
+            self._finish("array", end, end + array_latency(self.config, instruction.depthwise))
         return True
 
     def _vector(self, instruction: Vector) -> bool:

@@ -7,7 +7,7 @@ from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile
+from .columns import ColumnTile, Drain
 from .work import ArrayStep, Choice, Region, VectorStep, Work, window_rows
 
 ADDRESS = 0xFFFF
@@ -43,6 +43,15 @@ def geometry(op: Conv | Concat, graph: Graph) -> Geometry:
 def max_rows(y: Tensor, config: HwConfig) -> int:
     """Most output rows of a tile: what the accumulators hold and the instruction can count."""
     return max(1, min(config.acc_depth // min(y.width, config.acc_depth), 4095))
+
+
+def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    """The same cuts and as many more as make every tile at most `rows` high."""
+    out = [0]
+    for first, end in pairwise(cuts):
+        parts = -(-(end - first) // rows)
+        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
+    return tuple(out)
 
 
 def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
@@ -92,13 +101,16 @@ def _work(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[in
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
         arrays.append(ArrayStep(Load(base=run.weights, tiles=run.tiles), array, x.name, () if empty else (region,)))
         accumulate = 1
-    return Work(g.op, tuple(arrays), tuple(_drain_steps(g, column, rows, cols)))
+    return Work(g.op, tuple(arrays), tuple(drain_steps(g, column.drains, rows, cols)))
 
 
-def _drain_steps(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[int, int]) -> list[VectorStep]:
+def drain_steps(
+    g: Geometry, drains: tuple[Drain, ...], rows: tuple[int, int], cols: tuple[int, int]
+) -> list[VectorStep]:
+    """The vector steps that write the sums of a box of output rows and columns."""
     y = g.y
     steps = []
-    for drain in column.drains:
+    for drain in drains:
         vector = Vector(
             op=VectorOp.DRAIN,
             per_channel=1,

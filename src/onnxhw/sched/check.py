@@ -20,10 +20,10 @@ A program that fails is a compiler bug: `InternalError` E12xx with the instructi
 import numpy as np
 import numpy.typing as npt
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, params, tiles, timeline
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, params, sums_pipeline, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -64,10 +64,10 @@ class _Checker:
         self.array_reads = [footprint.array_reads(i) for i in self.arrays]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        starts = [load.base + np.arange(load.tiles) * self.config.tile_words for load in self.loads]
+        starts = [load.base + np.arange(load.tiles) * load_steps(load, self.config) for load in self.loads]
         self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
         self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
-        self.lanes_known: dict[bytes, npt.NDArray[np.bool_]] = {}
+        self.lanes_known: dict[tuple[bytes, int, int], npt.NDArray[np.bool_]] = {}
         # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
         self.array_after = _running([i.after_vector for i in self.arrays])
         self.vector_after = _running([i.after_array for i in self.vectors])
@@ -93,7 +93,7 @@ class _Checker:
             if len(image) > size:
                 raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
         for index, load in enumerate(self.loads):
-            if load.base + load.tiles * config.tile_words > len(program.weights):
+            if load.base + load.tiles * load_steps(load, config) > len(program.weights):
                 self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
@@ -102,6 +102,10 @@ class _Checker:
         loaded, taken = sum(i.tiles for i in self.loads), sum(tiles(i) for i in self.arrays)
         if loaded != taken:
             raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
+        kinds = [np.repeat([i.depthwise for i in code], [tiles(i) for i in code]) for code in (self.loads, self.arrays)]
+        if (kinds[0] != kinds[1]).any():
+            wrong = int((kinds[0] != kinds[1]).argmax())
+            raise InternalError("E1205", f"weight tile {wrong} is loaded for one unit and taken by another")
 
     def _fields(self, unit: str, index: int, instruction: Ordered) -> None:
         try:
@@ -115,9 +119,22 @@ class _Checker:
     def _array_range(self, index: int, i: Array) -> None:
         if i.sub_n > self.config.row_groups:
             self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
+        if i.depthwise:
+            self._strip(index, i)
         if footprint.accumulator_rows(i)[1] > self.config.acc_depth:
             self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
         self._inside("array", index, self.array_reads[index])
+
+    def _strip(self, index: int, i: Array) -> None:
+        config = self.config
+        if not config.depthwise:
+            self._fail("E1204", "array", index, "needs a depthwise unit")
+        if i.sub_n != 1 or min(i.dw_sh, i.dw_sw) < 1:
+            self._fail("E1204", "array", index, "sub_n must be 1, dw_sh and dw_sw at least 1")
+        if i.oh_n < WINDOW or not WINDOW <= i.ow_n <= config.depthwise:
+            self._fail("E1204", "array", index, f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}")
+        if (i.dw_group + 1) * config.depthwise_lanes > config.word:
+            self._fail("E1204", "array", index, f"dw_group must be below {config.word // config.depthwise_lanes}")
 
     def _vector_range(self, index: int, i: Vector) -> None:
         config = self.config
@@ -191,7 +208,15 @@ class _Checker:
         """``[kt, lane groups]``: whether an array instruction's weights there are not all 0."""
         config, i, first = self.config, self.arrays[index], self.first_tile[index]
         bases = self.tile_bases[first : first + tiles(i)]
-        key = bases.tobytes()
+        key = bases.tobytes(), i.depthwise, i.dw_group
+        if key not in self.lanes_known and i.depthwise:
+            width = config.depthwise_lanes
+            words = self.program.weights[bases[:, None] + np.arange(config.depthwise_words)]
+            weights = words.reshape(len(bases), -1)[:, : WINDOW**2 * width]
+            lanes = np.zeros((i.kt_n, config.word), bool)
+            used = weights.reshape(i.kt_n, -1, width).any(axis=1)
+            lanes[:, i.dw_group * width : (i.dw_group + 1) * width] = used
+            self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
         if key not in self.lanes_known:
             words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
             taps = i.kh_n * i.kw_n
@@ -214,21 +239,24 @@ class _Checker:
         rows = [footprint.accumulator_rows(i) for i in self.arrays]
         filled = np.full((2, self.config.acc_depth), NEVER, np.int64)
         last: dict[int, int] = {}
-        tile = 0
         for index, array in enumerate(self.arrays):
             box = filled[array.acc_bank, slice(*rows[index])]
             if array.accumulate and int(box.max()) == NEVER:
                 self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
-            if array.accumulate and previous is not None and rows[previous][0] != rows[index][0]:
-                # Row r is touched at pixel r - acc_base: the sums must have arrived.
-                wait = (times.tile_start[tile] - rows[index][0]) - (times.tile_start[tile - 1] - rows[previous][0])
+            if array.accumulate and previous is not None:
+                before = self._arrivals(previous, self.first_tile[previous + 1] - 1, times)
+                now = self._arrivals(index, self.first_tile[index], times)
+                low = max(rows[previous][0], rows[index][0])
+                high = max(low, min(rows[previous][1], rows[index][1]))
+                waits = now[low - rows[index][0] : high - rows[index][0]]
+                waits = waits - before[low - rows[previous][0] : high - rows[previous][0]]
+                wait = int(waits.min(initial=ACCUMULATE))
                 if wait < ACCUMULATE:
                     self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
-            tile += tiles(array)
             box[...] = np.minimum(box, index)
             for other in self._beside(index):
                 vector = self.vectors[other]
@@ -240,6 +268,11 @@ class _Checker:
                 box = filled[vector.acc_bank, slice(*footprint.accumulator_rows(vector))]
                 if int(box.max()) >= self.vector_after[index]:
                     self._fail("E1208", "vector", index, "may drain rows before they are filled")
+
+    def _arrivals(self, index: int, tile: int, times: Timeline) -> Words:
+        """When the sums of a tile of an array instruction reach its accumulator rows, but for a constant."""
+        array = self.arrays[index]
+        return times.tile_start[tile] + footprint.summed(array) + sums_pipeline(self.config, array.depthwise)
 
     def _drained(self, filler: int, later: int) -> bool:
         """Whether a DRAIN of the bank is ordered after one array instruction and before another."""

@@ -60,11 +60,17 @@ class ColumnTile:
     drains: tuple[Drain, ...]
 
 
-def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> list[ColumnTile]:
-    """The column tiles of a convolution; `UnsupportedError` E4303 if a channel's scale cannot be proved."""
-    x = graph.tensors[op.inputs[0]]
+def conv_scales(op: Conv, graph: Graph, sums: Sums) -> list[ChannelScale]:
+    """The scale of each output channel; `UnsupportedError` E4303 if one cannot be proved."""
     zero = graph.tensors[op.output].zero_point
-    channels = [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+    return [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+
+
+def conv_columns(
+    op: Conv, graph: Graph, bounds: Sums, channels: list[ChannelScale], images: Images, config: HwConfig
+) -> list[ColumnTile]:
+    """The column tiles of a convolution whose sums have these bounds."""
+    x = graph.tensors[op.inputs[0]]
     scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
     tiles = []
@@ -84,8 +90,8 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
         extra = _extra(runs)
-        sums.fit(op, range(first, end), extra[: end - first], config.acc_bits)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], extra, images, config)))
+        bounds.fit(op, range(first, end), extra[: end - first], config.acc_bits)
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, scales[first:end], images, config, extra)))
     return tiles
 
 
@@ -112,8 +118,8 @@ def concat_columns(
                 matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
                 matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
                 runs += _runs(op.name, tensor, low - at, matrix, images, config)
-        drains = _drains(op.name, first, [ONE] * (end - first), _extra(runs), images, config)
-        tiles.append(ColumnTile(tuple(runs), drains))
+        ones = [ONE] * (end - first)
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, ones, images, config, _extra(runs))))
     return tiles
 
 
@@ -152,7 +158,8 @@ def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, confi
             stop += 1
         tiles = _tiles(padded[plane - first : stop - first], subs[plane - first], config)
         weights = images.weights(layer, tiles)
-        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), _pair_products(tiles, config)))
+        extra = _pair_products(tiles, config)
+        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), extra))
         plane = stop
     return runs
 
@@ -176,23 +183,26 @@ def _pair_products(tiles: Array8, config: HwConfig) -> tuple[int, ...]:
 
 def _extra(runs: list[Run]) -> Ints:
     """What the array adds to each column over all runs: ``[C]``."""
-    return np.array([run.extra for run in runs], np.int64).sum(axis=0)
+    total: Ints = np.array([run.extra for run in runs], np.int64).sum(axis=0)
+    return total
 
 
-def _drains(
-    layer: str, first: int, scales: list[Scale], extra: Ints, images: Images, config: HwConfig
+def drains(
+    layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig, extra: Ints | None = None
 ) -> tuple[Drain, ...]:
     """The drains of the columns that hold output channels ``first ..``, less what is extra in each column."""
     groups = -(-len(scales) // config.lanes)
-    entries = [replace(s, bias=drain_bias(s.bias, int(more))) for s, more in zip(scales, extra, strict=False)]
+    entries = list(scales)
+    if extra is not None:
+        entries = [replace(s, bias=drain_bias(s.bias, int(more))) for s, more in zip(scales, extra, strict=False)]
     entries += [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
     params = images.params(layer, entries)
-    drains: list[Drain] = []
+    found: list[Drain] = []
     for group in range(groups):
         plane, lane = divmod(first // config.lanes + group, config.lane_groups)
-        if drains and drains[-1].plane == plane:
-            last = drains.pop()
-            drains.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
+        if found and found[-1].plane == plane:
+            last = found.pop()
+            found.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
         else:
-            drains.append(Drain(plane, lane, group, 1, params + group * config.lanes))
-    return tuple(drains)
+            found.append(Drain(plane, lane, group, 1, params + group * config.lanes))
+    return tuple(found)

@@ -3,7 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from ..config import WINDOW
 from ..isa.instructions import Array, Vector, VectorOp
+from ..isa.timing import sums
 
 Words = npt.NDArray[np.int64]
 ADDRESS = 0xFFFF
@@ -66,6 +68,16 @@ def vector_writes(i: Vector) -> Words:
 def accumulator_rows(i: Array | Vector) -> tuple[int, int]:
     """Accumulator rows ``(first, end)`` that an array instruction fills or a DRAIN reads."""
     if isinstance(i, Array):
-        return i.acc_base, i.acc_base + i.oh_n * i.ow_n
+        height, width = sums(i)
+        return i.acc_base, i.acc_base + height * width
     rows = i.a_base, i.a_base + i.cb_n * i.oh_n * i.ow_n
     return rows if i.op == VectorOp.DRAIN else (0, 0)
+
+
+def summed(i: Array) -> Words:
+    """The pixel, counted from the start of a weight tile, whose arrival completes the sum of each accumulator row."""
+    rows, cols = sums(i)
+    if not i.depthwise:
+        return np.arange(rows * cols)
+    row, col = WINDOW - 1 + np.arange(rows) * i.dw_sh, WINDOW - 1 + np.arange(cols) * i.dw_sw
+    return (row[:, None] * i.ow_n + col).ravel()

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, Op, Reshape
 from .array_work import array_works, geometry
-from .certificate import certify
-from .columns import concat_columns, conv_columns
+from .certificate import Sums, certify
+from .columns import concat_columns, conv_columns, conv_scales
 from .copy_work import lower_copy
+from .depthwise import cycles_alone, depthwise_lanes, depthwise_works, possible
 from .images import Images
 from .places import Homes, find_homes
 from .ranges import value_ranges
+from .tiling import coarsest
 from .vector_work import lower_vector
 from .work import Choice, Work
 
@@ -49,8 +53,7 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
         if isinstance(op, Conv):
             x = graph.tensors[op.inputs[0]]
             sums = certify(op, x.zero_point, ranges[x.name])
-            columns = conv_columns(op, graph, sums, images, config)
-            return lambda choice: array_works(geometry(op, graph), columns, choice, config)
+            return _conv(op, graph, sums, images, config)
         if isinstance(op, Concat):
             copies = concat_columns(op, graph, homes.copied, images, config)
             return lambda choice: array_works(geometry(op, graph), copies, choice, config)
@@ -72,6 +75,28 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
         lines = "".join(f"\n  {error.text()}" for error in blockers)
         raise UnsupportedError("E4300", f"{len(blockers)} operations cannot be mapped:{lines}")
     return Plan(graph, config, homes, images, lowered)
+
+
+def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> Lowered:
+    """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
+    g, channels = geometry(op, graph), conv_scales(op, graph, sums)
+
+    def on_array(images: Images) -> Lowered:
+        columns = conv_columns(op, graph, sums, channels, images, config)
+        return lambda choice: array_works(g, columns, choice, config)
+
+    def on_depthwise(images: Images) -> Lowered:
+        sums.fit(op, range(len(op.weight)), np.zeros(len(op.weight), np.int64), config.acc_bits)
+        lanes = depthwise_lanes(op, graph, channels, images, config)
+        return lambda choice: depthwise_works(g, lanes, choice, config)
+
+    if not possible(op, graph, config):
+        return on_array(images)
+
+    def cycles(way: Callable[[Images], Lowered]) -> int:
+        return cycles_alone(way(Images(config))(coarsest(op, graph, config)), config)
+
+    return min((on_depthwise, on_array), key=cycles)(images)
 
 
 FROM_TILING = {"oh_n", "ow_n"}

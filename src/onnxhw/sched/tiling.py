@@ -11,7 +11,7 @@ from itertools import pairwise
 from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
 from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
-from .array_work import max_rows
+from .array_work import limit, max_rows
 from .places import producers
 from .work import Choice
 
@@ -20,15 +20,6 @@ def even(height: int, parts: int) -> tuple[int, ...]:
     """`parts` tiles of nearly equal height."""
     parts = max(1, min(parts, height))
     return tuple(height * i // parts for i in range(parts + 1))
-
-
-def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
-    """The same cuts and as many more as make every tile at most `rows` high."""
-    out = [0]
-    for first, end in pairwise(cuts):
-        parts = -(-(end - first) // rows)
-        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
-    return tuple(out)
 
 
 def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
