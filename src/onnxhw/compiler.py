@@ -10,6 +10,7 @@ from .frontend import MixedModel, Source, load, read, refuse
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HostPart
+from .passes import variants
 from .program.mixed import MixedProgram
 from .program.model import Program
 
@@ -24,7 +25,7 @@ def compile(model: Model, config: HwConfig) -> Program:
     the way; what comes back has passed `onnxhw.sched.check`.
     """
     graph = model if isinstance(model, Graph) else load(model)
-    return sched.schedule(graph, config)
+    return sched.fastest(variants(graph), config)
 
 
 def compile_mixed(
@@ -50,7 +51,7 @@ def compile_mixed(
 
 def schedule(mixed: MixedModel, config: HwConfig) -> MixedProgram:
     """The program of every hardware part."""
-    parts = [part if isinstance(part, HostPart) else sched.schedule(part.graph, config) for part in mixed.parts]
+    parts = [part if isinstance(part, HostPart) else compile(part.graph, config) for part in mixed.parts]
     return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
 

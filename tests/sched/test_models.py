@@ -39,10 +39,10 @@ def equal(graph: Graph, config: HwConfig) -> int:
 @pytest.mark.parametrize(
     ("model", "config", "cycles"),
     [
-        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 114_000),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 93_500),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 100_000),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 57_000),
         ("ad_autoencoder_int8_qdq", LARGE, 22_000),
-        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 176_000),
+        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 120_000),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:

@@ -44,7 +44,7 @@ def build_id(design: str) -> int:
 
 def skeleton(program: Program) -> Graph:
     """The program's tensors and ports as a graph without operations: what preparing inputs needs."""
-    tensors = {e.name: Tensor(e.name, e.place.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+    tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
 
 

@@ -246,6 +246,6 @@ def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) 
     if set(inputs) != wanted:
         raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
     for name, values in inputs.items():
-        shape = program.tensors[name].place.shape
+        shape = program.tensors[name].shape
         if values.shape != shape or values.dtype != np.int8:
             raise UsageError("E2151", f"input {name!r} must be int8 {shape}, not {values.dtype} {values.shape}")

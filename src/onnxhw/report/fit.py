@@ -63,9 +63,10 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     if operations > quick:
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
     from .. import sched  # only here: it takes long to import
+    from ..passes import variants
 
     try:
-        return found(sum(sched.schedule(graph, config).cycles for graph in graphs), True, True)
+        return found(sum(sched.fastest(variants(graph), config).cycles for graph in graphs), True, True)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, error.hint)
     except UnsupportedError as error:

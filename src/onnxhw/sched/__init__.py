@@ -1,6 +1,6 @@
 """The static scheduler: tile, order, place, emit, check."""
 
 from .check import check
-from .schedule import schedule
+from .schedule import fastest, schedule
 
-__all__ = ["check", "schedule"]
+__all__ = ["check", "fastest", "schedule"]

@@ -96,8 +96,8 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]
 
 
-def best(plan: Plan) -> Candidate:
-    """The fastest program found; `DoesNotFitError` E5101 or E5104 if there is none."""
+def first(plan: Plan) -> Candidate:
+    """The fastest of the first settings; `DoesNotFitError` E5101 or E5104 if none fits."""
     found: Candidate | None = None
     smallest: Candidate | None = None
     for group in first_settings(plan):
@@ -111,7 +111,7 @@ def best(plan: Plan) -> Candidate:
         raise _no_room(plan)
     if found is None:
         raise _no_microcode(plan, smallest)
-    return improve(plan, found)
+    return found
 
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
