@@ -39,10 +39,10 @@ def equal(graph: Graph, config: HwConfig) -> int:
 @pytest.mark.parametrize(
     ("model", "config", "cycles"),
     [
-        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 114_000),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 93_500),
-        ("ad_autoencoder_int8_qdq", LARGE, 22_000),
-        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 176_000),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 57_022),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 46_712),
+        ("ad_autoencoder_int8_qdq", LARGE, 9_254),
+        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 111_661),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:
