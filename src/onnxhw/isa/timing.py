@@ -75,7 +75,7 @@ def shadow_free(config: HwConfig) -> int:
 
 
 def shadow_ready(config: HwConfig) -> int:
-    """Cycles from the start of a tile's load until the array may start that tile: the swap must not overtake the load."""
+    """Cycles from the start of a tile's load until the array may start it: the swap must not overtake the load."""
     return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 

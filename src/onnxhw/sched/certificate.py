@@ -36,7 +36,7 @@ class Sums:
 
 def drain_bias(bias: int, extra: int) -> int:
     """The bias that makes up for what the array added: modulo ``2**32``, as the drain adds it."""
-    return int(wrap(np.int64(bias - extra), BIAS_BITS))
+    return int(wrap(np.array(bias - extra, np.int64), BIAS_BITS))
 
 
 def certify(op: Conv, zero_point: int, values: Interval) -> Sums:

@@ -152,7 +152,8 @@ def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, confi
             stop += 1
         tiles = _tiles(padded[plane - first : stop - first], subs[plane - first], config)
         weights = images.weights(layer, tiles)
-        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), _pair_products(tiles, config)))
+        extra = _pair_products(tiles, config)
+        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), extra))
         plane = stop
     return runs
 
