@@ -32,12 +32,12 @@ def test_block_rams_of_the_largest_preset():
 
 
 def test_what_does_not_fit_is_told_with_all_numbers():
-    config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=8, word=8, load_rows=1, act_depth=8192)
+    config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=16, word=16, act_depth=8192)
     with pytest.raises(DoesNotFitError) as caught:
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 52 multipliers, LFE5U-25F has 28; 173 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 303 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 

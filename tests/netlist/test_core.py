@@ -4,6 +4,8 @@ A block RAM read of the address being written is X in this simulation, so it als
 what the device leaves undefined.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,7 @@ CONFIG = HwConfig(
     "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
     acc_depth=128, param_depth=64, tables=1, requant_dsps=1,
 )  # fmt: skip
+FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=2, inner_product="fast")
 
 
 def network(rng: np.random.Generator) -> Graph:
@@ -55,9 +58,14 @@ def network(rng: np.random.Generator) -> Graph:
     return Graph("net", {t.name: t for t in tensors}, ops, [port["x"]], [port["y"]])
 
 
+@pytest.fixture(scope="module", params=[CONFIG, FAST], ids=lambda config: config.name)
+def config(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def core(icarus):
-    return compile_core(synthesize_netlist(Core(CONFIG)))
+def core(icarus, config):
+    return compile_core(synthesize_netlist(Core(config)))
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +73,23 @@ def graph():
     return network(np.random.default_rng(8))
 
 
-def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core):
-    assert core.netlist.dsps == CONFIG.rows * CONFIG.cols + CONFIG.lanes * CONFIG.requant_dsps
+def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core, config):
+    array = {"netlist": 2 * 2, "fast": 2 * (2 + 1)}[config.name]
+    assert core.netlist.dsps == array + config.lanes * config.requant_dsps
     assert "$mul" not in core.netlist.cells
 
 
-def test_netlist_equals_golden_model_and_emulator(core, graph):
+def test_netlist_equals_golden_model_and_emulator(core, graph, config):
     rng = np.random.default_rng(1)
     x = rng.integers(-128, 128, (1, 2, 5, 5)).astype(np.int8)
     x[rng.random(x.shape) < 0.2] = -128
-    program = schedule(graph, CONFIG)
+    program = schedule(graph, config)
     found = run_program(core, program, {"x": x}, trace=True)
     assert np.array_equal(found.outputs["y"], golden.run(graph, {"x": x})["y"])
     assert found.cycles == program.cycles == Emulator(program).run({"x": x}).cycles
 
 
-def test_a_wrong_weight_is_seen(core):
+def test_a_wrong_weight_is_seen(core, config):
     """The comparison above can fail: one weight changed in the core, not in the golden model."""
     rng = np.random.default_rng(3)
     x, y = Tensor("x", (1, 2, 1, 1), 0.05, 0), Tensor("y", (1, 2, 1, 1), 0.05, 0)
@@ -89,7 +98,7 @@ def test_a_wrong_weight_is_seen(core):
     ports = [Port(t.name, t.shape, "int8", t.name) for t in (x, y)]
     graph = Graph("dot", {"x": x, "y": y}, [dot], ports[:1], ports[1:])
     values = {"x": np.full((1, 2, 1, 1), 100, np.int8)}
-    program, wanted = schedule(graph, CONFIG), golden.run(graph, values)["y"]
+    program, wanted = schedule(graph, config), golden.run(graph, values)["y"]
     assert np.array_equal(run_program(core, program, values).outputs["y"], wanted)
     program.weights = program.weights.copy()
     program.weights[0, 0] ^= 0x40

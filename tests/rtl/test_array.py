@@ -32,7 +32,7 @@ def sums(x: np.ndarray, w: np.ndarray, config: HwConfig) -> np.ndarray:
 
 
 def is_exact(config: HwConfig, *, free: int, ready: int) -> bool:
-    """Whether all sums are right if loads start `free` cycles after the start of a tile, and tiles `ready` after theirs."""
+    """Whether all sums are right if loads start `free` cycles after a tile does, and tiles `ready` after their load."""
     rng = np.random.default_rng(config.rows * 100 + config.cols)
     w = rng.choice([-128, -127, 127, *rng.integers(-128, 128, 9)], (TILES, config.rows, config.cols)).astype(np.int64)
     w[:2] = -128  # the largest sums there are

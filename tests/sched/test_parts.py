@@ -94,7 +94,7 @@ def test_accumulators_that_are_too_narrow_are_refused_with_the_numbers(new_net: 
         certify(op, 0, (-128, 127)).fit(op, range(2), np.zeros(2, np.int64), 24)
     clamped = certify(op, 0, (-1, 1))  # a clamped producer makes it fit
     clamped.fit(op, range(2), np.zeros(2, np.int64), 24)
-    with pytest.raises(UnsupportedError, match=f"E4301 .*what accumulates of output channel 1 can reach .* {1 << 23}, "):
+    with pytest.raises(UnsupportedError, match=f"E4301 .*what accumulates of .* channel 1 can .* {1 << 23}, "):
         clamped.fit(op, range(1, 2), np.array([(1 << 23) - 64 * 9 * 127]), 24)
 
 

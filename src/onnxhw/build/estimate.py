@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..board import Board
 from ..config import HwConfig
+from ..isa.timing import weight_hops
 from ..rtl import ebr
 from ..rtl.ecp5 import fabric_levels
 from .flow import check_fit
@@ -114,11 +115,20 @@ def features(config: HwConfig) -> tuple[float, ...]:
 
 def counted(config: HwConfig) -> tuple[int, int]:
     """LUT4 and flip-flops of array and multipliers, which follow from their construction."""
-    rows, cols, psum = config.rows, config.cols, config.psum_bits
-    elements = rows * cols
-    skew = 8 * _triangle(rows) + (8 * config.load_rows + psum) * _triangle(cols)
-    lut, ff = elements * (psum + 2), elements * (psum + 25) + skew
-    shapes = [(8, 8)] * elements if config.multiplier == "fabric" else []
+    serve, cols, psum = config.element_rows, config.cols, config.psum_bits
+    down = config.rows // serve
+    elements = down * cols
+    hops = weight_hops(config, config.rows - 1) * cols
+    skew = 8 * serve * _triangle(down) + (8 * config.load_rows + psum) * _triangle(cols)
+    skew += (8 * config.load_rows + config.tile_words) * hops
+    lut, ff = elements * (psum + 2), elements * (psum + 24 * serve + 1) + skew
+    shapes = [(8, 8)] * elements
+    if config.fast:  # operands' adders; the activation products' column, their way east, and what is subtracted
+        lut += elements * 2 * _chain(9) + (down + cols) * (psum + 2)
+        ff += down * (psum + 16) + cols * 2 * psum + 8 * config.weight_word + config.tile_words
+        shapes = [(9, 9)] * elements + [(8, 8)] * down
+    if config.multiplier == "dsp":
+        shapes = []
     shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
 
