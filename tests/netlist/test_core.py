@@ -20,36 +20,37 @@ from onnxhw.sched import schedule
 
 pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
 
-# Rows and word differ; the array uses multiplier blocks, the requantizer the fabric.
+# Rows and word differ; the array uses multiplier blocks, requantizer and depthwise unit the fabric.
 CONFIG = HwConfig(
     "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
-    acc_depth=128, param_depth=64, tables=1, requant_dsps=1,
+    acc_depth=128, param_depth=64, tables=1, requant_dsps=1, depthwise=8,
 )  # fmt: skip
 FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=2, inner_product="fast")
 
 
 def network(rng: np.random.Generator) -> Graph:
-    """Padded convolution, pool, strided convolution, residual addition, table: most of what the core can do."""
+    """Padded convolution, a depthwise one, pool, residual addition, table: most of what the core can do."""
 
     def tensor(name: str, channels: int, size: int, zero: int) -> Tensor:
         return Tensor(name, (1, channels, size, size), 0.05, zero)
 
-    def conv(name: str, x: str, y: str, inputs: int, outputs: int, kernel: int, pad: int) -> Conv:
+    def conv(name: str, x: str, y: str, inputs: int, outputs: int, kernel: int, pad: int, groups: int = 1) -> Conv:
         return Conv(
             name, (x,), y,
             weight=rng.integers(-127, 128, (outputs, inputs, kernel, kernel)).astype(np.int8),
             bias=rng.integers(-20000, 20000, outputs).astype(np.int32),
             multiplier=rng.uniform(0.0005, 0.003, outputs).astype(np.float32),
-            strides=(1, 1), pads=(pad, pad, pad, pad),
+            strides=(1, 1), pads=(pad, pad, pad, pad), groups=groups,
         )  # fmt: skip
 
     tensors = [
-        tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("b", 4, 2, -20), tensor("c", 4, 2, 3),
-        tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
+        tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("w", 4, 5, -20), tensor("b", 4, 2, -20),
+        tensor("c", 4, 2, 3), tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
     ]  # fmt: skip
     ops = [
         conv("first", "x", "a", 2, 4, 3, 1),
-        MaxPool("pool", ("a",), "b", kernel=(2, 2), strides=(2, 2)),
+        conv("window", "a", "w", 1, 4, 3, 1, groups=4),
+        MaxPool("pool", ("w",), "b", kernel=(2, 2), strides=(2, 2)),
         conv("second", "b", "c", 4, 4, 1, 0),
         Add("sum", ("b", "c"), "d", ratio_a=float(np.float32(0.7)), ratio_b=float(np.float32(0.6))),
         Table("table", ("d",), "y", table=rng.integers(-128, 128, 256).astype(np.int8)),
@@ -84,6 +85,7 @@ def test_netlist_equals_golden_model_and_emulator(core, graph, config):
     x = rng.integers(-128, 128, (1, 2, 5, 5)).astype(np.int8)
     x[rng.random(x.shape) < 0.2] = -128
     program = schedule(graph, config)
+    assert any(i.depthwise for i in program.code["array"])
     found = run_program(core, program, {"x": x}, trace=True)
     assert np.array_equal(found.outputs["y"], golden.run(graph, {"x": x})["y"])
     assert found.cycles == program.cycles == Emulator(program).run({"x": x}).cycles

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..board import Board
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..isa.timing import weight_hops
 from ..rtl import ebr
 from ..rtl.ecp5 import fabric_levels
@@ -45,10 +45,12 @@ class Estimate:
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
     row = config.cols * config.acc_bits
+    lines = 16 * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (1, (8 * config.weight_word, config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
+        **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise else {}),
         "parameters": (1, (64, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         "load microcode": (1, (32, config.load_ucode, 32)),
@@ -129,8 +131,26 @@ def counted(config: HwConfig) -> tuple[int, int]:
         shapes = [(9, 9)] * elements + [(8, 8)] * down
     if config.multiplier == "dsp":
         shapes = []
+    if config.depthwise:
+        depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
+        lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
     shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
+
+
+def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
+    """LUT4 and flip-flops of the depthwise unit without its multipliers, and how many of these it has."""
+    lanes, taps = config.depthwise_lanes, WINDOW**2
+    additions, registers, terms, bits = 0, 0, taps, 16
+    while terms > 1:  # a level of additions
+        bits += 1
+        additions += terms // 2 * _chain(bits)
+        registers += terms // 2 * bits + terms % 2 * (bits - 1)
+        terms -= terms // 2
+    weights = 8 * (taps * lanes + config.weight_word * config.depthwise_words)
+    window = 8 * lanes * taps
+    meet = config.sum_bits * config.cols
+    return additions * lanes + meet, registers * lanes + weights + window + meet, taps * lanes
 
 
 def _triangle(n: int) -> int:

@@ -37,18 +37,24 @@ class WindowCounter(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        first = WINDOW - 1
-        rows, columns = Signal(3, reset_less=True), Signal(3, reset_less=True)  # until the next that is hit
         column = Signal.like(self.column, reset_less=True)
-        m.d.comb += [self.hit.eq((rows == 0) & (columns == 0)), self.column.eq(column)]
-        with m.If(self.start):
-            m.d.sync += [rows.eq(first), columns.eq(first), column.eq(0)]
-        with m.Elif(self.step):
-            m.d.sync += [columns.eq(Mux(columns == 0, self.stride_columns, columns) - 1), column.eq(column + 1)]
-            with m.If(self.last_column):
-                m.d.sync += [columns.eq(first), column.eq(0)]
-                m.d.sync += rows.eq(Mux(self.last, first, Mux(rows == 0, self.stride_rows, rows) - 1))
+        new_row = self.start | self.last_column
+        row_hit = self._hit(m, self.start | (self.step & self.last_column), self.start | self.last, self.stride_rows)
+        column_hit = self._hit(m, self.start | self.step, new_row, self.stride_columns)
+        m.d.comb += [self.hit.eq(row_hit & column_hit), self.column.eq(column)]
+        with m.If(self.start | self.step):
+            m.d.sync += column.eq(Mux(new_row, 0, column + 1))
         return m
+
+    @staticmethod
+    def _hit(m: Module, move: Value, again: Value, stride: Value) -> Signal:
+        """Whether the stride hits: the third position since `again`, and every `stride` moves from there on."""
+        left, following = Signal(3, reset_less=True), Signal(3)
+        hit = Signal(reset_less=True)
+        m.d.comb += following.eq(Mux(again, WINDOW - 1, Mux(hit, stride, left) - 1))
+        with m.If(move):
+            m.d.sync += [left.eq(following), hit.eq(following == 0)]
+        return hit
 
 
 class DepthwiseUnit(wiring.Component):

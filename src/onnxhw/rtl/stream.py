@@ -202,12 +202,13 @@ class ArrayUnit(wiring.Component):
         wait = settle(self.config)
         if not wait:
             return Const(1)
-        left = Signal(range(wait + 1))
+        left = Signal(range(wait), reset_less=True)
+        settled = Signal(init=1)
         with m.If(self.streaming & ~now.depthwise):
-            m.d.sync += left.eq(wait)
-        with m.Elif(left != 0):
-            m.d.sync += left.eq(left - 1)
-        return ~now.depthwise | (left == 0)
+            m.d.sync += [left.eq(wait - 1), settled.eq(0)]
+        with m.Elif(~settled):
+            m.d.sync += [left.eq(left - 1), settled.eq(left == 0)]
+        return ~now.depthwise | settled
 
     def _completed(self, m: Module, now: Decoded, last: Value) -> Value:
         """The last pixel's sums can be read."""
