@@ -42,7 +42,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 100_000),
         ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 57_000),
         ("ad_autoencoder_int8_qdq", LARGE, 22_000),
-        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 120_000),
+        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 118_000),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:
@@ -50,11 +50,16 @@ def test_reference_models(model: str, config: HwConfig, cycles: int, reference_m
     assert equal(graph, config) <= cycles
 
 
-@pytest.mark.parametrize("model", ["ad_autoencoder_int8_qdq", "vww_mobilenetv1_025_96_int8_qdq"])
-def test_what_is_too_large_for_the_85f_says_by_how_much(model: str, reference_models: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ("ad_autoencoder_int8_qdq", r"E5102 .*needs \d+ weight words of 16 bytes, ulx3s-85f has 8192;"),
+        ("vww_mobilenetv1_025_96_int8_qdq", r"E5101 .*activations need \d+ words of 16 bytes at once, \S+ has 4096;"),
+    ],
+)
+def test_what_is_too_large_for_the_85f_says_by_how_much(model: str, what: str, reference_models: Path) -> None:
     config = preset("ulx3s-85f")
-    words = rf"E5102 .*needs \d+ weight words of 16 bytes, ulx3s-85f has {config.weight_depth};"
-    with pytest.raises(DoesNotFitError, match=words):
+    with pytest.raises(DoesNotFitError, match=what):
         compile(reference_models / f"{model}.onnx", config)
 
 
