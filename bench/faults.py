@@ -184,7 +184,7 @@ class Campaign:
         self.program: Program = compile_model(load(NETWORK), config)
         rng = np.random.default_rng(0)
         (port,) = self.program.inputs
-        shape = self.program.tensors[port.tensor].place.shape
+        shape = self.program.tensors[port.tensor].shape
         self.inputs = [{port.tensor: rng.integers(-128, 128, shape).astype(np.int8)} for _ in range(INPUTS)]
         self.results = [emulate(self.program, values).outputs for values in self.inputs]
         self.images = list(memories(self.program))

@@ -244,6 +244,26 @@ def test_dead_channels_go_through_a_depthwise_layer_at_the_zero_point_only(new_n
     assert without_constants(graph) is None
 
 
+def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: Any, configure: Any) -> None:
+    net = new_net(9)
+    x = net.conv(net.input(32, 6, 6), 16, (1, 1))
+    starve(net, x, list(range(0, 16, 2)))
+    y = net.conv(x, 16, (3, 3), pads=PAD, groups=16)
+    graph = net.graph(net.conv(y, 6, (1, 1)))
+    reduced = without_constants(graph)
+    assert reduced is not None
+    order = Constants((*range(1, 16, 2), *range(0, 16, 2)), ())
+    assert reduced.kept == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
+    hw = configure(4, 4, 4, 2)
+    program = compile(graph, hw)
+    assert program.cycles < schedule(graph, hw).cycles
+    assert len(program.weights) < len(schedule(graph, hw).weights)
+    values = net.values()
+    wanted = golden.run(graph, values)
+    for name, found in emu.run(program, values, trace=True).tensors.items():
+        np.testing.assert_array_equal(found, wanted[name], err_msg=name)
+
+
 def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig) -> None:
     net = new_net(7)
     y = starve(net, net.conv(net.input(4, 5, 5), 9, (1, 1)), list(range(9)))

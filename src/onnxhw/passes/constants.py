@@ -18,37 +18,42 @@ import numpy.typing as npt
 from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
 from ..program.kept import Constants, Patches, Shape
 from ..program.variant import Variant
-from .known import VARIES, Ints, known_channels, spans_padding
+from .known import VARIES, Ints, has_constants, known_channels, spans_padding
+from .last import Order, constants_last
 
 Mask = npt.NDArray[np.bool_]
 
 
 def without_constants(graph: Graph) -> Variant | None:
-    """The graph without the constant channels that nothing needs to see; None if there are none.
+    """The graph without the constant channels that nothing needs to see; None if that changes nothing.
 
-    Every tensor keeps a channel at least. Tensors of the result are the model's less these channels.
+    Every tensor keeps a channel at least. Tensors of the result are the model's less these channels, and constant
+    ones that stay come last (`constants_last`).
     """
+    if not has_constants(graph):
+        return None
     known = known_channels(graph)
     drop = _droppable(graph, known)
-    if not any(mask.any() for mask in drop.values()):
+    order = constants_last(graph, known, drop)
+    kept: dict[str, tuple[Patches | Constants, Shape]] = {
+        name: (Constants(_numbers(order[name]), _numbers(known[name][mask])), graph.tensors[name].shape)
+        for name, mask in drop.items()
+        if not np.array_equal(order[name], np.arange(len(mask)))
+    }
+    if not kept:
         return None
     tensors = {
-        name: dataclasses.replace(tensor, shape=(1, int((~drop[name]).sum()), *tensor.shape[2:]))
+        name: dataclasses.replace(tensor, shape=(1, len(order[name]), *tensor.shape[2:]))
         for name, tensor in graph.tensors.items()
     }
     ops: list[Op] = []
     for op in graph.ops:
         if isinstance(op, Conv):
-            reduced = _reduced(op, graph.tensors[op.inputs[0]], known[op.inputs[0]], drop)
+            reduced = _reduced(op, graph.tensors[op.inputs[0]], known[op.inputs[0]], order)
             if reduced is None:
                 return None
             op = reduced
         ops.append(op)
-    kept: dict[str, tuple[Patches | Constants, Shape]] = {
-        name: (Constants(_numbers(np.flatnonzero(~mask)), _numbers(known[name][mask])), graph.tensors[name].shape)
-        for name, mask in drop.items()
-        if mask.any()
-    }
     return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), kept)
 
 
@@ -59,14 +64,23 @@ def _numbers(values: npt.NDArray[np.int64]) -> tuple[int, ...]:
 def _droppable(graph: Graph, known: dict[str, Ints]) -> dict[str, Mask]:
     """Per tensor the channels to leave out: the largest choice with which every operation still means the same."""
     drop = {name: values != VARIES for name, values in known.items()}
-    while True:
-        before = {name: mask.copy() for name, mask in drop.items()}
-        for op in graph.ops:
-            _agree(op, graph, known, drop)
-        for mask in drop.values():
-            mask[0] &= not mask.all()
-        if all(np.array_equal(before[name], mask) for name, mask in drop.items()):
-            return drop
+    users: dict[str, list[Op]] = {name: [] for name in drop}
+    for op in graph.ops:
+        for name in {*op.inputs, op.output}:
+            users[name].append(op)
+    pending = dict.fromkeys(op.name for op in graph.ops)
+    ops = {op.name: op for op in graph.ops}
+    while pending:
+        op = ops[next(iter(pending))]
+        del pending[op.name]
+        names = *op.inputs, op.output
+        before = [drop[name].sum() for name in names]
+        _agree(op, graph, known, drop)
+        for name, count in zip(names, before, strict=True):
+            drop[name][0] &= not drop[name].all()
+            if drop[name].sum() < count:
+                pending |= dict.fromkeys(user.name for user in users[name])
+    return drop
 
 
 def _agree(op: Op, graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> None:
@@ -104,14 +118,15 @@ def _agree_conv(op: Conv, x: Tensor, known: Ints, drop: dict[str, Mask]) -> None
     y &= np.repeat(gone, len(y) // op.groups)
 
 
-def _reduced(op: Conv, x: Tensor, known: Ints, drop: dict[str, Mask]) -> Conv | None:
-    """The convolution between the channels that stay; None if a bias would leave int32."""
-    gone, outputs = drop[x.name], ~drop[op.output]
+def _reduced(op: Conv, x: Tensor, known: Ints, order: dict[str, Order]) -> Conv | None:
+    """The convolution between the channels that stay, in their order; None if a bias would leave int32."""
+    inputs, outputs = order[x.name], order[op.output]
     weight, bias = op.weight[outputs], op.bias[outputs].astype(np.int64)
     if op.groups == 1:
-        centred = np.where(gone, known - x.zero_point, 0)
+        centred = known - x.zero_point
+        centred[inputs] = 0
         bias = bias + weight.astype(np.int64).sum(axis=(2, 3)) @ centred
-        weight = weight[:, ~gone]
+        weight = weight[:, inputs]
     if np.abs(bias).max() >= 1 << 31:
         return None
     groups = op.groups if op.groups == 1 else op.groups * len(weight) // len(op.weight)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from .. import fixed
 from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
+from ..ir.verify import window_size
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -22,6 +23,13 @@ def known_channels(graph: Graph) -> dict[str, Ints]:
         inputs = [graph.tensors[name] for name in op.inputs]
         known[op.output] = _RULES[type(op)](op, [known[name] for name in op.inputs], inputs, graph.tensors[op.output])
     return known
+
+
+def has_constants(graph: Graph) -> bool:
+    """Whether any operation makes a constant channel of ones that vary: quick, and False for most models."""
+    return any(
+        isinstance(op, Copy) or (isinstance(op, Conv) and not op.weight.any(axis=(1, 2, 3)).all()) for op in graph.ops
+    )
 
 
 def padded_taps(size: int, count: int, before: int, kernel: int, stride: int, dilation: int) -> Mask:
@@ -40,14 +48,7 @@ def _axes(op: Conv | AveragePool | MaxPool, x: Tensor) -> tuple[Mask, Mask]:
     """`padded_taps` of rows and of columns; negative pads only leave out positions."""
     kernel = op.weight.shape[2:] if isinstance(op, Conv) else op.kernel
     rows, cols = (
-        padded_taps(
-            size,
-            (size + before + after - dilation * (taps - 1) - 1) // stride + 1,
-            before,
-            taps,
-            stride,
-            dilation,
-        )
+        padded_taps(size, window_size(size, before, after, taps, stride, dilation), before, taps, stride, dilation)
         for size, before, after, taps, stride, dilation in zip(
             x.shape[2:], op.pads[:2], op.pads[2:], kernel, op.strides, op.dilations, strict=True
         )

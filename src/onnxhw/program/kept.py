@@ -12,6 +12,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..ir.verify import window_size
+
 Array8 = npt.NDArray[np.int8]
 Shape = tuple[int, int, int, int]
 Element = tuple[int, int, int, int]
@@ -33,15 +35,14 @@ class Patches:
 
     def kept(self, shape: Shape) -> Shape:
         """Shape of the kept array, from the model's; `ValueError` if no window lies in it."""
-        sizes = [
-            (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
-            for size, before, after, kernel, stride, dilation in zip(
-                shape[2:], self.pads[:2], self.pads[2:], self.kernel, self.strides, self.dilations, strict=True
-            )
-        ]
-        if min(*self.kernel, *self.strides, *self.dilations, *sizes) < 1:
+        (kh, kw), (top, left, bottom, right) = self.kernel, self.pads
+        if min(kh, kw, *self.strides, *self.dilations) < 1:
+            raise ValueError(f"{self} is no window")
+        height = window_size(shape[2], top, bottom, kh, self.strides[0], self.dilations[0])
+        width = window_size(shape[3], left, right, kw, self.strides[1], self.dilations[1])
+        if min(height, width) < 1:
             raise ValueError(f"{self} has no position in a tensor of shape {shape}")
-        return 1, self.kernel[0] * self.kernel[1] * shape[1], sizes[0], sizes[1]
+        return 1, kh * kw * shape[1], height, width
 
     def store(self, values: Array8, zero_point: int) -> Array8:
         """The kept array of the model's int8 ``(1, C, H, W)``."""
@@ -83,7 +84,7 @@ def _elements(patches: Patches, shape: Shape) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Constants:
-    """A tensor of which only the channels `channels` are kept; the others hold one value everywhere.
+    """A tensor of which only the channels `channels` are kept, in that order; the others hold one value everywhere.
 
     `values` has that value for each channel that is not kept, in order.
     """
@@ -94,7 +95,7 @@ class Constants:
     def kept(self, shape: Shape) -> Shape:
         """Shape of the kept array, from the model's; `ValueError` if the channels are not the model's."""
         count = len(self.channels) + len(self.values)
-        if not self.channels or count != shape[1] or list(self.channels) != sorted({*self.channels} & {*range(count)}):
+        if not self.channels or count != shape[1] or len({*self.channels} & {*range(count)}) < len(self.channels):
             raise ValueError(f"channels {self.channels} and {len(self.values)} constants are not {shape[1]} channels")
         return 1, len(self.channels), shape[2], shape[3]
 

@@ -103,7 +103,8 @@ class Program:
     """A compiled model.
 
     `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64), `tables`
-    int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run.
+    int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
+    multiply-accumulates: the model's, less those of constant channels that are not computed.
     """
 
     config: HwConfig

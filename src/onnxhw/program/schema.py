@@ -37,7 +37,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (10, "repeated", "Port", "outputs", ""),
             (11, "repeated", "Layer", "layers", ""),
             (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
-            (13, "", "uint64", "macs", "multiply-accumulates of the model"),
+            (13, "", "uint64", "macs", "multiply-accumulates of a run"),
         ],
     ),
     "Mixed": (
@@ -109,7 +109,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
     "Constants": (
         "The channels of the model's tensor that are kept, and what the others hold.",
         [
-            (1, "repeated", "uint32", "channels", "kept ones, ascending"),
+            (1, "repeated", "uint32", "channels", "kept ones, in the order of the kept array"),
             (2, "repeated", "sint32", "values", "of the other channels in order"),
         ],
     ),

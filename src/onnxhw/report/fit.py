@@ -6,6 +6,8 @@ must hold for every schedule:
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
     weights      >= the bytes of all weights
     activations  >= the bytes of the largest tensor
+
+each the least that a rewrite of the graph (`onnxhw.passes`) leaves of it.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from math import ceil, prod
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph
+from ..passes import variants
 
 QUICK = 64
 """Most operations that are scheduled."""
@@ -45,9 +48,11 @@ class Fit:
 def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     """The fit of a model's hardware parts on a configuration."""
     operations = sum(len(graph.ops) for graph in graphs)
-    weights = max((weight_bytes(graph) for graph in graphs), default=0)
-    activations = max((largest_tensor(graph) for graph in graphs), default=0)
-    macs = sum(graph.macs() for graph in graphs)
+    options = [variants(graph) for graph in graphs]
+    every = [[variant.graph for group in groups for variant in group] for groups in options]
+    weights = max((min(map(weight_bytes, each)) for each in every), default=0)
+    activations = max((min(map(largest_tensor, each)) for each in every), default=0)
+    macs = sum(min(graph.macs() for graph in each) for each in every)
 
     def found(cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "") -> Fit:
         return Fit(operations, macs, cycles, exact, weights, activations, config.weight_bytes, config.act_bytes, fits,
@@ -63,10 +68,9 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     if operations > quick:
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
     from .. import sched  # only here: it takes long to import
-    from ..passes import variants
 
     try:
-        return found(sum(sched.fastest(variants(graph), config).cycles for graph in graphs), True, True)
+        return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, error.hint)
     except UnsupportedError as error:
