@@ -64,16 +64,12 @@ def grow(net: Any, data: st.DataObject, x: str) -> str:
         y = net.conv(x, data.draw(st.integers(1, 5)), (1, 1))
         return str(net.concat(x, starve(net, y, [0])))
     if kind == "pool":
-        make = data.draw(st.sampled_from([net.max_pool, net.average_pool]))
-        return str(make(x, kernel, pads=pads if kernel != (1, 1) else (0, 0, 0, 0)))
+        pads = pads if kernel != (1, 1) else (0, 0, 0, 0)
+        if data.draw(st.booleans()):
+            return str(net.max_pool(x, kernel, pads=pads))
+        return str(net.average_pool(x, kernel, pads=pads, count_pad=data.draw(st.booleans())))
     if kind == "copy":
-        name = f"copied{len(net.tensors)}"
-        first = net.tensors[x]
-        net.tensors[name] = Tensor(name, (1, channels, height + 1, width), first.scale, first.zero_point)
-        piece = Piece(0, 0, width, 1, height, width, 1)
-        fill = data.draw(st.sampled_from([0, first.zero_point]))
-        net.ops.append(Copy(f"copy{len(net.ops)}", (x,), name, pieces=(piece,), fill=fill))
-        return name
+        return framed(net, x, data.draw(st.sampled_from([0, net.tensors[x].zero_point])))
     if kind == "reshape":
         return str(net.reshape(x, channels, width, height))
     return str(net.table(x))
@@ -113,6 +109,45 @@ def test_what_is_known_is_so(new_net: Any, data: st.DataObject) -> None:
     for name, values in golden.run(graph, net.values()).items():
         for channel, value in enumerate(known[name]):
             assert value == VARIES or (values[:, channel] == value).all(), (name, channel)
+
+
+def framed(net: Any, x: str, fill: int) -> str:
+    """A Copy of `x` below a row of `fill`."""
+    first, name = net.tensors[x], f"copied{len(net.tensors)}"
+    _, channels, height, width = first.shape
+    net.tensors[name] = Tensor(name, (1, channels, height + 1, width), first.scale, first.zero_point)
+    piece = Piece(0, 0, width, 1, height, width, 1)
+    net.ops.append(Copy(f"copy{len(net.ops)}", (x,), name, pieces=(piece,), fill=fill))
+    return name
+
+
+@pytest.mark.parametrize("at_zero", [False, True])
+@pytest.mark.parametrize("count_pad", [False, True])
+def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_pad: bool, new_net: Any) -> None:
+    """Channel 0 has no weights; what is made of it is known if and only if it is one value."""
+    net = new_net(11)
+    x = net.conv(net.input(2, 5, 6), 3, (1, 1))
+    starve(net, x, [0], at_zero)
+    made = [
+        net.average_pool(x, (3, 3), pads=PAD, count_pad=count_pad),
+        net.max_pool(x, (3, 3), pads=PAD),
+        net.max_pool(x, (2, 2), pads=(3, 0, 0, 0)),
+        net.conv(x, 3, (3, 3), pads=PAD, groups=3),
+        net.conv(x, 3, (3, 3), groups=3),
+        framed(net, x, 0),
+        framed(net, x, net.tensors[x].zero_point),
+        net.table(x),
+        net.add(x, x),
+        net.reshape(x, 3, 6, 5),
+    ]
+    graph = net.graph(*made)
+    values, known = golden.run(graph, net.values()), known_channels(graph)
+    varies = 0
+    for name in (x, *made):
+        one = np.unique(values[name][:, 0])
+        varies += len(one) > 1
+        assert known[name][0] == (one[0] if len(one) == 1 else VARIES), name
+    assert varies == {(False, False): 4, (False, True): 5, (True, False): 2, (True, True): 2}[at_zero, count_pad]
 
 
 @relaxed

@@ -44,9 +44,9 @@ DEPTHWISE = 1 + MULTIPLY + 4
 MIN_TILE = ACCUMULATE
 """Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
 LOAD_TO_SHADOW = 1 + MEMORY + 1
-"""Cycles from a load step until its weights stand at the shadow registers of column 0."""
+"""Cycles from a load step until its weights stand at the west edge of the array."""
 STREAM_TO_SWAP = ACT_READ
-"""Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
+"""Cycles from the issue of a tile's first pixel to the swap at the west edge, row 0."""
 WEIGHT_HOP = 4
 """Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
 REQUANTIZE = 16

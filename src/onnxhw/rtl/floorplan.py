@@ -95,15 +95,19 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     weights = ebr.plan(8 * config.weight_word, config.weight_depth, 8)
     columns = [tile.slots[0].low // 8 % config.cols for tile in weights]
     order = sorted(range(len(weights)), key=lambda number: columns[number])
-    room = per_row - 2 * acc
-    if act * config.act_banks > per_row or room < 0 or len(weights) > room + per_row:
+    banks = config.act_banks
+    above = min(act, per_row // banks)  # tiles of each bank in the near row; the last ones lie below the array's end
+    below = banks * (act - above)
+    room = per_row - 2 * acc - below
+    if room < 0 or len(weights) > room + per_row:
         return {}
     found = {}
-    for bank in range(config.act_banks):
-        places = (tile * config.act_banks + bank for tile in range(act))
-        found[f"act_{bank}"] = tuple(site(near, place * per_row // (act * config.act_banks)) for place in places)
+    for bank in range(banks):
+        upper = (site(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above))
+        lower = (site(middle, room + (tile - above) * banks + bank) for tile in range(above, act))
+        found[f"act_{bank}"] = (*upper, *lower)
     for bank in range(2):
-        found[f"acc_{bank}"] = tuple(site(middle, room + 2 * tile + bank) for tile in range(acc))
+        found[f"acc_{bank}"] = tuple(site(middle, room + below + 2 * tile + bank) for tile in range(acc))
     rank = {number: place for place, number in enumerate(order)}
     found["weights"] = tuple(
         site(middle, rank[number]) if rank[number] < room else site(far, rank[number] - room)
