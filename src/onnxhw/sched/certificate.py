@@ -14,8 +14,10 @@ from ..errors import UnsupportedError
 from ..fixed import Ints
 from ..ir.graph import Conv
 from .ranges import Interval
+from .refusals import TooLargeError
 
 BIAS_BITS = 32
+PRODUCTS = "a partial sum"
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Sums:
 
 
 def certify(op: Conv, zero_point: int, values: Interval, acc_bits: int) -> Sums:
-    """The sums of a convolution over inputs in `values`; `UnsupportedError` E4301 if one may not fit."""
+    """The sums of a convolution over inputs in `values`; `UnsupportedError` E4301 if one may not fit.
+
+    It is a `TooLargeError` where the products alone are too many.
+    """
     low, high = values
     if any(op.pads):
         low, high = min(low, zero_point), max(high, zero_point)
@@ -36,7 +41,7 @@ def certify(op: Conv, zero_point: int, values: Interval, acc_bits: int) -> Sums:
     bias = op.bias.astype(np.int64)
 
     raw_low, raw_high = np.minimum(weight * low, weight * high), np.maximum(weight * low, weight * high)
-    _fits(op, "a partial sum", np.minimum(raw_low, 0).sum(1), np.maximum(raw_high, 0).sum(1), acc_bits)
+    _fits(op, PRODUCTS, np.minimum(raw_low, 0).sum(1), np.maximum(raw_high, 0).sum(1), acc_bits)
     folded = bias - zero_point * weight.sum(1)
     _fits(op, "bias - zero_point * sum(weights)", folded, folded, BIAS_BITS)
     total_low, total_high = raw_low.sum(1) + folded, raw_high.sum(1) + folded
@@ -49,10 +54,12 @@ def _fits(op: Conv, what: str, low: Ints, high: Ints, bits: int) -> None:
     bad = np.flatnonzero((low < -limit) | (high >= limit))
     if len(bad):
         channel = int(bad[0])
-        raise UnsupportedError(
-            "E4301",
+        where = f"node {op.name!r} (Conv)"
+        reach = (
             f"{what} of output channel {channel} can reach {int(low[channel])} .. {int(high[channel])}, "
-            f"beyond {bits} bits (-{limit} .. {limit - 1}); {len(bad)} of {len(low)} channels",
-            where=f"node {op.name!r} (Conv)",
-            hint="use a configuration with more acc_bits" if bits < BIAS_BITS else "",
+            f"beyond {bits} bits (-{limit} .. {limit - 1}); {len(bad)} of {len(low)} channels"
         )
+        if what == PRODUCTS:
+            hint = "use a configuration with more acc_bits" if bits < BIAS_BITS else ""
+            raise TooLargeError("E4301", reach, "E5106", where=where, hint=hint)
+        raise UnsupportedError("E4301", reach, where=where)

@@ -13,6 +13,7 @@ from .copy_work import lower_copy
 from .images import Images
 from .places import Homes, find_homes
 from .ranges import value_ranges
+from .refusals import TooLargeError, UnmappedError
 from .vector_work import lower_vector
 from .work import Choice, Work
 
@@ -38,7 +39,7 @@ class Plan:
 
 
 def lower(graph: Graph, config: HwConfig) -> Plan:
-    """Lower all operations; `UnsupportedError` E4300 lists every operation that cannot be mapped."""
+    """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     homes = find_homes(graph, config)
     images = Images(config)
     ranges = value_ranges(graph)
@@ -69,8 +70,7 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
     if len(blockers) == 1:
         raise blockers[0]
     if blockers:
-        lines = "".join(f"\n  {error.text()}" for error in blockers)
-        raise UnsupportedError("E4300", f"{len(blockers)} operations cannot be mapped:{lines}")
+        raise UnmappedError(blockers)
     return Plan(graph, config, homes, images, lowered)
 
 
@@ -79,7 +79,7 @@ FROM_TILING = {"oh_n", "ow_n"}
 
 
 def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
-    """`UnsupportedError` E4307 if a property of the operation exceeds a field of its instruction."""
+    """`TooLargeError` E4307 if a property of the operation exceeds a field of its instruction."""
     for work in works:
         for step in work.vectors:
             instructions = [step.vector, *(s for array in work.arrays for s in (array.load, array.array))]
@@ -92,8 +92,9 @@ def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
                         if spec.name in FROM_TILING or spec.name.endswith("base"):
                             continue
                         field = f"{instruction.UNIT}.{spec.name}"
-                        raise UnsupportedError(
+                        raise TooLargeError(
                             "E4307",
                             f"{spec.doc} is {value}, more than the {spec.bits} bits of {field} hold",
+                            "E5107",
                             where=f"node {op.name!r} ({type(op).__name__})",
                         ) from None
