@@ -228,7 +228,7 @@ def save_outputs(path: Path, subject: Subject, found: Found) -> None:
     arrays: dict[str, npt.NDArray[Any]] = dict(host.finish(subject.graph, tensors))
     arrays |= {f"int8/{name}": values for name, values in tensors.items()}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # it may be allow_pickle, for all mypy knows
     write_atomically(path, buffer.getvalue())
 
 

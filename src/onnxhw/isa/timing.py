@@ -242,7 +242,7 @@ class _Run:
             if times is None:
                 return False
             self.part[unit] = [*times, 0, 0]
-        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]
+        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]  # each unit's memory has its kind
 
     def _finish(self, unit: str, end: int, done: int) -> bool:
         ready, ordered, issue, _, stalled = self.part.pop(unit)

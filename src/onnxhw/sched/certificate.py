@@ -14,8 +14,10 @@ from ..errors import UnsupportedError
 from ..fixed import Ints, wrap
 from ..ir.graph import Conv
 from .ranges import Interval
+from .refusals import TooLargeError
 
 BIAS_BITS = 32
+PRODUCTS = "what accumulates"
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,10 @@ class Sums:
     bias: Ints
 
     def fit(self, op: Conv, channels: range, extra: Ints, acc_bits: int) -> None:
-        """`UnsupportedError` E4301 if a sum of some channels, and what the array adds to each, may not fit."""
+        """`TooLargeError` E4301 if a sum of some channels, and what the array adds to each, may not fit."""
         mine = slice(channels.start, channels.stop)
         more = extra - self.bias[mine]
-        what = "what accumulates" if extra.any() else "a sum of products"
-        _fits(op, what, self.low[mine] + more, self.high[mine] + more, acc_bits, channels.start)
+        _fits(op, PRODUCTS, self.low[mine] + more, self.high[mine] + more, acc_bits, channels.start)
 
 
 def drain_bias(bias: int, extra: int) -> int:
@@ -60,10 +61,12 @@ def _fits(op: Conv, what: str, low: Ints, high: Ints, bits: int, first: int = 0)
     bad = np.flatnonzero((low < -limit) | (high >= limit))
     if len(bad):
         channel = int(bad[0])
-        raise UnsupportedError(
-            "E4301",
+        where = f"node {op.name!r} (Conv)"
+        reach = (
             f"{what} of output channel {first + channel} can reach {int(low[channel])} .. {int(high[channel])}, "
-            f"beyond {bits} bits (-{limit} .. {limit - 1}); {len(bad)} of {len(low)} channels",
-            where=f"node {op.name!r} (Conv)",
-            hint="use a configuration with more acc_bits" if bits < BIAS_BITS else "",
+            f"beyond {bits} bits (-{limit} .. {limit - 1}); {len(bad)} of {len(low)} channels"
         )
+        if what == PRODUCTS:
+            hint = "use a configuration with more acc_bits" if bits < BIAS_BITS else ""
+            raise TooLargeError("E4301", reach, "E5106", where=where, hint=hint)
+        raise UnsupportedError("E4301", reach, where=where)

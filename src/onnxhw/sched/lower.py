@@ -16,6 +16,7 @@ from .depthwise import cycles_alone, depthwise_lanes, depthwise_works, possible
 from .images import Images
 from .places import Homes, find_homes
 from .ranges import value_ranges
+from .refusals import TooLargeError, UnmappedError
 from .tiling import coarsest
 from .vector_work import lower_vector
 from .work import Choice, Work
@@ -42,7 +43,7 @@ class Plan:
 
 
 def lower(graph: Graph, config: HwConfig) -> Plan:
-    """Lower all operations; `UnsupportedError` E4300 lists every operation that cannot be mapped."""
+    """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     homes = find_homes(graph, config)
     images = Images(config)
     ranges = value_ranges(graph)
@@ -72,8 +73,7 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
     if len(blockers) == 1:
         raise blockers[0]
     if blockers:
-        lines = "".join(f"\n  {error.text()}" for error in blockers)
-        raise UnsupportedError("E4300", f"{len(blockers)} operations cannot be mapped:{lines}")
+        raise UnmappedError(blockers)
     return Plan(graph, config, homes, images, lowered)
 
 
@@ -104,7 +104,7 @@ FROM_TILING = {"oh_n", "ow_n"}
 
 
 def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
-    """`UnsupportedError` E4307 if a property of the operation exceeds a field of its instruction."""
+    """`TooLargeError` E4307 if a property of the operation exceeds a field of its instruction."""
     for work in works:
         for step in work.vectors:
             instructions = [step.vector, *(s for array in work.arrays for s in (array.load, array.array))]
@@ -117,8 +117,9 @@ def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
                         if spec.name in FROM_TILING or spec.name.endswith("base"):
                             continue
                         field = f"{instruction.UNIT}.{spec.name}"
-                        raise UnsupportedError(
+                        raise TooLargeError(
                             "E4307",
                             f"{spec.doc} is {value}, more than the {spec.bits} bits of {field} hold",
+                            "E5107",
                             where=f"node {op.name!r} ({type(op).__name__})",
                         ) from None

@@ -93,6 +93,11 @@ def finish(begun: Draft) -> Program:
     return program
 
 
+def map_operations(graph: Graph, config: HwConfig) -> Images:
+    """What the operations keep in the memories of weights, parameters and tables; `UnsupportedError` as `schedule`."""
+    return lower(same_operand(graph), config).images
+
+
 def unnamed(port: Port) -> Port:
     """An output without the names of the model's nodes in its steps: the same computation makes the same program."""
     return replace(port, steps=tuple({**step, "name": ""} for step in port.steps))

@@ -1,0 +1,35 @@
+"""Sites of the floor plan: each once, on the device, as many as the preset needs."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from onnxhw.config import PRESETS
+from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
+
+DEVICE = SimpleNamespace(device="LFE5U-85F")
+MULTIPLIERS, BLOCK_RAMS = 156, 208
+"""Of the LFE5U-85F, by its data sheet."""
+
+
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-45f", "mini"])
+def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
+    config = PRESETS[name]
+    array = array_sites(DEVICE, config.rows, config.cols)
+    assert set(array) == {(r, c) for r in range(config.rows) for c in range(config.cols)}
+    dsp = [*array.values(), *(site for lane in lane_sites(DEVICE, config) for site in lane)]
+    memories = memory_sites(DEVICE, config)
+    ram = [site for sites in memories.values() for site in sites]
+    banks = {f"act_{bank}" for bank in range(config.act_banks)}
+    assert not memories or set(memories) == {*banks, "acc_0", "acc_1", "weights"}
+    for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
+        assert len(set(sites)) == len(sites) <= available
+        assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
+    assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+def test_an_unknown_device_and_a_large_array_get_no_plan():
+    assert array_sites(SimpleNamespace(device="LFE5U-25F"), 4, 4) == {}
+    assert array_sites(DEVICE, 64, 64) == {}
+    assert memory_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
