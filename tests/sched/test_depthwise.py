@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.errors import InternalError
+from onnxhw.errors import InternalError, UsageError
 from onnxhw.ir.graph import Graph
 from onnxhw.ir.verify import verify, window_size
 from onnxhw.isa.instructions import Array, Load
@@ -102,6 +102,17 @@ def test_random_layers(data: Any, new_net: NetType) -> None:
     y = net.conv(x, channels, kernel, strides, pads=pads, groups=channels)
     graph = net.graph(y, net.conv(y, 3, (1, 1)))
     equal(net, graph, hw)
+
+
+@pytest.mark.parametrize("words", [-1, 1, 2, 4096])
+def test_lines_that_make_no_sense_are_refused(words: int) -> None:
+    with pytest.raises(UsageError, match="depthwise must be") as caught:
+        dataclasses.replace(CONFIGS["W4 C5"], depthwise=words)
+    assert caught.value.code == "E2101"
+
+
+def test_channels_of_the_unit() -> None:
+    assert [hw.depthwise_lanes for hw in CONFIGS.values()] == [4, 16, 4, 6, 4]
 
 
 def test_the_faster_way_is_taken(new_net: NetType) -> None:
