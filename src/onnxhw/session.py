@@ -151,6 +151,7 @@ class InferenceSession:
         if given:
             return self._overridden(given, feeds).run(wanted, {k: v for k, v in feeds.items() if k not in given})
         arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
+        _check_variables(self.get_inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
@@ -332,6 +333,21 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | 
         {name: array if name in whole else array[i : i + 1] for name, array in arrays.items()}
         for i in range(counts.pop())
     ]
+
+
+def _check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+    """`UsageError` E2503 if a dimension variable of the inputs would have two values."""
+    known: dict[str, tuple[int, str]] = {}
+    for value in inputs:
+        sizes = np.shape(arrays[value.name]) if isinstance(arrays[value.name], np.ndarray) else ()
+        if value.shape is None or len(sizes) != len(value.shape):
+            continue
+        for variable, size in zip(value.shape, sizes, strict=True):
+            if isinstance(variable, str) and variable:
+                first, owner = known.setdefault(variable, (size, value.name))
+                if first != size:
+                    what = f"input {value.name!r} has {variable} = {size}, input {owner!r} has {variable} = {first}"
+                    raise UsageError("E2503", what)
 
 
 def _matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:

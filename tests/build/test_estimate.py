@@ -25,8 +25,8 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
-        "activations": 32, "weights": 64, "accumulators": 24, "parameters": 8, "tables": 8, "load microcode": 1,
-        "array microcode": 2, "vector microcode": 4,
+        "activations": 64, "weights": 64, "accumulators": 24, "depthwise lines": 8, "parameters": 8, "tables": 8,
+        "load microcode": 1, "array microcode": 4, "vector microcode": 4,
     }  # fmt: skip
     assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
 
@@ -37,7 +37,7 @@ def test_what_does_not_fit_is_told_with_all_numbers():
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 303 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 302 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 

@@ -1,5 +1,6 @@
 """Sites of the floor plan: each once, on the device, as many as the preset needs."""
 
+import dataclasses
 import re
 from types import SimpleNamespace
 
@@ -16,8 +17,9 @@ MULTIPLIERS, BLOCK_RAMS = 156, 208
 @pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     config = PRESETS[name]
-    array = array_sites(DEVICE, config.rows, config.cols)
-    assert set(array) == {(r, c) for r in range(config.rows) for c in range(config.cols)}
+    array = array_sites(DEVICE, config)
+    first, rows = -1 if config.fast else 0, config.rows // config.element_rows
+    assert set(array) == {(r, c) for r in range(rows) for c in range(first, config.cols)}
     dsp = [*array.values(), *(site for lane in lane_sites(DEVICE, config) for site in lane)]
     memories = memory_sites(DEVICE, config)
     ram = [site for sites in memories.values() for site in sites]
@@ -30,6 +32,6 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
 
 
 def test_an_unknown_device_and_a_large_array_get_no_plan():
-    assert array_sites(SimpleNamespace(device="LFE5U-25F"), 4, 4) == {}
-    assert array_sites(DEVICE, 64, 64) == {}
+    assert array_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
+    assert array_sites(DEVICE, dataclasses.replace(PRESETS["mini"], rows=64, cols=64, word=64, acc_bits=32)) == {}
     assert memory_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}

@@ -163,7 +163,7 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
         x = draw([1, 4, 4, 4])
         (value,), (got,) = session.get_outputs(), session.run(None, {"x": x})
         np.testing.assert_array_equal(got, evaluate(model, {"x": x})[value.name])
-        with pytest.raises(UsageError, match="E2504"):
+        with pytest.raises(UsageError, match="E2506"):
             session.run(None, {"x": draw([2, 4, 4, 4])})
 
 

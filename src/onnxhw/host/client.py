@@ -156,8 +156,9 @@ class Client:
         writes = [
             each
             for name, values in inputs.items()
+            for kept in (program.tensors[name].store(values),)
             for span in _spans(program, name)
-            for each in _pieces(Space.ACT, span.address, span.gather(values), span.step)
+            for each in _pieces(Space.ACT, span.address, span.gather(kept), span.step)
         ]
         state = self._ended(program, [*writes, Request(Command.RUN, address=self._token)])
         cycles = state[Control.CYCLES]
@@ -208,7 +209,8 @@ class Client:
         flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
         for (name, span), piece in zip(wanted, requests, strict=True):
             span.scatter(b"".join(next(answers).payload for _ in piece), flat[name])
-        return {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
+        kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
+        return {name: program.tensors[name].restore(values) for name, values in kept.items()}
 
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:
         answers = self.link.perform(list(_reads(command, space, address, count)))
