@@ -230,7 +230,7 @@ class HwConfig:
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
-        # 136 of 156 multipliers in the array, 16 in the requantizer; IC fits on chip.
+        # 136 of 156 multipliers in the array, two products each, 16 in the requantizer; IC, KWS and VWW fit on chip.
         HwConfig(
             "ulx3s-85f",
             rows=16,
@@ -251,6 +251,26 @@ PRESETS: dict[str, HwConfig] = {
             requant_dsps=2,
             inner_product="fast",
             depthwise=512,
+        ),
+        # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
+        HwConfig(
+            "ulx3s-85f-plain",
+            rows=16,
+            cols=8,
+            word=16,
+            lanes=8,
+            load_rows=2,
+            acc_bits=32,
+            act_banks=4,
+            act_depth=1024,
+            weight_depth=8192,
+            acc_depth=512,
+            param_depth=2048,
+            tables=4,
+            load_ucode=512,
+            array_ucode=1024,
+            vector_ucode=2048,
+            requant_dsps=3,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
