@@ -13,6 +13,12 @@ import pytest
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
 
+def heeded():
+    """Signals that whoever started the tests ignores are not ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Command:
     """A command in a process of its own, with its own folders for work, temporary files and the cache."""
 
@@ -31,7 +37,7 @@ class Command:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "onnxhw", *map(str, words)], stdout=subprocess.DEVNULL,
             stderr=self.stderr.open("wb"), env=environment, cwd=place / "work", start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=heeded,
         )  # fmt: skip
 
     def family(self):
@@ -88,13 +94,16 @@ def test_an_interrupted_simulation_leaves_nothing(number, start, digits, digits_
     command.interrupt(number)
 
 
-@pytest.mark.parametrize("seconds", [0.4, 0.8, 1.2])
+@pytest.mark.parametrize("seconds", [0.4, 0.6, 0.8])
 @pytest.mark.parametrize("name", ["check", "compile"])
 def test_an_interrupt_at_any_time_is_one_line(name, seconds, start, digits):
     """Imports, reading, scheduling: wherever that finds the command; a second Ctrl-C does not disturb the cleaning."""
     command = start(name, digits, "-p", "ulx3s-85f")
     command.wait_for(lambda: "onnx/" in Path(f"/proc/{command.process.pid}/maps").read_text())
     time.sleep(seconds - 0.4)
+    if command.process.poll() is not None:
+        assert command.process.returncode == 0, command.stderr.read_text()
+        return  # a quick machine
     command.interrupt(times=2)
 
 
