@@ -299,6 +299,14 @@ def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: An
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
 
 
+def test_an_input_keeps_the_order_of_its_channels(new_net: Any) -> None:
+    """A constant channel that is added to an input stays where the input has it."""
+    net = new_net(12)
+    x = net.input(4, 5, 5)
+    graph = net.graph(net.add(x, starve(net, net.conv(x, 4, pads=PAD), [0])))
+    assert without_constants(graph) is None
+
+
 def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig) -> None:
     net = new_net(7)
     y = starve(net, net.conv(net.input(4, 5, 5), 9, (1, 1)), list(range(9)))
