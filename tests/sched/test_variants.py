@@ -134,6 +134,7 @@ def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_p
         net.max_pool(x, (2, 2), pads=(3, 0, 0, 0)),
         net.conv(x, 3, (3, 3), pads=PAD, groups=3),
         net.conv(x, 3, (3, 3), groups=3),
+        net.conv(x, 3, (3, 3), pads=(0, 0, 1, 1), groups=3),
         framed(net, x, 0),
         framed(net, x, net.tensors[x].zero_point),
         net.table(x),
@@ -147,7 +148,7 @@ def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_p
         one = np.unique(values[name][:, 0])
         varies += len(one) > 1
         assert known[name][0] == (one[0] if len(one) == 1 else VARIES), name
-    assert varies == {(False, False): 4, (False, True): 5, (True, False): 2, (True, True): 2}[at_zero, count_pad]
+    assert varies == {(False, False): 5, (False, True): 6, (True, False): 2, (True, True): 2}[at_zero, count_pad]
 
 
 @relaxed
@@ -297,6 +298,14 @@ def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: An
     wanted = golden.run(graph, values)
     for name, found in emu.run(program, values, trace=True).tensors.items():
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
+
+
+def test_an_input_keeps_the_order_of_its_channels(new_net: Any) -> None:
+    """A constant channel that is added to an input stays where the input has it."""
+    net = new_net(12)
+    x = net.input(4, 5, 5)
+    graph = net.graph(net.add(x, starve(net, net.conv(x, 4, pads=PAD), [0])))
+    assert without_constants(graph) is None
 
 
 def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig) -> None:
