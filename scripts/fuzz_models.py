@@ -164,6 +164,7 @@ def _mutator(seed: int) -> Mutator:
 def _worker(seed: int, channel: "Connection[Any, Any]", current: "Synchronized[int]") -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.freeze()  # what the parent holds is not this process's garbage, however much it is
     gc.disable()  # once per batch is enough: a mutant's cycles are small
     while (numbers := channel.recv()) is not None:
         channel.send(run(seed, numbers, current))

@@ -70,7 +70,8 @@ def test_processes_that_die_or_hang_are_findings(monkeypatch: pytest.MonkeyPatch
         return "read"
 
     monkeypatch.setattr(fuzz_models, "outcome", outcome)
-    monkeypatch.setattr(fuzz_models, "PATIENCE", 1)
+    monkeypatch.setattr(fuzz_models, "PATIENCE", 5)
+    monkeypatch.setattr(fuzz_models, "STILL", 100)
     monkeypatch.setattr(fuzz_models, "BATCH", 20)
     found = fuzz_models.parallel(1, range(60), 2)
     assert found.counts == {"read": 58, "escaped": 2}
