@@ -143,6 +143,16 @@ def test_check_of_ten_thousand_nodes(kind, hosted, status, repository, tmp_path)
     assert seconds < 4.5
 
 
+# -- boards ------------------------------------------------------------------------------------------
+
+
+def test_boards_says_of_a_model_in_parts_what_compile_says(half, tmp_path, capsys):
+    fits = {one["preset"]: one for one in run_json(capsys, "boards", half)["presets"]}
+    made = run_json(capsys, "compile", half, "--preset", "mini", "-o", tmp_path / "out")
+    assert fits["mini"]["predicted_cycles"] == made["predicted_cycles"]
+    assert all(one["fits"] for one in fits.values())
+
+
 # -- compile -----------------------------------------------------------------------------------------
 
 

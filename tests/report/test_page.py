@@ -79,7 +79,8 @@ def test_routed_facts_and_exactness_show(program):
         "ulx3s-85f",
     ):
         assert words in text, words
-    assert f"{found.cycles / 61234:.3f}" in text
+    assert "60 <small>MHz, Fmax 61.2</small>" in text
+    assert f"latency at this clock</dt><dd>{found.cycles / 60_000:.3f} " in text
 
 
 def test_drawings_are_xml_with_a_bar_per_instruction(program):

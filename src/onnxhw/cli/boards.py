@@ -82,20 +82,27 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
 
 
 def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str, Any]]:
-    """Per preset: whether the model fits, its cycles, or the reason why not."""
-    from .. import sched
+    """Per preset: whether the model fits, its cycles as `compile` predicts them, or the reason why not.
+
+    A model with nothing for any hardware, or with nodes that run nowhere, is an error.
+    """
+    from .. import compiler, frontend
     from ..board import boards
     from ..config import PRESETS, SIMULATED
     from ..errors import DoesNotFitError, UnsupportedError
-    from .pipeline import load_model
 
-    graph = load_model(model, output, reading)
+    source, limits, shapes = reading.source(model), reading.allowed, reading.sizes
+    with output.stage(f"read {model.name}"):
+        mixed = frontend.read(source, limits=limits, shapes=shapes)
+    frontend.refuse(mixed)
+    frontend.require_hardware(mixed, str(model))
     found: dict[str, dict[str, Any]] = {}
     for name in sorted({name for board in boards().values() for name in board.presets} | SIMULATED):
         try:
             with output.stage(f"compile for {name}"):
-                program = sched.schedule(graph, PRESETS[name])
-            found[name] = {"fits": True, "predicted_cycles": program.cycles, "reason": ""}
+                placed = compiler.place_and_schedule(source, PRESETS[name], limits=limits, shapes=shapes)
+            placed.require_hardware(PRESETS[name], str(model))
+            found[name] = {"fits": True, "predicted_cycles": placed.made.cycles, "reason": ""}
         except (DoesNotFitError, UnsupportedError) as error:
             found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}
     return found
