@@ -4,6 +4,8 @@ import onnx
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
+from onnxhw.frontend import spec
+
 from .conftest import found, text_model
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
@@ -55,7 +57,77 @@ def test_types_of_every_kind(name: str) -> None:
 
 @pytest.mark.parametrize("element", sorted(set(TensorProto.DataType.values()) - {0}))
 def test_every_element_type(element: int) -> None:
-    assert found(with_input(helper.make_tensor_type_proto(element, [2]))) == set()
+    assert found(with_input(helper.make_tensor_type_proto(element, [2]), ir=14)) == set()
+
+
+CAME = {"BFLOAT16": 4, "FLOAT8E4M3FN": 9, "FLOAT8E5M2FNUZ": 9, "INT4": 10, "UINT4": 10, "FLOAT4E2M1": 11,
+        "FLOAT8E8M0": 12, "UINT2": 13, "FLOAT6E3M2": 14}  # fmt: skip
+"""The IR version of some element types, as the history of onnx.proto has it."""
+
+
+@pytest.mark.parametrize("name", CAME)
+def test_element_types_that_came_later(name: str) -> None:
+    """As the type of a value, an initializer, a constant in a nested graph: used, and said once."""
+    element, tensor = TensorProto.DataType.Value(name), TensorProto(name="w", dims=[0])
+    tensor.data_type = element
+    typed = with_input(helper.make_tensor_type_proto(element, [2]))
+    held = with_input(None)
+    held.graph.input.pop()
+    inner = onnx.GraphProto.FromString(held.graph.SerializeToString())
+    held.graph.initializer.append(tensor)
+    inner.node[0].attribute.append(helper.make_attribute("value", tensor))
+    nested = with_input(None)
+    nested.graph.input.pop()
+    nested.graph.node[0].attribute.append(helper.make_attribute("body", inner))
+    for model in (typed, held, nested):
+        model.ir_version = CAME[name]
+        assert "W3309" not in found(model)
+        model.ir_version = CAME[name] - 1
+        said = [one.what for one in spec.diagnose(model) if one.code == "W3309"]
+        assert said == [
+            f"element type {name} came with IR version {CAME[name]}, the model is {CAME[name] - 1}; it is used"
+        ]
+
+
+def _fields() -> dict[str, tuple[int, onnx.ModelProto]]:
+    """A model for each field that came later, and the IR version."""
+    made: dict[str, tuple[int, onnx.ModelProto]] = {}
+
+    def model(since: int, name: str) -> onnx.ModelProto:
+        made[name] = since, text_model("g (float[1] x) => (float[1] y) { y = Relu(x) }", opset=15)
+        return made[name][1]
+
+    model(5, "quantization_annotation").graph.quantization_annotation.add(tensor_name="x")
+    model(6, "sparse_initializer").graph.sparse_initializer.add(dims=[1]).values.CopyFrom(
+        TensorProto(name="s", dims=[0], data_type=TensorProto.FLOAT)
+    )
+    function = helper.make_function("local", "F", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
+                                    [helper.make_opsetid("", 15)])  # fmt: skip
+    defaults = model(9, "attribute_proto")
+    defaults.functions.append(function)
+    defaults.functions[0].attribute_proto.append(helper.make_attribute("alpha", 1.0))
+    model(10, "overload").functions.append(function)
+    made["overload"][1].functions[0].overload = "second"
+    for name, place in (("node", "node"), ("value", "input")):
+        getattr(model(10, f"metadata_props of a {name}").graph, place)[0].metadata_props.add(key="k", value="v")
+    model(10, "metadata_props of the graph").graph.metadata_props.add(key="k", value="v")
+    model(11, "configuration").configuration.add(name="c", num_devices=2)
+    model(11, "device_configurations").graph.node[0].device_configurations.add(configuration_id="c")
+    return made
+
+
+FIELDS = _fields()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_that_came_later(name: str) -> None:
+    since, model = FIELDS[name]
+    model.ir_version = since
+    assert "W3309" not in found(model)
+    model.ir_version = since - 1
+    said = [one.what for one in spec.diagnose(model) if one.code == "W3309"]
+    assert len(said) == 1
+    assert said[0].startswith(f"the field {name.split()[0]} came with IR version {since}, ")
 
 
 WRONG = [

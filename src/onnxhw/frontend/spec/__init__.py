@@ -11,6 +11,7 @@ from ..diagnostics import Diagnostic
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
 from .functions import Functions, compatible, identity, interface, spelled
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
+from .later import later
 from .operators import operator_rules
 from .versions import imports, model_fields, version_text
 
@@ -38,6 +39,7 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
     for function in functions.table.values():
         _function(function, rules)
     functions.recursion(findings)
+    later(model, findings)
     operator_rules(model.graph, known_shapes(model.graph), findings)
     if names.count:
         findings.info(
