@@ -82,10 +82,11 @@ class Literal:
                                 a = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                                 window.append(a % 65536)
                     b = self.act[(i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow) % 65536]
-                    row = i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow
+                    row = (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) % 65536
                     o = self.act[(i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) % 65536]
                     for lane in range(i.groups * q):
-                        p = Scale.unpack(self.params[i.param_base + (lane if i.per_channel else 0)])
+                        entry = i.param_base + cb * i.param_cb + (lane // q if i.per_channel else 0)
+                        p = Scale.unpack(self.params[entry][lane % q])
                         n = i.lane_group * q + lane
                         if i.op == VectorOp.DRAIN:
                             v = self.acc[i.acc_bank][row][i.column_group * q + lane] + p.bias
@@ -117,9 +118,9 @@ def filled(config: HwConfig, seed: int) -> Machine:
     scales = [
         Scale(chance.choice([1 << 23, chance.randrange(1 << 26)]), chance.choice([23, 24, 26, 33, 40]),
               chance.choice([0, 100, -(1 << 31), (1 << 31) - 1, chance.randrange(1 << 26)]))
-        for _ in range(config.param_depth)
+        for _ in range(machine.params.size)
     ]  # fmt: skip
-    machine.params[:] = [scale.pack() for scale in scales]
+    machine.params[:] = np.array([scale.pack() for scale in scales], np.uint64).reshape(machine.params.shape)
     machine.tables[:] = rng.integers(-128, 128, machine.tables.shape)
     return machine
 
@@ -152,17 +153,20 @@ def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
     drain = op == VectorOp.DRAIN
     groups = rng.randint(1, min(config.lane_groups, config.col_groups if drain else 99))
     lo, hi = sorted([rng.randint(-128, 127), rng.randint(-128, 127)]) if rng.random() < 0.3 else (-128, 127)
+    a_steps = {"a_cb": step(rng, 90), "a_oh": step(rng, 20), "a_ow": step(rng, 3)}
+    if drain:
+        a_steps = {"a_cb": rng.randint(0, 16), "a_oh": rng.randint(0, 4), "a_ow": rng.randint(0, 3)}
     return Vector(
         op=op, per_channel=rng.randint(0, 1), exact=rng.randint(0, 1), use_table=rng.randint(0, 1),
         table_index=rng.randrange(config.tables), cb_n=rng.randint(1, 2), oh_n=rng.randint(1, 4),
         ow_n=rng.randint(1, 4), kh_n=kh, kw_n=kw, a_base=rng.randint(0, 20) if drain else READ,
-        acc_bank=rng.randint(0, 1), a_cb=step(rng, 90), a_oh=step(rng, 20), a_ow=step(rng, 3), a_kh=step(rng, 9),
+        acc_bank=rng.randint(0, 1), **a_steps, a_kh=step(rng, 9),
         a_kw=step(rng, 3), ih_kh=1, iw_kw=1, ih_oh=rng.randint(0, 2), iw_ow=rng.randint(0, 2), **limits,
         b_base=READ, b_cb=step(rng, 90), b_oh=step(rng, 20), b_ow=step(rng, 3),
         o_base=WRITE, o_cb=step(rng, 90), o_oh=step(rng, 20), o_ow=step(rng, 3), groups=groups,
         column_group=rng.randint(0, config.col_groups - groups) if drain else 0,
         lane_group=rng.randint(0, config.lane_groups - groups), param_base=rng.randint(0, 100),
-        za=rng.randint(-128, 127), zb=rng.randint(-128, 127), zy=rng.randint(-128, 127), lo=lo, hi=hi,
+        param_cb=rng.randint(0, 9), za=rng.randint(-128, 127), zb=rng.randint(-128, 127), zy=rng.randint(-128, 127), lo=lo, hi=hi,
     )  # fmt: skip
 
 
@@ -277,7 +281,7 @@ def test_a_write_keeps_the_other_lanes() -> None:
         (Vector(groups=3), "E1121", "lane group 2 of 2"),
         (Vector(column_group=2), "E1121", "column group 2 of 2"),
         (Vector(use_table=1, table_index=3), "E1121", "table 3 of 3"),
-        (Vector(per_channel=1, param_base=255), "E1121", "parameter entry 256 of 256"),
+        (Vector(per_channel=1, groups=2, param_base=255), "E1121", "parameter row 256 of 256"),
         (Vector(op=7), "E1122", "no vector operation 7"),
         (Vector(op=VectorOp.ADD, kh_n=2), "E1122", "only SUM and MAX have a window"),
         (Vector(op=VectorOp.MUL, iw0=-1), "E1122", "only SUM and MAX may leave positions out"),

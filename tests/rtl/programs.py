@@ -7,7 +7,7 @@ import numpy as np
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.timing import params, timeline
+from onnxhw.isa.timing import timeline
 from onnxhw.program import Program
 
 
@@ -29,7 +29,7 @@ class Builder:
         self.code: dict[str, list] = {"load": [], "array": [], "vector": []}
         numbers = np.random.default_rng(seed)
         self.weights = numbers.integers(0, 256, (config.weight_depth, config.weight_word), np.uint8)
-        self.params: list[int] = []
+        self.params: list[list[int]] = []
         self.tables = numbers.integers(-128, 128, (config.tables, 256)).astype(np.int8)
         self.act = numbers.integers(-128, 128, (config.act_words, config.word)).astype(np.int8)
         bank = config.act_depth
@@ -113,8 +113,8 @@ class Builder:
             a_base=r.randint(0, 7) if op == VectorOp.DRAIN else 20 + r.randint(0, 7),
             acc_bank=bank,
             a_cb=r.randint(0, 50),
-            a_oh=r.randint(0, 9),
-            a_ow=r.randint(0, 3),
+            a_oh=ow if op == VectorOp.DRAIN else r.randint(0, 9),
+            a_ow=1 if op == VectorOp.DRAIN else r.randint(0, 3),
             a_kh=r.randint(0, 9),
             a_kw=r.randint(0, 3),
             ih_kh=1,
@@ -134,13 +134,15 @@ class Builder:
             column_group=r.randint(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
             lane_group=lane_group,
             param_base=len(self.params),
+            param_cb=r.randint(0, 3),
             za=r.randint(-128, 127),
             zb=r.randint(-128, 127),
             zy=r.randint(-128, 127),
             lo=lo,
             hi=hi,
         )
-        self.params += [random_scale(r, op).pack() for _ in range(params(instruction, c))]
+        rows = (cb - 1) * instruction.param_cb + (groups if per_channel else 1)
+        self.params += [[random_scale(r, op).pack() for _ in range(c.lanes)] for _ in range(rows)]
         self.code["vector"].append(instruction)
 
     def program(self) -> Program:

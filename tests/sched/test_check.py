@@ -97,7 +97,7 @@ def test_memories_are_bounded(program: Program) -> None:
     depth = program.config.acc_depth
     refused(broken(program, "array", 0, acc_base=depth - 1), "E1204")
     refused(broken(program, "vector", 0, a_base=depth - 1), "E1204")
-    refused(broken(program, "vector", 0, param_base=len(program.params) - 1), "E1204")
+    refused(broken(program, "vector", 0, param_base=len(program.params)), "E1204")
     refused(broken(program, "load", 0, base=len(program.weights)), "E1204")
     table = next(i for i, v in enumerate(program.code["vector"]) if v.use_table)
     refused(broken(program, "vector", table, table_index=7), "E1204")

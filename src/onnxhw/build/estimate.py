@@ -48,7 +48,7 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (1, (8 * config.weight_word, config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
-        "parameters": (1, (64, config.param_depth, 8)),
+        "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         "load microcode": (1, (32, config.load_ucode, 32)),
         "array microcode": (1, (32, config.array_ucode, 32)),

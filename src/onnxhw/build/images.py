@@ -14,7 +14,7 @@ from ..rtl.autorun import MEMORY_NAME, Standalone
 PLACES = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
     "weights": r"(^|\.)load\.memory$",
-    "parameters": r"(^|\.)params\.memory$",
+    "parameters": r"(^|\.)vector\.params$",
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
 }
@@ -37,7 +37,7 @@ def contents(program: Program) -> dict[str, list[int]]:
     load, array, vector = (len(code.get(unit, ())) for unit in UNITS)
     start = Standalone(load, array, vector, budget=2 * program.cycles, at_reset=True)
     found["weights"] = words(program.weights)
-    found["parameters"] = [int(entry) for entry in program.params]
+    found["parameters"] = words(program.params.astype("<u8").view(np.uint8))
     found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
     found["counts"] = list(start.words())
     return found

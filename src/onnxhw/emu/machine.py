@@ -32,7 +32,7 @@ class Machine:
     act : int8 ``[act_words, W]``
     weights : uint8 ``[weight_depth, k * C]``
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
-    params : uint64 ``[param_depth]``, packed `fixed.Scale` entries
+    params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
     fifo : first weight word of every tile that the load unit has provided and the array has not yet taken
 
@@ -47,7 +47,7 @@ class Machine:
         self.act = np.zeros((config.act_words, config.word), np.int8)
         self.weights = np.zeros((config.weight_depth, config.weight_word), np.uint8)
         self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
-        self.params = np.zeros(config.param_depth, np.uint64)
+        self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
         self.fifo: deque[int] = deque()
 
@@ -145,7 +145,7 @@ class Machine:
         cb, oh, ow = _grid(i.cb_n, i.oh_n, i.ow_n)
 
         if i.op == VectorOp.DRAIN:
-            v = self._accumulators(i, (i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow) & ADDRESS)
+            v = self._accumulators(i, (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) & ADDRESS)
         elif i.op in (VectorOp.SUM, VectorOp.MAX):
             v = self._window(i, lanes, cb, oh, ow)
         else:
@@ -153,15 +153,15 @@ class Machine:
 
         y = np.empty((len(cb), count), np.int64)
         exact = bool(i.exact)
-        for part, p in self._scales(i, count):
+        for part, p in self._scales(i):
             if i.op == VectorOp.ADD:
-                y[:, part] = lane_add(v[:, part], u[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_add(v[part], u[part], p, exact, i.zy, i.lo, i.hi)
             elif i.op == VectorOp.MUL:
-                y[:, part] = lane_drain(v[:, part] * u[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(v[part] * u[part], p, exact, i.zy, i.lo, i.hi)
             elif i.op == VectorOp.DRAIN:
-                y[:, part] = lane_drain(wrap(v[:, part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(wrap(v[part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
             else:
-                y[:, part] = lane_drain(v[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(v[part], p, exact, i.zy, i.lo, i.hi)
         if i.use_table:
             if i.table_index >= len(self.tables):
                 raise InternalError("E1121", f"table {i.table_index} of {len(self.tables)}", where=i.text())
@@ -205,16 +205,21 @@ class Machine:
         v = self._operand(a, inside, lanes, i).astype(np.int64) - i.za
         return v, self._operand(b, inside, lanes, i).astype(np.int64) - i.zb
 
-    def _scales(self, i: Vector, count: int) -> list[tuple[slice, Scale]]:
-        """The parameter entry of each lane, or the one for all."""
-        entries = count if i.per_channel else 1
-        if i.param_base + entries > len(self.params):
-            last = i.param_base + entries - 1
-            raise InternalError("E1121", f"parameter entry {last} of {len(self.params)}", where=i.text())
-        scales = [Scale.unpack(int(entry)) for entry in self.params[i.param_base : i.param_base + entries]]
-        if not i.per_channel:
-            return [(slice(0, count), scales[0])]
-        return [(slice(lane, lane + 1), scale) for lane, scale in enumerate(scales)]
+    def _scales(self, i: Vector) -> list[tuple[tuple[slice, slice], Scale]]:
+        """The parameter entries, each with the words and lanes of the result that it serves."""
+        words = i.oh_n * i.ow_n
+        first = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb
+        rows = (first + np.arange(i.groups) * i.per_channel) & ADDRESS
+        if int(rows.max()) >= len(self.params):
+            raise InternalError("E1121", f"parameter row {rows.max()} of {len(self.params)}", where=i.text())
+        entries = self.params[rows].reshape(i.cb_n, -1)
+        if (entries == entries[0, 0]).all():
+            return [((slice(None), slice(None)), Scale.unpack(int(entries[0, 0])))]
+        return [
+            ((slice(cb * words, (cb + 1) * words), slice(lane, lane + 1)), Scale.unpack(int(entry)))
+            for cb, row in enumerate(entries)
+            for lane, entry in enumerate(row)
+        ]
 
     @staticmethod
     def _checked(addresses: Ints, size: int, owner: Ordered | Place) -> Ints:

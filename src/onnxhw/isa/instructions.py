@@ -124,23 +124,22 @@ class Vector(Ordered):
                   inside = 0 <= ih < in_h and 0 <= iw < in_w
                   a = act[a_base + cb * a_cb + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow]
                   b = act[b_base + cb * b_cb + oh * b_oh + ow * b_ow]
-                  # DRAIN: a = acc[acc_bank][a_base + (cb * oh_n + oh) * ow_n + ow], columns
+                  # DRAIN: a = acc[acc_bank][a_base + cb * a_cb + oh * a_oh + ow * a_ow], columns
               for g in range(groups):
                 i = column_group + g if DRAIN else lane_group + g      # Q columns, or Q lanes
-                p = param[(g if per_channel else 0)]
+                p = param[param_base + cb * param_cb + (g if per_channel else 0)]   # Q of them, one per lane
                 y = requantize(op(a[i], b[i]), p.multiplier, p.shift, p.bias, exact)
                 y = clamp(y + zy, lo, hi);  y = table[table_index][y] if use_table
                 act[o_base + cb * o_cb + oh * o_oh + ow * o_ow][lane_group + g] = y
 
-    Positions that are not inside contribute nothing (SUM) or are left out (MAX). Parameters are
-    those at ``param_base``: ``groups * Q`` entries, lane by lane, if `per_channel`; else one for all.
-    `onnxhw.fixed` defines ``requantize``.
+    Positions that are not inside contribute nothing (SUM) or are left out (MAX). A parameter row has
+    an entry for each of the Q lanes. `onnxhw.fixed` defines ``requantize``.
     """
 
     UNIT = "vector"
 
     op: int = unsigned(3, "a VectorOp")
-    per_channel: int = flag("one parameter per lane, else one for all")
+    per_channel: int = flag("a parameter row per group, else one for all groups")
     exact: int = flag("round once (half to even); else as float32: product to 24 bits, then to integer")
     use_table: int = flag("look the result up in a table")
     table_index: int = unsigned(4, "which table")
@@ -149,7 +148,7 @@ class Vector(Ordered):
     ow_n: int = unsigned(15, "output columns", 1)
     kh_n: int = unsigned(8, "window rows", 1)
     kw_n: int = unsigned(8, "window columns", 1)
-    a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN")
+    a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN (so are the steps of a)")
     acc_bank: int = unsigned(1, "accumulator bank for DRAIN")
     a_cb: int = unsigned(16, "step of a per cb")
     a_oh: int = unsigned(16, "step of a per oh")
@@ -175,7 +174,8 @@ class Vector(Ordered):
     groups: int = unsigned(6, "groups of Q lanes per word", 1)
     column_group: int = unsigned(6, "first group of Q accumulator columns (DRAIN)")
     lane_group: int = unsigned(6, "first group of Q lanes of the result word (and of a and b)")
-    param_base: int = unsigned(16, "first parameter entry")
+    param_base: int = unsigned(16, "first parameter row")
+    param_cb: int = unsigned(16, "step of the parameter row per cb")
     za: int = signed(8, "zero point of a")
     zb: int = signed(8, "zero point of b")
     zy: int = signed(8, "zero point of the result")

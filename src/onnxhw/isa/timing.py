@@ -25,7 +25,7 @@ from .instructions import UNITS, Array, Load, Ordered, Vector
 MEMORY = 2
 """Cycles from a block RAM's address to its registered output."""
 FETCH_OVERHEAD = MEMORY + 1
-"""Cycles of a fetch beyond one per word, and of a parameter fetch beyond one per entry."""
+"""Cycles of a fetch beyond one per word."""
 ORDER = 1
 """Cycles from a completion until an instruction that waited for it may issue."""
 START = 2
@@ -81,17 +81,9 @@ def vector_latency() -> int:
     return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
 
 
-def fetch_cycles(instruction: Ordered, config: HwConfig) -> int:
-    """Cycles to fetch an instruction and, for the vector unit, its parameters."""
-    cycles = instruction.words() + FETCH_OVERHEAD
-    if isinstance(instruction, Vector):
-        cycles += params(instruction, config) + FETCH_OVERHEAD
-    return cycles
-
-
-def params(instruction: Vector, config: HwConfig) -> int:
-    """Number of parameter entries that a vector instruction reads."""
-    return instruction.groups * config.lanes if instruction.per_channel else 1
+def fetch_cycles(instruction: Ordered) -> int:
+    """Cycles to fetch an instruction."""
+    return instruction.words() + FETCH_OVERHEAD
 
 
 def pixels(instruction: Array) -> int:
@@ -164,7 +156,7 @@ class _Run:
             if count:
                 ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
         fetched = done[-1].issue + 1 if done else 0
-        ready = fetched + fetch_cycles(instruction, self.config)
+        ready = fetched + fetch_cycles(instruction)
         free = 0
         if done:
             free = done[-1].done if unit == "vector" else done[-1].end + 1

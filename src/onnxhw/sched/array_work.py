@@ -105,6 +105,8 @@ def _drain_steps(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: t
             exact=g.exact,
             oh_n=rows[1] - rows[0],
             ow_n=cols[1] - cols[0],
+            a_oh=cols[1] - cols[0],
+            a_ow=1,
             o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
             o_oh=y.width,
             o_ow=1,

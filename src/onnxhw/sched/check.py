@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, params, tiles, timeline
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -115,7 +115,7 @@ class _Checker:
     def _array_range(self, index: int, i: Array) -> None:
         if i.sub_n > self.config.row_groups:
             self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
-        if footprint.accumulator_rows(i)[1] > self.config.acc_depth:
+        if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
         self._inside("array", index, self.array_reads[index])
 
@@ -129,10 +129,10 @@ class _Checker:
             self._fail("E1204", "vector", index, f"drains column groups beyond {config.col_groups}")
         if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
             self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX")
-        if footprint.accumulator_rows(i)[1] > config.acc_depth:
+        if int(footprint.accumulator_rows(i).max(initial=0)) >= config.acc_depth:
             self._fail("E1204", "vector", index, f"drains beyond {config.acc_depth} accumulator rows")
-        if i.param_base + params(i, config) > len(self.program.params):
-            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter entries")
+        if footprint.last_param(i) >= len(self.program.params):
+            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter rows")
         if i.use_table and i.table_index >= len(self.program.tables):
             self._fail("E1204", "vector", index, f"uses a table beyond {len(self.program.tables)}")
         self._inside("vector", index, self.vector_reads[index])
@@ -216,7 +216,7 @@ class _Checker:
         last: dict[int, int] = {}
         tile = 0
         for index, array in enumerate(self.arrays):
-            box = filled[array.acc_bank, slice(*rows[index])]
+            box = filled[array.acc_bank, rows[index]]
             if array.accumulate and int(box.max()) == NEVER:
                 self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
@@ -229,7 +229,7 @@ class _Checker:
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
             tile += tiles(array)
-            box[...] = np.minimum(box, index)
+            filled[array.acc_bank, rows[index]] = np.minimum(box, index)
             for other in self._beside(index):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
@@ -237,7 +237,7 @@ class _Checker:
                     self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {text}")
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN:
-                box = filled[vector.acc_bank, slice(*footprint.accumulator_rows(vector))]
+                box = filled[vector.acc_bank, footprint.accumulator_rows(vector)]
                 if int(box.max()) >= self.vector_after[index]:
                     self._fail("E1208", "vector", index, "may drain rows before they are filled")
 

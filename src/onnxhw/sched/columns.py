@@ -12,7 +12,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..fixed import ONE, SHIFT_MIN, NotProvable, Scale
+from ..fixed import ONE, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
 from .certificate import Sums
 from .images import Images
@@ -161,15 +161,13 @@ def _tiles(planes: Array8, sub_n: int, config: HwConfig) -> Array8:
 
 def _drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
     """The drains of the columns that hold output channels ``first ..``."""
-    groups = -(-len(scales) // config.lanes)
-    entries = scales + [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
-    params = images.params(layer, entries)
+    params = images.params(layer, scales)
     drains: list[Drain] = []
-    for group in range(groups):
+    for group in range(-(-len(scales) // config.lanes)):
         plane, lane = divmod(first // config.lanes + group, config.lane_groups)
         if drains and drains[-1].plane == plane:
             last = drains.pop()
             drains.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
         else:
-            drains.append(Drain(plane, lane, group, 1, params + group * config.lanes))
+            drains.append(Drain(plane, lane, group, 1, params + group))
     return tuple(drains)

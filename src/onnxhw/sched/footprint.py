@@ -63,9 +63,14 @@ def vector_writes(i: Vector) -> Words:
     return vector_steps(i, i.o_base, i.o_cb, i.o_oh, i.o_ow)
 
 
-def accumulator_rows(i: Array | Vector) -> tuple[int, int]:
-    """Accumulator rows ``(first, end)`` that an array instruction fills or a DRAIN reads."""
+def accumulator_rows(i: Array | Vector) -> Words:
+    """Accumulator rows that an array instruction fills, in loop order, or a DRAIN reads."""
     if isinstance(i, Array):
-        return i.acc_base, i.acc_base + i.oh_n * i.ow_n
-    rows = i.a_base, i.a_base + i.cb_n * i.oh_n * i.ow_n
-    return rows if i.op == VectorOp.DRAIN else (0, 0)
+        return np.arange(i.acc_base, i.acc_base + i.oh_n * i.ow_n)
+    return vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) if i.op == VectorOp.DRAIN else np.zeros(0, np.int64)
+
+
+def last_param(i: Vector) -> int:
+    """Highest parameter row that a vector instruction reads."""
+    rows = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb + np.arange(i.groups) * i.per_channel
+    return int((rows & ADDRESS).max())
