@@ -10,7 +10,7 @@ from onnxhw.isa.instructions import Array, Load, Vector
 from onnxhw.program.model import Program
 
 NAMES = [
-    "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory",
+    "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory.all",
     "design.device.core.load_fetch.ucode", "design.device.core.array_fetch.ucode",
     "design.device.core.vector_fetch.ucode",
     "design.device.core.vector.params", "design.device.core.vector.tables.lane_0",
@@ -34,7 +34,7 @@ def test_every_memory_gets_its_contents(program):
     assert found[f"{core}load_fetch.ucode"] == Load(base=3, tiles=2).encode()
     assert found[f"{core}array_fetch.ucode"] == Array(oh_n=5).encode() * 2
     assert len(found[f"{core}vector_fetch.ucode"]) == 3 * Vector.words()
-    assert found[f"{core}load.memory"] == [0x03020100, 0x07060504]
+    assert found[f"{core}load.memory.all"] == [0x03020100, 0x07060504]
     assert found[f"{core}vector.params"] == [1 << 63 | 5 << 64]
     # Entry 0 is the table's value at -128, itself -128.
     assert found[f"{core}vector.tables.lane_0"][:2] == [0x80, 0x81]
@@ -49,4 +49,4 @@ def test_every_memory_gets_its_contents(program):
 
 def test_a_design_without_a_needed_memory_is_refused(program):
     with pytest.raises(InternalError, match="no memory for weights"):
-        images(program, [name for name in NAMES if "load.memory" not in name])
+        images(program, [name for name in NAMES if "load.memory.all" not in name])

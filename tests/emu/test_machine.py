@@ -38,11 +38,12 @@ class Literal:
     def load(self, i: Load) -> None:
         r, c, k = self.config.rows, self.config.cols, self.config.load_rows
         for tile in range(i.tiles):
-            shadow = []
-            for step in range(r // k):
-                word = self.weights[i.base + tile * r // k + step]
-                shadow += [[(b + 128) % 256 - 128 for b in word[row * c : row * c + c]] for row in range(k)]
-            self.shadow.append(shadow)
+            for nt in range(i.nt_n):
+                shadow = []
+                for step in range(r // k):
+                    word = self.weights[i.base + tile * r // k + nt * i.nt_step + step]
+                    shadow += [[(b + 128) % 256 - 128 for b in word[row * c : row * c + c]] for row in range(k)]
+                self.shadow.append(shadow)
 
     def array(self, i: Array) -> None:
         r, c, bits = self.config.rows, self.config.cols, self.config.acc_bits
@@ -51,21 +52,22 @@ class Literal:
             for sub in range(i.sub_n):
                 for kh in range(i.kh_n):
                     for kw in range(i.kw_n):
-                        w = self.shadow.popleft()
-                        for oh in range(i.oh_n):
-                            for ow in range(i.ow_n):
-                                ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
-                                iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
-                                a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
-                                if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
-                                    x = (self.act[a % 65536] + [0] * r)[sub * r : sub * r + r]
-                                else:
-                                    x = [i.pad] * r
-                                row = self.acc[i.acc_bank][i.acc_base + oh * i.ow_n + ow]
-                                for column in range(c):
-                                    total = 0 if first else row[column]
-                                    total += sum(x[n] * w[n][column] for n in range(r))
-                                    row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+                        for nt in range(i.nt_n):
+                            w = self.shadow.popleft()
+                            for oh in range(i.oh_n):
+                                for ow in range(i.ow_n):
+                                    ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
+                                    iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                                    a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                                    if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                                        x = (self.act[a % 65536] + [0] * r)[sub * r : sub * r + r]
+                                    else:
+                                        x = [i.pad] * r
+                                    row = self.acc[i.acc_bank][i.acc_base + (nt * i.oh_n + oh) * i.ow_n + ow]
+                                    for column in range(c):
+                                        total = 0 if first else row[column]
+                                        total += sum(x[n] * w[n][column] for n in range(r))
+                                        row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
                         first = False
 
     def vector(self, i: Vector) -> None:
@@ -133,7 +135,8 @@ def step(rng: random.Random, most: int) -> int:
 def random_array(config: HwConfig, rng: random.Random) -> Array:
     return Array(
         act_base=READ, kt_n=rng.randint(1, 2), sub_n=rng.randint(1, config.row_groups),
-        kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 2), oh_n=rng.randint(1, 4), ow_n=rng.randint(1, 4),
+        kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 2), nt_n=rng.choice([1, 1, 2]),
+        oh_n=rng.randint(1, 4), ow_n=rng.randint(1, 4),
         a_kt=step(rng, 90), a_kh=step(rng, 9), a_kw=step(rng, 3), a_oh=step(rng, 20), a_ow=step(rng, 3),
         ih0=rng.randint(-3, 2), iw0=rng.randint(-3, 2), ih_kh=rng.randint(0, 2), iw_kw=rng.randint(0, 2),
         ih_oh=rng.randint(0, 3), iw_ow=rng.randint(0, 3), in_h=rng.randint(1, 8), in_w=rng.randint(1, 8),
@@ -166,7 +169,8 @@ def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
         o_base=WRITE, o_cb=step(rng, 90), o_oh=step(rng, 20), o_ow=step(rng, 3), groups=groups,
         column_group=rng.randint(0, config.col_groups - groups) if drain else 0,
         lane_group=rng.randint(0, config.lane_groups - groups), param_base=rng.randint(0, 100),
-        param_cb=rng.randint(0, 9), za=rng.randint(-128, 127), zb=rng.randint(-128, 127), zy=rng.randint(-128, 127), lo=lo, hi=hi,
+        param_cb=rng.randint(0, 9), za=rng.randint(-128, 127), zb=rng.randint(-128, 127),
+        zy=rng.randint(-128, 127), lo=lo, hi=hi,
     )  # fmt: skip
 
 
@@ -181,7 +185,10 @@ def test_array_is_its_loop(config: HwConfig, seed: int) -> None:
         tiles = i.kt_n * i.sub_n * i.kh_n * i.kw_n
         split = rng.randint(1, tiles)
         for count in filter(None, (split, tiles - split)):
-            load = Load(base=rng.randint(0, config.weight_depth - count * config.tile_words), tiles=count)
+            room = config.weight_depth - count * config.tile_words
+            step = rng.randint(0, room // i.nt_n)
+            base = rng.randint(0, room - (i.nt_n - 1) * step)
+            load = Load(base=base, tiles=count, nt_n=i.nt_n, nt_step=step)
             machine.execute(load)
             literal.load(load)
         machine.execute(i)

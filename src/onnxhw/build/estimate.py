@@ -11,6 +11,7 @@ from ..board import Board
 from ..config import HwConfig
 from ..rtl import ebr
 from ..rtl.ecp5 import fabric_levels
+from ..rtl.weights import blocks
 from .flow import check_fit
 
 TOLERANCE = 0.15
@@ -43,10 +44,10 @@ class Estimate:
 
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
-    row = config.cols * config.acc_bits
+    row, parts = config.cols * config.acc_bits, blocks(config)
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
-        "weights": (1, (8 * config.weight_word, config.weight_depth, 8)),
+        "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
         "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),

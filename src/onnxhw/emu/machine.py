@@ -90,10 +90,10 @@ class Machine:
 
     def _load(self, i: Load) -> None:
         step = self.config.tile_words
-        if i.base + i.tiles * step > len(self.weights):
-            last = i.base + i.tiles * step - 1
+        last = i.base + i.tiles * step + (i.nt_n - 1) * i.nt_step - 1
+        if last >= len(self.weights):
             raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
-        self.fifo.extend(i.base + tile * step for tile in range(i.tiles))
+        self.fifo.extend(i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
 
     def _tile(self, i: Array) -> npt.NDArray[np.float32]:
         """Take the next weight tile: ``[R, C]``."""
@@ -107,23 +107,24 @@ class Machine:
         if i.sub_n > self.config.row_groups:
             raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
         oh, ow = _grid(i.oh_n, i.ow_n)
-        rows = self._checked((i.acc_base + oh * i.ow_n + ow) & ADDRESS, len(self.acc[0]), i)
-        sums = np.zeros((len(rows), self.config.cols))
+        pixels = i.oh_n * i.ow_n
+        rows = self._checked((i.acc_base + np.arange(i.nt_n * pixels)) & ADDRESS, len(self.acc[0]), i)
+        sums = np.zeros((i.nt_n, pixels, self.config.cols))
         for kt in range(i.kt_n):
             for sub in range(i.sub_n):
                 lanes = slice(sub * self.config.rows, (sub + 1) * self.config.rows)
                 for kh in range(i.kh_n):
                     for kw in range(i.kw_n):
-                        w = self._tile(i)
                         ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
                         a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                         inside = _inside(ih, iw, i)
-                        x = np.zeros((len(rows), self.config.rows), np.float32)
+                        x = np.zeros((pixels, self.config.rows), np.float32)
                         x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i)
                         x[~inside] = i.pad
-                        sums += x @ w
+                        for nt in range(i.nt_n):
+                            sums[nt] += x @ self._tile(i)
         before = self.acc[i.acc_bank, rows] if i.accumulate else 0
-        self.acc[i.acc_bank, rows] = wrap(before + sums.astype(np.int64), self.config.acc_bits)
+        self.acc[i.acc_bank, rows] = wrap(before + sums.reshape(rows.size, -1).astype(np.int64), self.config.acc_bits)
 
     def _operand(
         self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, i: Ordered

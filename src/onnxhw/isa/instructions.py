@@ -30,9 +30,11 @@ class Load(Ordered):
     """Load weight tiles into the array's shadow registers, one tile ahead of the array::
 
         for tile in range(tiles):
+          for nt in range(nt_n):                 # column tiles
             wait until the array has taken the tile before
             for step in range(R // k):
-                shadow[step * k : (step + 1) * k, 0 : C] = weights[base + tile * R // k + step]
+                word = base + tile * R // k + nt * nt_step + step
+                shadow[step * k : (step + 1) * k, 0 : C] = weights[word]
 
     A weight word is k rows of C int8 weights: byte ``row * C + column``.
     """
@@ -40,7 +42,9 @@ class Load(Ordered):
     UNIT = "load"
 
     base: int = unsigned(24, "first weight word")
-    tiles: int = unsigned(16, "number of weight tiles")
+    tiles: int = unsigned(16, "number of weight tiles of each column tile")
+    nt_n: int = unsigned(12, "column tiles", 1)
+    nt_step: int = unsigned(20, "weight words from one column tile to the next")
 
 
 @dataclass(frozen=True)
@@ -52,16 +56,17 @@ class Array(Ordered):
           for sub in range(sub_n):               # groups of R channels inside a word
             for kh in range(kh_n):
               for kw in range(kw_n):
-                take the next weight tile: w[R, C]
-                for oh in range(oh_n):
-                  for ow in range(ow_n):
-                    ih = ih0 + kh * ih_kh + oh * ih_oh
-                    iw = iw0 + kw * iw_kw + ow * iw_ow
-                    a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
-                    inside = 0 <= ih < in_h and 0 <= iw < in_w
-                    x = act[a][sub * R : sub * R + R] if inside else [pad] * R
-                    row = acc_base + oh * ow_n + ow
-                    acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
+                for nt in range(nt_n):           # column tiles
+                  take the next weight tile: w[R, C]
+                  for oh in range(oh_n):
+                    for ow in range(ow_n):
+                      ih = ih0 + kh * ih_kh + oh * ih_oh
+                      iw = iw0 + kw * iw_kw + ow * iw_ow
+                      a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
+                      inside = 0 <= ih < in_h and 0 <= iw < in_w
+                      x = act[a][sub * R : sub * R + R] if inside else [pad] * R
+                      row = acc_base + (nt * oh_n + oh) * ow_n + ow
+                      acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
                 first = False
 
     A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
@@ -74,6 +79,7 @@ class Array(Ordered):
     sub_n: int = unsigned(6, "row groups inside a word", 1)
     kh_n: int = unsigned(8, "kernel rows", 1)
     kw_n: int = unsigned(8, "kernel columns", 1)
+    nt_n: int = unsigned(12, "column tiles: sets of C output channels", 1)
     oh_n: int = unsigned(12, "output rows", 1)
     ow_n: int = unsigned(12, "output columns", 1)
     a_kt: int = unsigned(16, "address step per kt")

@@ -8,7 +8,8 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the units 
 and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
 
 - load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
-- array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + SHADOW_READY)``;
+- array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + SHADOW_READY)``, where D is P, but at least
+  MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
 
@@ -39,9 +40,9 @@ DRAIN_READ = 1 + MEMORY + 1
 ACCUMULATE = 4
 """Cycles from the read of an accumulator until a later read sees the sum."""
 MIN_TILE = ACCUMULATE
-"""Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
-LOAD_TO_SHADOW = 1 + MEMORY + 1
-"""Cycles from a load step until its weights stand at the shadow registers of column 0."""
+"""Fewest cycles between two weight tiles of the same accumulators: none must be in flight twice."""
+LOAD_TO_SHADOW = 1 + MEMORY + 2
+"""Cycles from a load step until its weights stand at the shadow registers of column 0 (and row 0, where k = R)."""
 STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
 SHADOW_READY = 1
@@ -55,9 +56,11 @@ FINISH = 3
 def shadow_free(config: HwConfig) -> int:
     """Cycles from the start of a tile in the array until the load of the next one may start.
 
-    The swap walks down one row per cycle, the load k rows per cycle: a load must not overtake it.
+    The swap walks down one row per cycle, the load k rows per cycle: a load must not overtake it. Where k = R the
+    load walks down as the swap does.
     """
-    return STREAM_TO_SWAP - LOAD_TO_SHADOW + config.rows - config.tile_words
+    lead = config.rows - config.tile_words if config.tile_words > 1 else 0
+    return STREAM_TO_SWAP - LOAD_TO_SHADOW + lead
 
 
 def array_pipeline(config: HwConfig) -> int:
@@ -94,8 +97,14 @@ def pixels(instruction: Array) -> int:
 def tiles(instruction: Load | Array) -> int:
     """Weight tiles that a load provides or an array instruction takes."""
     if isinstance(instruction, Load):
-        return instruction.tiles
-    return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n
+        return instruction.tiles * instruction.nt_n
+    return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n * instruction.nt_n
+
+
+def tile_distance(instruction: Array, last: bool) -> int:
+    """Cycles from the start of a weight tile (perhaps the instruction's `last`) until the next may start."""
+    alone = instruction.nt_n * pixels(instruction) < MIN_TILE
+    return max(pixels(instruction), MIN_TILE if alone or last else 1)
 
 
 def vector_cycles(instruction: Vector) -> int:
@@ -188,7 +197,7 @@ class _Run:
             start = max(start, self.load_start[-1] + steps, self.tile_start[n - 1] + shadow_free(self.config))
         self.load_start.append(start)
         self.part["load"][3] += 1
-        if self.part["load"][3] == instruction.tiles:
+        if self.part["load"][3] == tiles(instruction):
             self._finish("load", start + steps - 1, start + steps)
         return True
 
@@ -200,9 +209,10 @@ class _Run:
         start = max(free, self.load_start[n] + SHADOW_READY)
         self.part["array"][4] += start - free
         self.tile_start.append(start)
-        self.tile_end = start + max(pixels(instruction), MIN_TILE)
         self.part["array"][3] += 1
-        if self.part["array"][3] == tiles(instruction):
+        last = self.part["array"][3] == tiles(instruction)
+        self.tile_end = start + tile_distance(instruction, last)
+        if last:
             end = start + pixels(instruction) - 1
             self._finish("array", end, end + array_latency(self.config))
         return True

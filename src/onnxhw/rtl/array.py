@@ -58,7 +58,7 @@ class SystolicArray(wiring.Component):
     ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
     ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: row r and
     column c see operands and swap r + c cycles later, weights c cycles later, and if k > 1 one more every
-    `WEIGHT_HOP` rows.
+    `WEIGHT_HOP` rows. Only where k = R, ``weights`` come skewed: those of row r and column c r + c cycles later.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -83,17 +83,20 @@ class SystolicArray(wiring.Component):
             west_a.append(delay(m, self.x.word_select(r, 8), r, name=f"skew_{r}", reset=False))
             west_swap.append(self.swap if r == 0 else delay(m, west_swap[-1], 1, name=f"swap_{r}"))
         enable = self.row_enable
+        skewed = config.tile_words == 1
+        west_load = [delay(m, enable, r, name=f"load_{r}") for r in range(config.rows)] if skewed else []
         sites = array_sites(platform, config.rows, config.cols) if config.multiplier == "dsp" else {}
         for c in range(config.cols):
             if c:
                 enable = delay(m, enable, 1, name=f"row_enable_{c}")
             load: Value = enable
             column = [self.weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
-            column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
+            if not skewed:
+                column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
             north, hops = 0, 0
             for r in range(config.rows):
                 # Rows farther down take them a cycle later; their swap comes r cycles, their step r / k cycles later.
-                if config.load_rows > 1 and r % config.load_rows == 0 and r // WEIGHT_HOP > hops:
+                if config.load_rows > 1 and not skewed and r % config.load_rows == 0 and r // WEIGHT_HOP > hops:
                     hops += 1
                     load = delay(m, load, 1, name=f"row_enable_{c}_{r}")
                     column = [delay(m, w, 1, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
@@ -102,10 +105,12 @@ class SystolicArray(wiring.Component):
                 m.d.comb += [
                     pe.a.eq(west_a[r]),
                     pe.swap.eq(west_swap[r]),
-                    pe.load.eq(load[r // config.load_rows]),
+                    pe.load.eq(west_load[r] if skewed else load[r // config.load_rows]),
                     pe.weight.eq(column[r % config.load_rows]),
                     pe.north.eq(north),
                 ]
                 west_a[r], west_swap[r], north = pe.a_east, pe.swap_east, pe.south
+                if skewed:
+                    west_load[r] = delay(m, west_load[r], 1, name=f"load_{r}_{c}")
             m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
         return m

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +16,7 @@ from .delay import delay
 from .loops import LoopNest
 from .memory import read_request
 
-LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "oh": 12, "ow": 12}
+LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "nt": 12, "oh": 12, "ow": 12}
 VALUES = {
     "a": (16, ("kt", "kh", "kw", "oh", "ow")),
     "ih": (16, ("kh", "oh")),
@@ -26,7 +26,7 @@ VALUES = {
 
 
 class ArrayUnit(wiring.Component):
-    """One activation word per cycle; a new weight tile (`loaded`, `taken`) for each kt, sub, kh, kw.
+    """One activation word per cycle; a new weight tile (`loaded`, `taken`) for each kt, sub, kh, kw, nt.
 
     ``streaming`` shows a pixel being issued, ``starved`` a tile that waits for its weights. `done` pulses
     ``array_latency - 1`` cycles after the last pixel.
@@ -91,6 +91,7 @@ class ArrayUnit(wiring.Component):
         active = Signal()  # the loops hold the running instruction
         ready = Signal()  # the next tile's weights stand in the shadow registers
         cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
+        dense = Signal()  # a row is not met again within MIN_TILE cycles
         at_tile = Signal()
         last = Signal()
         m.d.comb += [
@@ -104,10 +105,13 @@ class ArrayUnit(wiring.Component):
             loops.step.eq(self.streaming),
             self.done.eq(delay(m, last, array_latency(self.config) - 1, name="done")),
         ]
+        now = Decoded(Array, bits)
         with m.If(cooling != 0):
             m.d.sync += cooling.eq(cooling - 1)
         with m.If(self.taken):
-            m.d.sync += [ready.eq(0), cooling.eq(MIN_TILE - 1), at_tile.eq(0)]
+            m.d.sync += [ready.eq(0), at_tile.eq(0)]
+            with m.If(~dense | last):
+                m.d.sync += cooling.eq(MIN_TILE - 1)
         with m.If(self.loaded):
             m.d.sync += ready.eq(1)
         with m.If(self.streaming & loops.last_oh):
@@ -118,9 +122,8 @@ class ArrayUnit(wiring.Component):
         with m.If(self.take):
             m.d.sync += [busy.eq(1), bits.eq(self.bits)]
         with m.If(starting):
-            m.d.sync += [active.eq(1), at_tile.eq(1)]
+            m.d.sync += [active.eq(1), at_tile.eq(1), dense.eq(self._dense(now))]
 
-        now = Decoded(Array, bits)
         m.d.comb += [
             loops.base_a.eq(now.act_base),
             loops.base_ih.eq(now.ih0),
@@ -132,6 +135,14 @@ class ArrayUnit(wiring.Component):
             *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
         ]
         return bits
+
+    @staticmethod
+    def _dense(now: Decoded) -> Value:
+        """``nt_n * oh_n * ow_n >= MIN_TILE``, which is 4: one of the counts is, or two of them are more than 1."""
+        counts = now.nt_n, now.oh_n, now.ow_n
+        large = Cat(count[2:].any() for count in counts).any()
+        nt, oh, ow = (count[1:].any() for count in counts)
+        return large | (nt & oh) | (nt & ow) | (oh & ow)
 
     def _operand(self, m: Module, now: Decoded, loops: LoopNest, within: Signal) -> Signal:
         """R bytes from the word read, or the pad value: at the array `ACT_READ` + 1 cycles after the issue."""
@@ -150,7 +161,7 @@ class ArrayUnit(wiring.Component):
         """The accumulator row of the pixel being issued."""
         tag = Signal(target(self.config))
         row = Signal(15, reset_less=True)
-        first = Signal()  # the instruction's first weight tile
+        first = Signal()  # the first tap and channels
         m.d.comb += [
             tag.valid.eq(self.streaming),
             tag.bank.eq(now.acc_bank),
@@ -158,8 +169,8 @@ class ArrayUnit(wiring.Component):
             tag.replace.eq(first & ~now.accumulate),
         ]
         with m.If(self.streaming):
-            m.d.sync += row.eq(Mux(loops.last_oh, now.acc_base, row + 1))
-            with m.If(loops.last_oh):
+            m.d.sync += row.eq(Mux(loops.last_nt, now.acc_base, row + 1))
+            with m.If(loops.last_nt):
                 m.d.sync += first.eq(0)
         with m.If(loops.start):
             m.d.sync += [row.eq(now.acc_base), first.eq(1)]

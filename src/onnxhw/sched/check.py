@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, tiles, timeline
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, pixels, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -64,7 +64,7 @@ class _Checker:
         self.array_reads = [footprint.array_reads(i) for i in self.arrays]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        starts = [load.base + np.arange(load.tiles) * self.config.tile_words for load in self.loads]
+        starts = [footprint.tile_words(load, self.config) for load in self.loads]
         self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
         self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
         self.lanes_known: dict[bytes, npt.NDArray[np.bool_]] = {}
@@ -93,13 +93,13 @@ class _Checker:
             if len(image) > size:
                 raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
         for index, load in enumerate(self.loads):
-            if load.base + load.tiles * config.tile_words > len(program.weights):
+            if int(footprint.tile_words(load, config).max()) + config.tile_words > len(program.weights):
                 self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
         for index, vector in enumerate(self.vectors):
             self._vector_range(index, vector)
-        loaded, taken = sum(i.tiles for i in self.loads), sum(tiles(i) for i in self.arrays)
+        loaded, taken = sum(tiles(i) for i in self.loads), sum(tiles(i) for i in self.arrays)
         if loaded != taken:
             raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
 
@@ -194,7 +194,7 @@ class _Checker:
         key = bases.tobytes()
         if key not in self.lanes_known:
             words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
-            taps = i.kh_n * i.kw_n
+            taps = i.kh_n * i.kw_n * i.nt_n
             used = words.reshape(i.kt_n, i.sub_n, taps, config.rows, config.cols).any(axis=(2, 4))
             lanes = np.zeros((i.kt_n, config.word), bool)
             count = min(config.word, i.sub_n * config.rows)
@@ -214,21 +214,18 @@ class _Checker:
         rows = [footprint.accumulator_rows(i) for i in self.arrays]
         filled = np.full((2, self.config.acc_depth), NEVER, np.int64)
         last: dict[int, int] = {}
-        tile = 0
         for index, array in enumerate(self.arrays):
             box = filled[array.acc_bank, rows[index]]
             if array.accumulate and int(box.max()) == NEVER:
                 self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
-            if array.accumulate and previous is not None and rows[previous][0] != rows[index][0]:
-                # Row r is touched at pixel r - acc_base: the sums must have arrived.
-                wait = (times.tile_start[tile] - rows[index][0]) - (times.tile_start[tile - 1] - rows[previous][0])
+            if array.accumulate and previous is not None:
+                wait = self._apart(previous, index, times)
                 if wait < ACCUMULATE:
                     self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
-            tile += tiles(array)
             filled[array.acc_bank, rows[index]] = np.minimum(box, index)
             for other in self._beside(index):
                 vector = self.vectors[other]
@@ -240,6 +237,16 @@ class _Checker:
                 box = filled[vector.acc_bank, footprint.accumulator_rows(vector)]
                 if int(box.max()) >= self.vector_after[index]:
                     self._fail("E1208", "vector", index, "may drain rows before they are filled")
+
+    def _apart(self, earlier: int, later: int, times: Timeline) -> int:
+        """Fewest cycles from the last to the first use of an accumulator row by two array instructions."""
+        used = np.full((2, self.config.acc_depth), [[-NEVER], [NEVER]], np.int64)
+        for which, index in enumerate((earlier, later)):
+            i = self.arrays[index]
+            first = self.first_tile[index + 1] - i.nt_n if which == 0 else self.first_tile[index]
+            starts = np.array(times.tile_start[first : first + i.nt_n])
+            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + np.arange(pixels(i))).ravel()
+        return int((used[1] - used[0]).min())
 
     def _drained(self, filler: int, later: int) -> bool:
         """Whether a DRAIN of the bank is ordered after one array instruction and before another."""

@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.instructions import Array, Vector, VectorOp
+from ..config import HwConfig
+from ..isa.instructions import Array, Load, Vector, VectorOp
 
 Words = npt.NDArray[np.int64]
 ADDRESS = 0xFFFF
@@ -66,8 +67,13 @@ def vector_writes(i: Vector) -> Words:
 def accumulator_rows(i: Array | Vector) -> Words:
     """Accumulator rows that an array instruction fills, in loop order, or a DRAIN reads."""
     if isinstance(i, Array):
-        return np.arange(i.acc_base, i.acc_base + i.oh_n * i.ow_n)
+        return np.arange(i.acc_base, i.acc_base + i.nt_n * i.oh_n * i.ow_n)
     return vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) if i.op == VectorOp.DRAIN else np.zeros(0, np.int64)
+
+
+def tile_words(i: Load, config: HwConfig) -> Words:
+    """First weight word of each tile of a load, in the order of its loop."""
+    return (i.base + np.arange(i.tiles)[:, None] * config.tile_words + np.arange(i.nt_n) * i.nt_step).ravel()
 
 
 def last_param(i: Vector) -> int:

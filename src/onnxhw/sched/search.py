@@ -14,7 +14,7 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import candidates, chained, coarsest
+from .tiling import candidates, chained, coarsest, wide
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -91,7 +91,12 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     short = short_first(plan.graph)
     if [op.name for op in short.ops] != [op.name for op in plan.graph.ops]:
         graphs.append(short)
-    for choices, eager in ((finer, True), (coarse, True), (coarse, False)):
+    ways = [(finer, True), (coarse, True), (coarse, False)]
+    for ahead in (True, False):
+        choices = wide(plan.graph, finer, plan.config, ahead)
+        if choices != finer:
+            ways.insert(0, (choices, True))
+    for choices, eager in ways:
         for graph in graphs:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]
 

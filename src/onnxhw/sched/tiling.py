@@ -6,6 +6,7 @@ has finished early and end with a tile that drains quickly.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from ..config import HwConfig
@@ -79,6 +80,41 @@ def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
     return chosen
 
 
+FEW = 16
+"""Pixels of a tile up to which column tiles are streamed together to begin with."""
+AHEAD = 0.6
+"""Part of the output channels that comes first where a fully connected operation makes two sets: while the second is
+made and drained, the next operation can work on the first."""
+
+
+def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: bool) -> dict[str, Choice]:
+    """The same choices with the column tiles of small maps together; `ahead`: in two sets where they can be."""
+    chosen = dict(choices)
+    makers = producers(graph)
+    for op in graph.ops:
+        y = graph.tensors[op.output]
+        cuts = chosen[op.name].cuts
+        pixels = max(end - first for first, end in pairwise(cuts)) * y.width
+        if not isinstance(op, Conv) or pixels > FEW or y.channels <= config.used_cols:
+            continue
+        maker = makers.get(op.inputs[0])
+        split = _first_planes(chosen[maker.name], config) if maker else 0
+        chosen[op.name] = Choice(cuts, columns=column_cuts(y, config, ahead), split=split)
+    return chosen
+
+
+def column_cuts(y: Tensor, config: HwConfig, ahead: bool) -> tuple[int, ...]:
+    """All column tiles together, or in two sets, the first of whole planes."""
+    count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
+    first = round(planes * AHEAD) * config.word // config.used_cols if ahead else 0
+    return (0, first, count) if 0 < first < count else (0, count)
+
+
+def _first_planes(maker: Choice, config: HwConfig) -> int:
+    """Whole planes in the first of two sets of column tiles."""
+    return maker.columns[1] * config.used_cols // config.word if len(maker.columns) == 3 else 0
+
+
 def short_tile(config: HwConfig) -> int:
     """Pixels below which the array waits for weights."""
     return max(shadow_free(config) + SHADOW_READY, config.tile_words, MIN_TILE)
@@ -97,12 +133,24 @@ def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
         half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
         cuts.append(limit(half, rows))
     found: list[Choice] = []
+    one_plane = y.channels <= (config.used_cols if array else config.word)
     for cut in cuts:
         cut = limit(cut, rows)
         for planes_first in (False, True):
             choice = Choice(cut, planes_first)
-            one_plane = y.channels <= (config.used_cols if array else config.word)
             pointless = one_plane or (array and len(cut) == 2)
             if choice not in found and not (planes_first and pointless):
                 found.append(choice)
+    if isinstance(op, Conv) and not one_plane:
+        found += _wider(op, y, chosen, config)
     return found
+
+
+def _wider(op: Conv, y: Tensor, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
+    """Column tiles together, where at least two fit the accumulators."""
+    pixels = max(end - first for first, end in pairwise(chosen[op.name].cuts)) * y.width
+    if 2 * pixels > config.acc_depth:
+        return []
+    now = chosen[op.name]
+    ways = {column_cuts(y, config, ahead) for ahead in (False, True)}
+    return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]
