@@ -39,18 +39,25 @@ def test_a_deadlock_is_named(code, stuck: str) -> None:
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
-@pytest.mark.parametrize("pixels", [1, 3, 40])
-def test_the_recurrences_hold(config: HwConfig, pixels: int) -> None:
+@pytest.mark.parametrize(("pixels", "columns"), [(1, 1), (3, 1), (40, 1), (1, 3), (1, 4), (2, 2)])
+def test_the_recurrences_hold(config: HwConfig, pixels: int, columns: int) -> None:
     code = {
-        "load": [Load(tiles=3), Load(tiles=5, after_array=1), Load(tiles=1)],
-        "array": [Array(kw_n=2, ow_n=pixels), Array(kw_n=7, ow_n=pixels, after_vector=1)],
+        "load": [
+            Load(tiles=3, nt_n=columns, nt_step=9),
+            Load(tiles=5, nt_n=columns, after_array=1),
+            Load(tiles=1, nt_n=columns),
+        ],
+        "array": [
+            Array(kw_n=2, nt_n=columns, ow_n=pixels),
+            Array(kw_n=7, nt_n=columns, ow_n=pixels, after_vector=1),
+        ],
         "vector": [Vector(after_array=1, ow_n=9)],
     }
     times = timeline(config, code)
     starts, tiles = times.load_start, times.tile_start
-    loads = [0, 0, 0, 1, 1, 1, 1, 1, 2]
-    arrays = [0] * 2 + [1] * 7
-    for n in range(9):
+    loads = [unit for unit, tiles_of in enumerate((3, 5, 1)) for _ in range(tiles_of * columns)]
+    arrays = [unit for unit, tiles_of in enumerate((2, 7)) for _ in range(tiles_of * columns)]
+    for n in range(9 * columns):
         load, array = times.spans["load"][loads[n]], times.spans["array"][arrays[n]]
         least = [load.issue + 1]
         if n:
@@ -58,7 +65,8 @@ def test_the_recurrences_hold(config: HwConfig, pixels: int) -> None:
         assert starts[n] == max(least)
         least = [array.issue + START, starts[n] + SHADOW_READY]
         if n:
-            least.append(tiles[n - 1] + max(pixels, MIN_TILE))
+            again = columns * pixels < MIN_TILE or arrays[n - 1] != arrays[n]
+            least.append(tiles[n - 1] + max(pixels, MIN_TILE if again else 1))
         assert tiles[n] == max(least)
 
 

@@ -137,7 +137,7 @@ CONFIGS = {
     "5x3": config(5, 3, 5, 1),
     "8x16": config(8, 16, 8, 8, load_rows=4),
     "4x6": config(4, 6, 8, 2, load_rows=2),
-    "3x5": config(3, 5, 8, 4, act_depth=2048),
+    "3x5": config(3, 5, 8, 4, load_rows=3, act_depth=2048),
 }
 """Odd geometries: W = R and not, C beyond W, C that Q does not divide, R that does not divide W."""
 

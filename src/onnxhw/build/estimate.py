@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..board import Board
-from ..config import HwConfig
+from ..config import HwConfig, bits_for
 from ..rtl import ebr
 from ..rtl.ecp5 import fabric_levels
-from ..rtl.weights import blocks
+from ..rtl.weights import block_rows, blocks
 from .flow import check_fit
 
 TOLERANCE = 0.15
@@ -117,11 +117,20 @@ def counted(config: HwConfig) -> tuple[int, int]:
     """LUT4 and flip-flops of array and multipliers, which follow from their construction."""
     rows, cols, psum = config.rows, config.cols, config.psum_bits
     elements = rows * cols
-    skew = 8 * _triangle(rows) + (8 * config.load_rows + psum) * _triangle(cols)
+    skew = 8 * _triangle(rows) + psum * _triangle(cols) + _weight_skew(config)
     lut, ff = elements * (psum + 2), elements * (psum + 25) + skew
     shapes = [(8, 8)] * elements if config.multiplier == "fabric" else []
     shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
+
+
+def _weight_skew(config: HwConfig) -> int:
+    """Flip-flops that delay the weights on their way to the columns, and the addresses where they do it instead."""
+    if config.tile_words > 1:
+        return 8 * config.load_rows * _triangle(config.cols)
+    height = block_rows(config)
+    later = config.rows - height + config.cols - 1
+    return 8 * len(blocks(config)) * _triangle(height) + bits_for(config.weight_depth) * later
 
 
 def _triangle(n: int) -> int:

@@ -9,9 +9,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import LOAD_TO_SHADOW, MEMORY
+from . import ebr
 from .cells import BlockRam
 from .delay import delay
-from .floorplan import WEIGHT_HOP, memory_sites
+from .floorplan import memory_sites
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,14 @@ class Block:
     later: int = 0
 
 
+ADDRESSES, REGISTERS = 2, LOAD_TO_SHADOW - 2 - MEMORY
+"""Register stages before and behind the block RAMs."""
+
+
 def block_rows(config: HwConfig) -> int:
-    """Rows of a block of one column: the largest divisor of R up to `WEIGHT_HOP`."""
-    return max(rows for rows in range(1, WEIGHT_HOP + 1) if config.rows % rows == 0)
+    """Rows of a block of one column: the largest divisor of R whose bytes are in one block RAM at that depth."""
+    fit = next((rows for rows in (4, 2) if config.weight_depth <= ebr.words(ebr.BYTE * rows)), 1)
+    return max(rows for rows in range(1, fit + 1) if config.rows % rows == 0)
 
 
 def blocks(config: HwConfig) -> list[Block]:
@@ -70,16 +76,16 @@ class WeightMemory(wiring.Component):
         parts = blocks(config)
         sites = memory_sites(platform, config).get("weights", ()) if len(parts) == 1 else ()
         addresses = [self.r_addr]
-        for cycle in range(1 + max(part.later for part in parts)):
-            address = Signal.like(self.r_addr, name=f"address_{cycle + 1}", reset_less=True)
+        for cycle in range(1, ADDRESSES + 1 + max(part.later for part in parts)):
+            address = Signal.like(self.r_addr, name=f"address_{cycle}", reset_less=True)
             m.d.sync += address.eq(addresses[-1])
             addresses.append(address)
         for part in parts:
             ram = BlockRam(width=8 * len(part.bytes), depth=config.weight_depth, granularity=8, sites=sites)
             m.submodules[part.name] = ram
-            m.d.comb += [ram.w_addr.eq(self.w_addr), ram.r_addr.eq(addresses[1 + part.later])]
+            m.d.comb += [ram.w_addr.eq(self.w_addr), ram.r_addr.eq(addresses[ADDRESSES + part.later])]
             for i, byte in enumerate(part.bytes):
-                later = LOAD_TO_SHADOW - 1 - MEMORY + (i if len(parts) > 1 else 0)
+                later = REGISTERS + (i if len(parts) > 1 else 0)
                 value = delay(m, ram.r_data.word_select(i, 8), later, name=f"weight_{byte}", reset=False)
                 m.d.comb += [
                     ram.w_data.word_select(i, 8).eq(self.w_data.word_select(byte, 8)),

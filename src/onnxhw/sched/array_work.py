@@ -56,7 +56,7 @@ def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: 
     pairs = [(box, tiles) for box in boxes for tiles in sets]
     if choice.planes_first:
         pairs = [(box, tiles) for tiles in sets for box in boxes]
-    return [_work(g, tiles, *box, choice.split, config) for box, tiles in pairs]
+    return [_work(g, tiles, *box, choice.split if tiles is sets[0] else 0, config) for box, tiles in pairs]
 
 
 def _work(

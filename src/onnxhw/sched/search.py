@@ -14,7 +14,7 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import candidates, chained, coarsest, wide
+from .tiling import AHEAD, candidates, chained, coarsest, wide
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -92,10 +92,9 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     if [op.name for op in short.ops] != [op.name for op in plan.graph.ops]:
         graphs.append(short)
     ways = [(finer, True), (coarse, True), (coarse, False)]
-    for ahead in (True, False):
-        choices = wide(plan.graph, finer, plan.config, ahead)
-        if choices != finer:
-            ways.insert(0, (choices, True))
+    for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
+        if all(choices != known for known, _ in ways):
+            ways.insert(-2, (choices, True))
     for choices, eager in ways:
         for graph in graphs:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]

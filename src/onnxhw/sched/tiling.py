@@ -82,13 +82,13 @@ def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
 
 FEW = 16
 """Pixels of a tile up to which column tiles are streamed together to begin with."""
-AHEAD = 0.6
-"""Part of the output channels that comes first where a fully connected operation makes two sets: while the second is
-made and drained, the next operation can work on the first."""
+AHEAD = (0.65, 0.5, 0.35, 0.0)
+"""Parts of the output channels that may come first, in a set of their own: while the others are made and drained, the
+next operation can work on them. 0: all in one set."""
 
 
-def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: bool) -> dict[str, Choice]:
-    """The same choices with the column tiles of small maps together; `ahead`: in two sets where they can be."""
+def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: float) -> dict[str, Choice]:
+    """The same choices with the column tiles of small maps together, in two sets if `ahead` is not 0."""
     chosen = dict(choices)
     makers = producers(graph)
     for op in graph.ops:
@@ -103,10 +103,10 @@ def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: b
     return chosen
 
 
-def column_cuts(y: Tensor, config: HwConfig, ahead: bool) -> tuple[int, ...]:
-    """All column tiles together, or in two sets, the first of whole planes."""
+def column_cuts(y: Tensor, config: HwConfig, ahead: float) -> tuple[int, ...]:
+    """All column tiles together, or in two sets, the first of whole planes, `ahead` of all."""
     count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
-    first = round(planes * AHEAD) * config.word // config.used_cols if ahead else 0
+    first = round(planes * ahead) * config.word // config.used_cols
     return (0, first, count) if 0 < first < count else (0, count)
 
 
@@ -152,5 +152,5 @@ def _wider(op: Conv, y: Tensor, chosen: Mapping[str, Choice], config: HwConfig) 
     if 2 * pixels > config.acc_depth:
         return []
     now = chosen[op.name]
-    ways = {column_cuts(y, config, ahead) for ahead in (False, True)}
+    ways = {column_cuts(y, config, ahead) for ahead in AHEAD}
     return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]

@@ -73,8 +73,8 @@ class Choice:
         operations: one work per plane instead of one for all planes.
     columns : array operations: first column tile of each set that one instruction streams, then their number:
         ``(0, ..., N)``; empty: one at a time. Sets that do not fit the accumulators are cut further.
-    split : array operations: an instruction that reads planes on both sides of this one is cut there, so as to begin
-        when the planes before it are written.
+    split : array operations: an instruction of the first set that reads planes on both sides of this one is cut
+        there, so as to begin when the planes before it are written.
     """
 
     cuts: tuple[int, ...]
