@@ -7,16 +7,21 @@ same mutant again (``--first``); a mutant depends on the seed and its number onl
 
 import argparse
 import atexit
+import gc
+import importlib
 import logging
 import multiprocessing
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing.connection import Connection, wait
@@ -38,20 +43,40 @@ PATIENCE = 20
 STILL = 30
 """Times `PATIENCE` that one mutant may take by the clock, if it waits for something."""
 BATCH = 500
+IN_MEMORY = Path("/dev/shm")
+"""Where the files of mutants with external data are written, if there is such a place."""
+STAGES = (
+    ("container", "load", "parse"),
+    ("names and counts", "load", "survey"),
+    ("external data", "load", "load_external"),
+    ("tensors", "load", "_tensors"),
+    ("specification", "pipeline", "diagnose"),
+    ("functions", "pipeline", "inline"),
+    ("control flow", "pipeline", "unroll"),
+    ("shapes", "pipeline", "specialise"),
+    ("conversion", "pipeline", "convert"),
+    ("parts", "pipeline", "parts_of"),
+)
+"""The frontend's steps in order, each with the module and the name under which it is called."""
 
 
 @dataclass
 class Outcome:
-    """What became of some mutants: counts by code, findings with the numbers of their mutants, the slowest."""
+    """What became of some mutants: counts by code, how many reached each stage, findings with the numbers of their
+    mutants, the slowest, processor seconds."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
     findings: dict[str, list[int]] = field(default_factory=dict)
     slowest: tuple[float, int] = (0.0, -1)
     memory: int = 0
+    seconds: float = 0.0
 
     def add(self, other: "Outcome") -> None:
         """Together with others."""
         self.counts += other.counts
+        self.reached += other.reached
+        self.seconds += other.seconds
         for text, numbers in other.findings.items():
             self.findings.setdefault(text, []).extend(numbers)
         self.slowest = max(self.slowest, other.slowest)
@@ -61,7 +86,7 @@ class Outcome:
 @cache
 def _folder() -> Path:
     """A folder with the data file, for this process."""
-    folder = tempfile.TemporaryDirectory()
+    folder = tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None)
     atexit.register(folder.cleanup)
     (Path(folder.name) / DATA_FILE).write_bytes(bytes(24))
     return Path(folder.name)
@@ -82,32 +107,69 @@ def outcome(data: bytes) -> str:
     return "read"
 
 
+@contextmanager
+def watched(begun: set[str]) -> Iterator[None]:
+    """Within, every stage that begins adds its name to `begun`."""
+    places = [(name, importlib.import_module(f"onnxhw.frontend.{home}"), what) for name, home, what in STAGES]
+    originals = [getattr(module, what) for _, module, what in places]
+
+    def noting(name: str, function: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            begun.add(name)
+            return function(*arguments, **named)
+
+        return call
+
+    for (name, module, what), function in zip(places, originals, strict=True):
+        setattr(module, what, noting(name, function))
+    try:
+        yield
+    finally:
+        for (_, module, what), function in zip(places, originals, strict=True):
+            setattr(module, what, function)
+
+
 def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
     """Mutants by number, in this process; `current` is always the number being run."""
-    mutator, found = Mutator(seed), Outcome()
+    mutator, found, begun = _mutator(seed), Outcome(), set[str]()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
-    for index in numbers:
-        if current is not None:
-            current.value = index
-        start = time.process_time()
-        try:
-            found.counts[outcome(mutator.mutant(index))] += 1
-        except Exception as error:  # every kind of escape is what we look for
-            last = traceback.extract_tb(error.__cause__.__traceback__ if error.__cause__ else error.__traceback__)[-1]
-            text = f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}: {str(error)[:160]}"
-            found.counts["escaped"] += 1
-            found.findings.setdefault(text, []).append(index)
-        found.slowest = max(found.slowest, (time.process_time() - start, index))
+    first = start = time.process_time()
+    with watched(begun):
+        for index in numbers:
+            if current is not None:
+                current.value = index
+            begun.clear()
+            try:
+                found.counts[outcome(mutator.mutant(index))] += 1
+            except Exception as error:  # every kind of escape is what we look for
+                trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
+                text = f"{type(error).__name__} in {Path(trace[-1].filename).name}:{trace[-1].lineno}"
+                found.counts["escaped"] += 1
+                found.findings.setdefault(f"{text}: {str(error)[:160]}", []).append(index)
+            for name in begun:
+                found.reached[name] += 1
+            before, start = start, time.process_time()
+            found.slowest = max(found.slowest, (start - before, index))
+    found.seconds = start - first
     found.memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return found
+
+
+@cache
+def _mutator(seed: int) -> Mutator:
+    return Mutator(seed)
 
 
 def _worker(seed: int, channel: "Connection[Any, Any]", current: "Synchronized[int]") -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.freeze()  # what the parent holds is not this process's garbage, however much it is
+    gc.disable()  # once per batch is enough: a mutant's cycles are small
     while (numbers := channel.recv()) is not None:
         channel.send(run(seed, numbers, current))
+        gc.collect()
+    shutil.rmtree(_folder())  # a forked process does not come past atexit
 
 
 def cpu_seconds(pid: int | None) -> float:
@@ -137,7 +199,8 @@ class Worker:
 
     def give(self, numbers: range) -> None:
         """Another batch."""
-        self.numbers, self.since = numbers, time.monotonic()
+        self.numbers, self.since, self.used = numbers, time.monotonic(), cpu_seconds(self.process.pid)
+        self.current.value = self.seen = numbers.start
         self.channel.send(numbers)
 
     def stuck(self) -> bool:
@@ -153,8 +216,8 @@ class Worker:
         """After a death or a hang: the finding, and the batches that are left of this one."""
         self.process.kill()
         self.process.join()
-        bad, numbers = max(self.current.value, self.numbers.start), self.numbers
-        found = Outcome(Counter(escaped=1), {f"{what} (exit status {self.process.exitcode})": [bad]})
+        bad, numbers = self.current.value, self.numbers
+        found = Outcome(Counter(escaped=1), findings={f"{what} (exit status {self.process.exitcode})": [bad]})
         self.numbers = range(0)
         self._start()
         return found, [part for part in (range(numbers.start, bad), range(bad + 1, numbers.stop)) if part]
@@ -211,7 +274,10 @@ def report(found: Outcome, seconds: float, seed: int) -> None:
     total = sum(found.counts.values())
     for code, count in found.counts.most_common():
         print(f"{code:8} {count:9,} {count / total:7.2%}")
-    print(f"{total:,} mutants in {seconds:.0f} s; slowest {found.slowest[0]:.2f} s (mutant {found.slowest[1]})")
+    for name, _, _ in STAGES:
+        print(f"reached {name:18} {found.reached[name]:9,} {found.reached[name] / total:7.2%}")
+    print(f"{total:,} mutants in {seconds:.0f} s, {total / max(found.seconds, 1e-9):,.0f} per second of processor time")
+    print(f"slowest {found.slowest[0]:.2f} s (mutant {found.slowest[1]})")
     print(f"peak memory of a process {found.memory >> 20} MiB, of {MEMORY >> 20} MiB allowed")
     for text, indices in sorted(found.findings.items(), key=lambda item: -len(item[1])):
         print(f"FINDING ({len(indices)} mutants, --seed {seed} --first {indices[0]}): {text}")

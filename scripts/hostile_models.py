@@ -7,86 +7,15 @@ The tests read every case; the fuzzer takes the models as seeds.
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-Model = onnx.ModelProto
-Build = Callable[[Path], "bytes | Path"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What reading the file that `build` makes (in a folder of its own) must give, with limits changed by `flags`."""
-
-    code: str
-    name: str
-    build: Build
-    flags: list[str] = field(default_factory=list)
-
-
-CASES: list[Case] = []
-DATA = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def base() -> Model:
-    """A valid model: a weight ``w``, a Constant, a subgraph with a constant of its own, metadata."""
-    inner = helper.make_graph(
-        [helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(DATA, "deep"))],
-        "inner",
-        [],
-        [helper.make_tensor_value_info("c", TensorProto.FLOAT, [2, 3])],
-    )
-    nodes = [
-        helper.make_node("Add", ["x", "w"], ["y"], name="add"),
-        helper.make_node("Constant", [], ["k"], name="constant", value=numpy_helper.from_array(DATA, "held")),
-        helper.make_node("If", ["b"], ["z"], name="choice", then_branch=inner, else_branch=inner),
-        helper.make_node("Sum", ["y", "k", "z"], ["out"], name="sum"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "hostile",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
-            helper.make_tensor_value_info("b", TensorProto.BOOL, []),
-        ],
-        [helper.make_tensor_value_info("out", TensorProto.FLOAT, [2, 3])],
-        [numpy_helper.from_array(DATA, "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    helper.set_model_props(model, {"author": "someone"})
-    return model
-
-
-def data_of(change: Callable[[bytes], bytes]) -> Build:
-    """The bytes of the valid model, changed."""
-    return lambda folder: change(base().SerializeToString())
-
-
-def model_of(change: Callable[[Model], Any]) -> Build:
-    """The valid model, changed."""
-
-    def build(folder: Path) -> bytes:
-        model = base()
-        change(model)
-        return model.SerializeToString()
-
-    return build
-
-
-def weight_of(change: Callable[[TensorProto], Any]) -> Build:
-    """The valid model with its weight changed."""
-    return model_of(lambda model: change(model.graph.initializer[0]))
-
-
-def add(code: str, name: str, build: Build, *flags: str) -> None:
-    """A case."""
-    CASES.append(Case(code, name, build, list(flags)))
-
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import hostile_external  # noqa: F401 - adds its cases
+from hostile_base import CASES, Build, Model, add, data_of, model_of, subgraph_tensor, weight_of
 
 # -- container ---------------------------------------------------------------------------------------------
 
@@ -225,11 +154,6 @@ add("E3159", "string", weight_of(typed(T.STRING, [1], string_data=[b"\xff\xfe"])
 add("E3153", "in-attribute", model_of(lambda m: setattr(m.graph.node[1].attribute[0].t, "raw_data", b"")))
 
 
-def subgraph_tensor(model: Model) -> TensorProto:
-    """The constant inside the first branch of the If."""
-    return model.graph.node[2].attribute[0].g.node[0].attribute[0].t
-
-
 def function_with(tensor: TensorProto) -> Callable[[Model], None]:
     """A local function whose body holds the tensor."""
     node = helper.make_node("Constant", [], ["y"])
@@ -281,113 +205,6 @@ add("E3164", "order-by-axis", sparse([0, 1, 1, 0, 0, 2], [3, 2]))
 add("E3165", "twice", sparse([0, 1, 1]))
 add("E3112", "dense-bomb", sparse([0, 1, 2], dims=[1 << 40]))
 add("E3151", "sparse-negative", sparse([0, 1, 2], dims=[-6]))
-
-# -- external data -----------------------------------------------------------------------------------------
-
-
-def outside(
-    tensor: Callable[[Model], TensorProto] = lambda model: model.graph.initializer[0],
-    prepare: Callable[[Path], Any] = lambda folder: (folder / "w.bin").write_bytes(DATA.tobytes()),
-    extra: Callable[[TensorProto], Any] = lambda tensor: None,
-    **entries: str,
-) -> Build:
-    """A model file whose tensor lies in ``w.bin`` (or says so)."""
-
-    def build(folder: Path) -> Path:
-        model = base()
-        found = tensor(model)
-        found.ClearField("raw_data")
-        found.data_location = TensorProto.EXTERNAL
-        for key, value in ({"location": "w.bin"} | entries).items():
-            if value:
-                found.external_data.add(key=key, value=value)
-        extra(found)
-        inner = folder / "model"
-        inner.mkdir()
-        prepare(inner)
-        (inner / "model.onnx").write_bytes(model.SerializeToString())
-        return inner / "model.onnx"
-
-    return build
-
-
-def attribute_tensor(model: Model) -> TensorProto:
-    """The tensor in the Constant node."""
-    return model.graph.node[1].attribute[0].t
-
-
-def linked(folder: Path) -> None:
-    """A symbolic link instead of the data."""
-    (folder.parent / "secret").write_bytes(DATA.tobytes())
-    (folder / "w.bin").symlink_to(folder.parent / "secret")
-
-
-def linked_folder(folder: Path) -> None:
-    """A folder that is a link."""
-    (folder.parent / "elsewhere").mkdir()
-    (folder.parent / "elsewhere" / "w.bin").write_bytes(DATA.tobytes())
-    (folder / "sub").symlink_to(folder.parent / "elsewhere")
-
-
-def hard_linked(folder: Path) -> None:
-    """A second name for a file outside."""
-    (folder.parent / "secret").write_bytes(DATA.tobytes())
-    os.link(folder.parent / "secret", folder / "w.bin")
-
-
-def bytes_only(folder: Path) -> bytes:
-    """A model with external data, without a folder."""
-    path = outside()(folder)
-    assert isinstance(path, Path)
-    return path.read_bytes()
-
-
-for holder, finder in (("weight", None), ("attribute", attribute_tensor), ("subgraph", subgraph_tensor)):
-    where = {} if finder is None else {"tensor": finder}
-    add("E3127", f"parent-{holder}", outside(location="../secret", **where))
-    add("E3123", f"memory-{holder}", outside(location="*/_ORT_MEM_ADDR_/*", offset="4096", length="24", **where))
-    add("E3008", f"missing-{holder}", outside(prepare=lambda folder: None, **where))
-add("E3008", "bytes", bytes_only)
-add("E3008", "file-as-folder", outside(location="w.bin/x"))
-add("E3120", "no-location", outside(location=""))
-add("E3121", "unknown-key", outside(__class__="x"))
-add("E3122", "twice", outside(extra=lambda t: t.external_data.add(key="location", value="v.bin")))
-add("E3123", "memory-marker-inside", outside(location="a/_ORT_MEM_ADDR_/b"))
-add("E3124", "url", outside(location="https://example.org/w.bin"))
-add("E3124", "file-url", outside(location="file:///etc/passwd"))
-add("E3125", "absolute", outside(location="/etc/passwd"))
-add("E3125", "drive", outside(location="C:/w.bin"))
-add("E3125", "unc", outside(location="\\\\server\\w.bin"))
-add("E3126", "backslash", outside(location="a\\..\\w.bin"))
-add("E3126", "nul", outside(location="w.bin\0.png"))
-add("E3126", "newline", outside(location="w\n.bin"))
-add("E3127", "parent-inside", outside(location="a/../../secret"))
-add("E3127", "parent-harmless", outside(location="a/../w.bin"))
-add("E3128", "dot", outside(location="."))
-add("E3128", "trailing-slash", outside(location="w.bin/"))
-add("E3128", "double-slash", outside(location="a//w.bin"))
-add("E3129", "symlink", outside(prepare=linked))
-add("E3129", "symlink-folder", outside(prepare=linked_folder, location="sub/w.bin"))
-add("E3130", "hard-link", outside(prepare=hard_linked))
-add("E3131", "pipe", outside(prepare=lambda folder: os.mkfifo(folder / "w.bin")))
-add("E3131", "folder", outside(prepare=lambda folder: (folder / "w.bin").mkdir()))
-add("E3132", "string", outside(extra=lambda t: setattr(t, "data_type", T.STRING)))
-add("E3133", "both", outside(extra=lambda t: setattr(t, "raw_data", DATA.tobytes())))
-add("E3133", "both-typed", outside(extra=lambda t: t.float_data.extend([1.0])))
-for name, text in (("negative", "-4"), ("hex", "0x10"), ("underscore", "1_0"), ("digits", "\u0663"), ("float", "1e3")):
-    add("E3134", f"offset-{name}", outside(offset=text))
-    add("E3134", f"length-{name}", outside(length=text))
-add("E3134", "offset-huge", outside(offset="9" * 30))
-add("E3135", "offset-beyond", outside(offset="8"))
-add("E3135", "offset-far-beyond", outside(offset="9223372036854775807"))
-add("E3135", "truncated", outside(prepare=lambda folder: (folder / "w.bin").write_bytes(DATA.tobytes()[:-1])))
-add("E3136", "length-short", outside(length="20"))
-add("E3136", "length-petabyte", outside(length=str(1 << 50)))
-add("E3137", "checksum-short", outside(checksum="abc"))
-add("E3138", "checksum", outside(checksum="0" * 40))
-add("E3139", "total", outside(), "total_bytes=20")
-add("E3139", "elements", outside(extra=lambda t: t.dims.__setitem__(0, 1 << 24)), "total_bytes=1000000")
-add("E3140", "files", outside(), "data_files=0")
 
 
 def main(folder: Path) -> int:

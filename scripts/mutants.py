@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import hostile_models
+import hostile_base
 
 from onnxhw.qdq import Grid, QdqBuilder
 
@@ -44,21 +45,42 @@ BYTES = (b"", b"\0", b"\xff", b"\xff" * 8, bytes(100), b"NOTSET", b"SAME_UPPER",
 
 
 def seeds() -> list[bytes]:
-    """Small models: convolutions and a head in QDQ form, its uint8 form, control flow, functions, odd tensors."""
-    grid = Grid(np.float32(0.25), 3)
-    rng = np.random.default_rng(0)
-    qdq = QdqBuilder("seed")
-    x = qdq.input("x", (1, 2, 4, 4), grid)
-    y = qdq.conv(
-        "conv", x, rng.normal(size=(3, 2, 3, 3)).astype(np.float32), np.zeros(3, np.float32), grid, pads=(1,) * 4
-    )
-    z = qdq.conv("mix", y, rng.normal(size=(3, 3, 1, 1)).astype(np.float32), np.ones(3, np.float32), grid, relu=False)
-    z = qdq.max_pool("pool", qdq.add("sum", y, z, grid, relu=True), 2)
-    z = qdq.flatten("flat", qdq.global_average_pool("mean", z, grid))
-    z = qdq.gemm("head", z, rng.normal(size=(2, 3)).astype(np.float32), np.zeros(2, np.float32), grid)
-    qdq.output(z.name, "out", (1, 2))
-    found = [qdq.model(), hostile_models.base(), _operator_form(), _function(), _external()]
+    """Models of a few nodes each, so that a change meets most of them and a mutant is read quickly: QDQ forms of a
+    convolution, a sum and a head, the uint8 operator form, control flow, functions, sparse and external tensors."""
+    quantized = [_convolution(), _sum(), _head(), _operator_form()]
+    found = [*quantized, _function(), _loop(), hostile_base.base(), _external()]
     return [model.SerializeToString() for model in found]
+
+
+GRID = Grid(np.float32(0.25), 3)
+
+
+def _convolution() -> onnx.ModelProto:
+    """A padded 3x3 convolution with bias and Relu, quantized."""
+    qdq, weight = QdqBuilder("conv"), np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 2, 2)
+    x = qdq.input("x", (1, 3, 3, 3), GRID)
+    y = qdq.conv("conv", x, weight, np.zeros(2, np.float32), GRID, pads=(1, 1, 0, 0))
+    qdq.output(y.name, "out", y.shape)
+    return qdq.model()
+
+
+def _sum() -> onnx.ModelProto:
+    """A maximum pool of a sum, quantized."""
+    qdq = QdqBuilder("sum")
+    x = qdq.input("x", (1, 2, 4, 4), GRID)
+    y = qdq.max_pool("pool", qdq.add("sum", x, x, GRID, relu=True), 2)
+    qdq.output(y.name, "out", y.shape)
+    return qdq.model()
+
+
+def _head() -> onnx.ModelProto:
+    """A matrix behind an average, quantized."""
+    qdq, weight = QdqBuilder("head"), np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    x = qdq.input("x", (1, 3, 2, 2), GRID)
+    y = qdq.flatten("flat", qdq.global_average_pool("mean", x, GRID))
+    y = qdq.gemm("head", y, weight, np.zeros(2, np.float32), GRID)
+    qdq.output(y.name, "out", (1, 2))
+    return qdq.model()
 
 
 def _operator_form() -> onnx.ModelProto:
@@ -80,7 +102,7 @@ def _operator_form() -> onnx.ModelProto:
 
 def _external() -> onnx.ModelProto:
     """A weight in a file beside the model."""
-    model = hostile_models.base()
+    model = hostile_base.base()
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
@@ -90,11 +112,23 @@ def _external() -> onnx.ModelProto:
 
 
 def _function() -> onnx.ModelProto:
-    """A local function with an attribute, a Loop and a sparse initializer."""
+    """A local function with an attribute, called twice."""
     body = [helper.make_node("LeakyRelu", ["a"], ["b"])]
     body[0].attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope")
     opsets = [helper.make_opsetid("", 17)]
     function = helper.make_function("local", "Leak", ["a"], ["b"], body, opsets, attributes=["slope"])
+    nodes = [
+        helper.make_node("Leak", ["x"], ["y"], domain="local", slope=0.5),
+        helper.make_node("Leak", ["y"], ["out"], domain="local", slope=2.0),
+    ]
+    model = _model(nodes, [2, 3], [2, 3], [])
+    model.functions.append(function)
+    model.opset_import.add(domain="local", version=1)
+    return model
+
+
+def _loop() -> onnx.ModelProto:
+    """A Loop over a sparse initializer."""
     inner = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Add", ["v", "s"], ["v2"])],
         "body",
@@ -108,17 +142,11 @@ def _function() -> onnx.ModelProto:
             helper.make_tensor_value_info("v2", TensorProto.FLOAT, [2, 3]),
         ],
     )
-    nodes = [
-        helper.make_node("Leak", ["x"], ["y"], domain="local", slope=0.5),
-        helper.make_node("Loop", ["trips", "yes", "y"], ["out"], body=inner),
-    ]
-    constants = [numpy_helper.from_array(np.int64(3), "trips"), numpy_helper.from_array(np.bool_(True), "yes")]
-    model = _model(nodes, [2, 3], [2, 3], constants)
+    constants = [numpy_helper.from_array(np.int64(2), "trips"), numpy_helper.from_array(np.bool_(True), "yes")]
+    model = _model([helper.make_node("Loop", ["trips", "yes", "x"], ["out"], body=inner)], [2, 3], [2, 3], constants)
     values = helper.make_tensor("s", TensorProto.FLOAT, [2], [1.0, 2.0])
     indices = helper.make_tensor("i", TensorProto.INT64, [2], [1, 4])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 3]))
-    model.functions.append(function)
-    model.opset_import.add(domain="local", version=1)
     return model
 
 
@@ -136,35 +164,33 @@ class Mutator:
         self.seed, self.models = seed, seeds()
 
     def mutant(self, index: int) -> bytes:
-        """Damaged bytes in three of ten cases, else a model with one to four fields changed."""
-        rng = np.random.default_rng([self.seed, index])
-        data = self.models[int(rng.integers(len(self.models)))]
-        if rng.random() < 0.3:
+        """Damaged bytes in half of the cases, else a model with one to four fields changed."""
+        rng = Random(self.seed << 64 | index)
+        data = rng.choice(self.models)
+        if rng.random() < 0.5:
             return self._bytes(data, rng)
         model = onnx.ModelProto.FromString(data)
-        for _ in range(1 + int(rng.integers(4))):
+        for _ in range(1 + rng.randrange(4)):
             self._field(model, rng)
         return model.SerializeToString()
 
-    def _bytes(self, data: bytes, rng: np.random.Generator) -> bytes:
+    def _bytes(self, data: bytes, rng: Random) -> bytes:
         """Flipped bits, exchanged bytes, a piece cut out, doubled or put elsewhere."""
-        kind, changed = rng.integers(5), bytearray(data)
-        a, b = sorted(int(place) for place in rng.integers(0, len(data) + 1, 2))
-        if kind == 0:
-            for place in rng.integers(0, len(data), 1 + int(rng.integers(4))):
-                changed[int(place)] ^= 1 << int(rng.integers(8))
-        elif kind == 1:
-            for place in rng.integers(0, len(data), 1 + int(rng.integers(4))):
-                changed[int(place)] = int(rng.integers(256))
+        kind, changed = rng.randrange(5), bytearray(data)
+        a, b = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        if kind < 2:
+            for _ in range(1 + rng.randrange(4)):
+                place = rng.randrange(len(data))
+                changed[place] = rng.randrange(256) if kind else changed[place] ^ 1 << rng.randrange(8)
         elif kind == 2:
-            del changed[a : min(b, a + int(rng.integers(1, 64)))]
+            del changed[a : min(b, a + rng.randrange(1, 64))]
         elif kind == 3:
-            changed[a:a] = data[b : b + int(rng.integers(1, 64))]
+            changed[a:a] = data[b : b + rng.randrange(1, 64)]
         else:
             del changed[b:]
         return bytes(changed)
 
-    def _field(self, model: onnx.ModelProto, rng: np.random.Generator) -> None:
+    def _field(self, model: onnx.ModelProto, rng: Random) -> None:
         """Walk to a random message, and change a random field of it."""
         message: Any = model
         while True:
@@ -172,13 +198,13 @@ class Mutator:
             inner = [(entry, value) for entry, value in set_fields if entry.message_type is not None]
             if not inner or rng.random() < 0.12:
                 break
-            entry, value = inner[int(rng.integers(len(inner)))]
-            message = value[int(rng.integers(len(value)))] if entry.is_repeated else value
+            entry, value = rng.choice(inner)
+            message = rng.choice(value) if entry.is_repeated else value
         entries = message.DESCRIPTOR.fields
         if set_fields and rng.random() < 0.75:
-            entry = set_fields[int(rng.integers(len(set_fields)))][0]
+            entry = rng.choice(set_fields)[0]
         else:
-            entry = entries[int(rng.integers(len(entries)))]
+            entry = rng.choice(entries)
         if entry.is_repeated:
             self._repeated(message, entry, model, rng)
         elif rng.random() < 0.15:
@@ -188,15 +214,15 @@ class Mutator:
         else:
             setattr(message, entry.name, self._scalar(entry, model, rng))
 
-    def _repeated(self, message: Any, entry: Any, model: onnx.ModelProto, rng: np.random.Generator) -> None:
-        items, kind = getattr(message, entry.name), rng.integers(5)
-        place = int(rng.integers(len(items))) if len(items) else 0
+    def _repeated(self, message: Any, entry: Any, model: onnx.ModelProto, rng: Random) -> None:
+        items, kind = getattr(message, entry.name), rng.randrange(5)
+        place = rng.randrange(len(items)) if len(items) else 0
         if kind == 0 and len(items):
             del items[place]
         elif kind == 1 and len(items):
             copies = list(items)
             moved = copies.pop(place)
-            copies.insert(int(rng.integers(len(copies) + 1)), moved)
+            copies.insert(rng.randrange(len(copies) + 1), moved)
             if entry.message_type is not None:
                 copies = [type(item).FromString(item.SerializeToString()) for item in copies]
             del items[:]
@@ -211,7 +237,7 @@ class Mutator:
         else:
             items.append(self._scalar(entry, model, rng))
 
-    def _replace(self, message: Any, model: onnx.ModelProto, rng: np.random.Generator) -> None:
+    def _replace(self, message: Any, model: onnx.ModelProto, rng: Random) -> None:
         """Another message of the same type from the model, or an empty one."""
         message.SetInParent()
         graph = model.graph
@@ -225,28 +251,28 @@ class Mutator:
         }
         pool = pools.get(message.DESCRIPTOR.name, ())
         if len(pool) and rng.random() < 0.8:
-            other = pool[int(rng.integers(len(pool)))].SerializeToString()
+            other = rng.choice(pool).SerializeToString()
             if len(other) < 20_000:
                 message.MergeFromString(other)
 
-    def _scalar(self, entry: Any, model: onnx.ModelProto, rng: np.random.Generator) -> Any:
+    def _scalar(self, entry: Any, model: onnx.ModelProto, rng: Random) -> Any:
         """A hostile value of the field's type, or a name that the model has."""
         kind = entry.cpp_type
         if kind == entry.CPPTYPE_STRING:
             if entry.type == entry.TYPE_BYTES:
-                return BYTES[int(rng.integers(len(BYTES)))]
+                return rng.choice(BYTES)
             names = [name for node in model.graph.node for name in (*node.input, *node.output, node.op_type)]
             pool = names if names and rng.random() < 0.7 else TEXTS
-            return pool[int(rng.integers(len(pool)))]
+            return rng.choice(pool)
         if kind in (entry.CPPTYPE_FLOAT, entry.CPPTYPE_DOUBLE):
-            return FLOATS[int(rng.integers(len(FLOATS)))]
+            return rng.choice(FLOATS)
         if kind == entry.CPPTYPE_ENUM:
             values = entry.enum_type.values
-            return values[int(rng.integers(len(values)))].number
+            return rng.choice(values).number
         if rng.random() < 0.4:
-            return int(rng.integers(30))
+            return rng.randrange(30)
         pool = INTEGERS if kind == entry.CPPTYPE_INT32 else WIDE
-        value = pool[int(rng.integers(len(pool)))]
+        value = rng.choice(pool)
         if kind == entry.CPPTYPE_UINT64:
             return abs(value)
         return max(-(1 << 31), min(value, (1 << 31) - 1)) if kind == entry.CPPTYPE_INT32 else value

@@ -31,7 +31,7 @@ async def survives_interruptions(dut: Any) -> None:
         await port.write(space, address, words)
     for interruption in ("none", "abort", "reset", "none"):
         inputs = {
-            p.tensor: random.integers(-128, 128, program.tensors[p.tensor].place.shape).astype(np.int8)
+            p.tensor: random.integers(-128, 128, program.tensors[p.tensor].shape).astype(np.int8)
             for p in program.inputs
         }
         for address, words in tensor_image(program, inputs):

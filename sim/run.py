@@ -93,6 +93,7 @@ def benches() -> list[Bench]:
     from onnxhw.rtl.requantize import RequantizeLane
 
     small = HwConfig("small", rows=4, cols=4, word=4, lanes=2, load_rows=4, acc_bits=22, act_depth=256, weight_depth=64)
+    fast = HwConfig("fast", rows=6, cols=3, word=6, lanes=1, load_rows=2, acc_bits=22, inner_product="fast")
     out = [
         Bench(f"multiplier_{a}x{b}", "bench_multiplier", lambda a=a, b=b: Multiplier(a, b),
               {"a_bits": a, "b_bits": b, "latency": Multiplier.latency})
@@ -108,7 +109,7 @@ def benches() -> list[Bench]:
               {"acc_bits": bits, "latency": RequantizeLane.latency})
         for bits in (24, 32)
     ]  # fmt: skip
-    for config in (ODD, small):
+    for config in (ODD, small, fast):
         out += [
             Bench(
                 f"array_{config.name}",

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .host.device import Device
+    from .session import InferenceSession
 
 __version__ = "0.1.0"
-__all__ = ["Device", "__version__"]
+__all__ = ["Device", "InferenceSession", "__version__"]
 
-_LAZY = {"Device": "onnxhw.host.device"}
+_LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.session"}
 """Public names and where they live; imported when first used, so that `import onnxhw` stays quick."""
 
 

@@ -3,7 +3,8 @@
     import onnx, onnxhw.backend
     onnxhw.backend.prepare(onnx.load("model.onnx")).run([x])
 
-The device CPU is the golden model for what the frontend maps to the hardware, and the host for the rest.
+The device CPU is the golden model for what the frontend maps to the hardware, and the host for the rest. Any other is
+what `InferenceSession` takes: "emulator", "cxxrtl", or a device's address ("auto", "serial:/dev/ttyUSB0", "emu:mini").
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,10 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from .errors import OnnxhwError, UsageError
 from .frontend import refuse
+from .host.address import FORMS, parse
+from .host.device import Device
 from .session import InferenceSession
+from .targets import DEVICES
 
 DEVICE = "CPU"
 
@@ -26,8 +30,9 @@ class OnnxhwBackendRep(BackendRep):
     Open dimensions of inputs take the sizes of the arrays that `run` gets; each set of sizes is placed once.
     """
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, device: str = DEVICE) -> None:
         self.model = model
+        self._target: str | Device = _target(device)
         self._open = {
             (value.name, axis)
             for value in model.graph.input
@@ -56,12 +61,24 @@ class OnnxhwBackendRep(BackendRep):
         outputs: tuple[Any, ...] = namedtupledict("Outputs", names)(*values)
         return outputs
 
+    def close(self) -> None:
+        """Release engines and device."""
+        for session in reversed(self._placed.values()):
+            session.close()
+
+    def __enter__(self) -> "OnnxhwBackendRep":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _place(self, sizes: dict[str, int]) -> InferenceSession:
         key = tuple(sorted(sizes.items()))
         if key not in self._placed:
-            session = InferenceSession(self.model, device="golden", shapes=sizes)
-            refuse(session.mixed)
+            session = InferenceSession(self.model, self._target, shapes=sizes)
+            self._target = session.target  # a device is opened once, by the first session
             self._placed[key] = session
+            refuse(session.mixed)
         return self._placed[key]
 
 
@@ -84,22 +101,24 @@ class OnnxhwBackend(Backend):
     def is_compatible(cls, model: onnx.ModelProto, device: str = DEVICE, **_: Any) -> bool:
         """Whether `prepare` succeeds."""
         try:
-            cls.prepare(model, device)
+            cls.prepare(model, device).close()
         except OnnxhwError:
             return False
         return True
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = DEVICE, **_: Any) -> OnnxhwBackendRep:
-        """The model, checked and placed; `UsageError` E2710 for another device than CPU, and the frontend's errors."""
+        """The model, checked and placed; `UsageError` E2710 for no such device; the errors of `InferenceSession`."""
         if not cls.supports_device(device):
-            raise UsageError("E2710", f"no device named {device!r}", hint="the only device is CPU")
-        return OnnxhwBackendRep(model)
+            hint = f"devices: {DEVICE}, {', '.join(DEVICES[1:])}; {FORMS}"
+            raise UsageError("E2710", f"no device named {device!r}", hint=hint)
+        return OnnxhwBackendRep(model, device)
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = DEVICE, **kwargs: Any) -> tuple[Any, ...]:
         """`prepare` and `run` at once."""
-        return cls.prepare(model, device, **kwargs).run(inputs)
+        with cls.prepare(model, device, **kwargs) as prepared:
+            return prepared.run(inputs)
 
     @classmethod
     def run_node(
@@ -126,8 +145,19 @@ class OnnxhwBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """CPU alone, with or without a number."""
-        return device.partition(":")[0] == DEVICE
+        """CPU, with or without a number, an engine, or the form of an address (`prepare` asks whether it answers)."""
+        if device in DEVICES or device.partition(":")[0] == DEVICE:
+            return True
+        try:
+            parse(device)
+        except UsageError:
+            return False
+        return True
+
+
+def _target(device: str) -> str:
+    """What `InferenceSession` calls it."""
+    return "golden" if device.partition(":")[0] == DEVICE else device
 
 
 is_compatible = OnnxhwBackend.is_compatible

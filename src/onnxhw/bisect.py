@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .engines import Engine
 from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
-from .isa.timing import timeline
+from .isa.timing import sums, timeline
 from .program.model import Entry, Program
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
@@ -33,7 +33,7 @@ class Difference:
     `element` is (n, c, y, x); `expected` and `got` its values on the first and the second rung; `different` elements
     of `size` differ in the tensor. `culprits` end with the vector instruction that wrote the element; `cycles` is the
     window from the first culprit's issue to the last's completion. `word` and `lane`: where the element lies in
-    activation memory.
+    activation memory; None if it is of a channel that is not computed because it is constant.
     """
 
     tensor: str
@@ -43,8 +43,8 @@ class Difference:
     got: int
     different: int
     size: int
-    word: int
-    lane: int
+    word: int | None
+    lane: int | None
     rungs: tuple[str, str]
     culprits: list[Culprit] = field(default_factory=list)
 
@@ -66,15 +66,21 @@ class Difference:
     def error(self, model: str = "") -> MismatchError:
         """The difference as `MismatchError` E8401."""
         at = ", ".join(map(str, self.element))
-        made = "; ".join(f"{c.unit}[{c.index}] in cycles {c.cycles[0]}..{c.cycles[1]}" for c in self.culprits)
         return MismatchError(
             "E8401",
             f"{self.rungs[1]} differs from {self.rungs[0]} first in tensor {self.tensor!r} (layer {self.layer!r}) at "
             f"[{at}]: {self.got}, not {self.expected}; {self.different} of {self.size} elements differ; "
-            f"word {self.word}, lane {self.lane} of activation memory; made by {made or 'the host (it is an input)'}",
+            f"{self._made()}",
             where=model,
             hint="this is a bug of ours: please report it with the model",
         )
+
+    def _made(self) -> str:
+        if self.word is None:
+            return "its channel is constant and not computed"
+        made = "; ".join(f"{c.unit}[{c.index}] in cycles {c.cycles[0]}..{c.cycles[1]}" for c in self.culprits)
+        by = made or "the host (it is an input)"
+        return f"word {self.word}, lane {self.lane} of activation memory; made by {by}"
 
 
 def compare(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> Difference | None:
@@ -88,9 +94,11 @@ def compare(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -
         where = np.argwhere(left != right.reshape(left.shape))
         if len(where):
             element = tuple(int(i) for i in where[0])
-            address, lane = _location(entry, element, program.config.word)
+            kept = entry.element((element[0], element[1], element[2], element[3]))
+            address, lane = _location(entry, kept, program.config.word) if kept else (None, None)
             wanted, found = int(left[element]), int(right.reshape(left.shape)[element])
-            rungs, culprits = (rung_a.name, rung_b.name), _culprits(program, entry.ready, address, lane)
+            culprits = [] if address is None or lane is None else _culprits(program, entry.ready, address, lane)
+            rungs = rung_a.name, rung_b.name
             return Difference(
                 name, entry.op, element, wanted, found, len(where), left.size, address, lane, rungs, culprits
             )
@@ -105,7 +113,7 @@ def check(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> 
 
 
 def _location(entry: Entry, element: tuple[int, ...], word: int) -> tuple[int, int]:
-    """Word address and lane of an element."""
+    """Word address and lane of an element of what is kept."""
     _, channel, y, x = element
     block, lane = divmod(entry.place.lane + channel, word)
     return entry.place.base + block * entry.place.plane + y * entry.place.row + x, lane
@@ -148,7 +156,8 @@ def _drained(program: Program, vector: Vector) -> Iterator[int]:
     for index in reversed(range(vector.after_array)):
         array = program.code["array"][index]
         assert isinstance(array, Array)
-        filled = range(array.acc_base, array.acc_base + array.nt_n * array.oh_n * array.ow_n)
+        height, width = sums(array)
+        filled = range(array.acc_base, array.acc_base + array.nt_n * height * width)
         if array.acc_bank == vector.acc_bank and not drained.isdisjoint(filled):
             yield index
             if not array.accumulate:

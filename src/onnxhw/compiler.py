@@ -1,20 +1,28 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from . import sched
 from .config import HwConfig
-from .errors import UnsupportedError
-from .frontend import MixedModel, Source, load, read, refuse
+from .errors import DoesNotFitError, UnsupportedError
+from .frontend import MixedModel, Source, load, read, refuse, require_hardware
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HostPart
+from .passes import variants
 from .program.mixed import MixedProgram
 from .program.model import Program
+from .report.fit import excess, larger
 
 Model = str | Path | bytes | Graph
 """A path, the bytes of an ONNX file, or a graph."""
+
+T = TypeVar("T")
+
+SHOWN = 8
+"""Most operations in a message."""
 
 
 def compile(model: Model, config: HwConfig) -> Program:
@@ -24,7 +32,65 @@ def compile(model: Model, config: HwConfig) -> Program:
     the way; what comes back has passed `onnxhw.sched.check`.
     """
     graph = model if isinstance(model, Graph) else load(model)
-    return sched.schedule(graph, config)
+    try:
+        return _schedule(graph, config)
+    except UnsupportedError as error:
+        refused = _causes(error)
+        if too_large := size_error([graph], refused, config):
+            raise too_large from error
+        raise
+
+
+@dataclass(frozen=True)
+class Placing(Generic[T]):
+    """A model as placed in the end, and what `attempt` made of it.
+
+    `moved` are the scheduler's refusals of operations that went to the host for it, `first` the hardware parts
+    without any of them there.
+    """
+
+    mixed: MixedModel
+    made: T
+    moved: tuple[UnsupportedError, ...]
+    first: tuple[Graph, ...]
+
+    def too_large(self, config: HwConfig, where: str) -> DoesNotFitError | None:
+        """The `size_error` of a model of which nothing runs on the hardware."""
+        return None if self.mixed.hardware else size_error(self.first, self.moved, config, where)
+
+    def require_hardware(self, config: HwConfig, where: str) -> None:
+        """If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, else the errors of
+        `frontend.require_hardware`."""
+        if error := self.too_large(config, where):
+            raise error
+        require_hardware(self.mixed, where)
+
+
+def place(
+    source: Source,
+    attempt: Callable[[MixedModel], T],
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+) -> Placing[T]:
+    """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
+
+    They go to the host. An `UnsupportedError` that names none that is not there yet is raised.
+    """
+    excluded: dict[str, str] = {}
+    moved: list[UnsupportedError] = []
+    first: tuple[Graph, ...] | None = None
+    while True:
+        mixed = read(source, limits=limits, shapes=shapes, excluded=excluded)
+        first = tuple(part.graph for part in mixed.hardware) if first is None else first
+        try:
+            return Placing(mixed, attempt(mixed), tuple(moved), first)
+        except UnsupportedError as error:
+            named = unmapped(mixed, error)
+            if not named.keys() - excluded.keys():
+                raise
+            excluded |= named
+            moved += _causes(error)
 
 
 def compile_mixed(
@@ -35,30 +101,63 @@ def compile_mixed(
     What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError` (E5xxx) what is too large.
     """
-    excluded: dict[str, str] = {}
-    while True:
-        mixed = read(source, limits=limits, shapes=shapes, excluded=excluded)
+    placed = place_and_schedule(source, config, limits=limits, shapes=shapes)
+    return placed.mixed, placed.made
+
+
+def place_and_schedule(
+    source: Source, config: HwConfig, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None
+) -> Placing[MixedProgram]:
+    """The same, with what was moved to the host."""
+
+    def attempt(mixed: MixedModel) -> MixedProgram:
         refuse(mixed)
-        try:
-            return mixed, schedule(mixed, config)
-        except UnsupportedError as error:
-            named = unmapped(mixed, error)
-            if not named.keys() - excluded.keys():
-                raise
-            excluded |= named
+        parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config) for part in mixed.parts]
+        return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
+
+    return place(source, attempt, limits=limits, shapes=shapes)
 
 
-def schedule(mixed: MixedModel, config: HwConfig) -> MixedProgram:
-    """The program of every hardware part."""
-    parts = [part if isinstance(part, HostPart) else sched.schedule(part.graph, config) for part in mixed.parts]
-    return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
+def _schedule(graph: Graph, config: HwConfig) -> Program:
+    """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
+    from . import sched  # only here: it takes long to import
+
+    try:
+        return sched.fastest(variants(graph), config)
+    except DoesNotFitError as error:
+        hint = larger([graph], config, error.code)
+        raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error
+
+
+def size_error(
+    graphs: Sequence[Graph], refused: Sequence[UnsupportedError], config: HwConfig, where: str = ""
+) -> DoesNotFitError | None:
+    """The `DoesNotFitError` (E51xx) of hardware parts that nothing but size keeps from running: memory that is too
+    small for any schedule, else the operations in `refused`. None if there are other reasons, or none at all."""
+    from . import sched
+
+    large = [error for error in refused if isinstance(error, sched.TooLargeError)]
+    if not large or len(large) < len(refused):
+        return None
+    lines = [f"{error.where}: {error.what}" for error in large[:SHOWN]]
+    over = next((found for graph in graphs if (found := excess(graph, config))), None)
+    code, text = over or (large[0].size_code, f"nothing of the model fits {config.name}")
+    more = [f"and {len(large) - SHOWN} more"] if len(large) > SHOWN else []
+    what = "\n  ".join([f"{text}:", *lines, *more])
+    return DoesNotFitError(code, what, where=where, hint=larger(graphs, config, code))
+
+
+def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
+    from . import sched
+
+    return sched.causes(error)
 
 
 def unmapped(mixed: MixedModel, error: UnsupportedError) -> dict[str, str]:
     """The ONNX nodes of the operations that a scheduler's error names, and why."""
     found: dict[str, str] = {}
-    for part in mixed.hardware:
-        for op in part.graph.ops:
-            if f"node {op.name!r} (" in error.text():
-                found |= dict.fromkeys(op.nodes, error.what.splitlines()[0])
+    for cause in _causes(error):
+        for op in (op for part in mixed.hardware for op in part.graph.ops):
+            if f"node {op.name!r} (" in cause.text():
+                found |= dict.fromkeys(op.nodes, cause.what)
     return found

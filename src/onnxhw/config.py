@@ -15,6 +15,11 @@ from .errors import UsageError
 FORMAT = 1
 """Version of the meaning of the fields; part of the fingerprint."""
 
+WINDOW = 3
+"""Rows and columns of the depthwise unit's window."""
+LEAST = {"requant_dsps": 0, "depthwise": 0}
+"""Least values of fields for which 0 means something."""
+
 
 def bits_for(n: int) -> int:
     """Number of bits that hold the values ``0 .. n - 1`` (at least one)."""
@@ -42,6 +47,8 @@ class HwConfig:
     load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
     requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
+    inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
+    depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit.
     """
 
     name: str
@@ -62,13 +69,15 @@ class HwConfig:
     vector_ucode: int = 512
     multiplier: str = "dsp"
     requant_dsps: int = 5
+    inner_product: str = "plain"
+    depthwise: int = 0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name == "requant_dsps" else 1
+            least = LEAST.get(field.name, 1)
             if field.type in (int, "int") and (not isinstance(value, int) or value < least):
-                self._refuse(f"{field.name} must be {'a positive integer' if least else '0..5'}, not {value!r}")
+                self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:
@@ -94,8 +103,14 @@ class HwConfig:
             self._refuse(f"tables must be at most 16, not {self.tables}")
         if self.requant_dsps > 5:
             self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
+        if self.depthwise and not WINDOW <= self.depthwise < 1 << 12:
+            self._refuse(f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}")
         if self.multiplier not in ("dsp", "fabric"):
             self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
+        if self.inner_product not in ("plain", "fast"):
+            self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
+        if self.rows % self.element_rows:
+            self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
 
     def _refuse(self, why: str) -> None:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
@@ -127,9 +142,39 @@ class HwConfig:
         return self.rows // self.load_rows
 
     @property
+    def fast(self) -> bool:
+        """Whether a multiplier makes two products (see `isa.instructions.Array`)."""
+        return self.inner_product == "fast"
+
+    @property
+    def element_rows(self) -> int:
+        """Array rows of one processing element, hence of one multiplier."""
+        return 2 if self.fast else 1
+
+    @property
+    def array_multipliers(self) -> int:
+        """Multipliers of the array."""
+        return self.rows // self.element_rows * (self.cols + (1 if self.fast else 0))
+
+    @property
     def psum_bits(self) -> int:
-        """Width in which a sum of R int8 x int8 products is exact."""
+        """Width in which a sum of R int8 x int8 products is exact, also with R / 2 products of weights added."""
         return 16 + bits_for(self.rows)
+
+    @property
+    def sum_bits(self) -> int:
+        """Width of the sums that reach the accumulators, those of the depthwise unit among them."""
+        return max(self.psum_bits, 16 + bits_for(WINDOW**2)) if self.depthwise else self.psum_bits
+
+    @property
+    def depthwise_lanes(self) -> int:
+        """D, channels of the depthwise unit: the largest divisor of W in whole lane groups that the columns hold."""
+        return max(d for d in range(self.lanes, self.used_cols + 1, self.lanes) if self.word % d == 0)
+
+    @property
+    def depthwise_words(self) -> int:
+        """Weight words of one depthwise tile, 3 x 3 x D bytes."""
+        return -(-(WINDOW**2) * self.depthwise_lanes // self.weight_word)
 
     @property
     def row_groups(self) -> int:
@@ -185,9 +230,31 @@ class HwConfig:
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
-        # 128 of 156 multipliers in the array, 24 in the requantizer; IC fits on chip.
+        # 136 of 156 multipliers in the array, two products each, 16 in the requantizer; IC, KWS and VWW fit on chip.
         HwConfig(
             "ulx3s-85f",
+            rows=16,
+            cols=16,
+            word=16,
+            lanes=8,
+            load_rows=16,
+            acc_bits=27,
+            act_banks=4,
+            act_depth=2048,
+            weight_depth=512,
+            acc_depth=512,
+            param_depth=512,
+            tables=4,
+            load_ucode=512,
+            array_ucode=2048,
+            vector_ucode=2048,
+            requant_dsps=2,
+            inner_product="fast",
+            depthwise=512,
+        ),
+        # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
+        HwConfig(
+            "ulx3s-85f-plain",
             rows=16,
             cols=8,
             word=16,
@@ -205,45 +272,49 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2048,
             requant_dsps=3,
         ),
-        # All 72 multipliers, 64 of them in the array; IC fits on chip, too.
+        # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
             "ulx3s-45f",
-            rows=8,
+            rows=16,
             cols=8,
-            word=8,
+            word=16,
             lanes=4,
-            load_rows=1,
-            acc_bits=28,
+            load_rows=2,
+            acc_bits=27,
             act_banks=4,
-            act_depth=2048,
-            weight_depth=10240,
+            act_depth=1024,
+            weight_depth=5120,
             acc_depth=512,
             param_depth=512,
             tables=4,
             load_ucode=512,
             array_ucode=1024,
-            vector_ucode=2048,
-            requant_dsps=2,
+            vector_ucode=1536,
+            requant_dsps=0,
+            inner_product="fast",
+            depthwise=512,
         ),
-        # All 28 multipliers, 24 of them in the array; also the 12F (same die).
+        # All 28 multipliers, in the array; also the 12F (same die).
         HwConfig(
             "ulx3s-25f",
-            rows=4,
+            rows=8,
             cols=6,
-            word=4,
+            word=8,
             lanes=2,
             load_rows=1,
             acc_bits=24,
             act_banks=4,
-            act_depth=1024,
-            weight_depth=8192,
+            act_depth=512,
+            weight_depth=5120,
             acc_depth=512,
             param_depth=512,
             tables=2,
             load_ucode=512,
-            array_ucode=512,
-            vector_ucode=512,
-            requant_dsps=2,
+            array_ucode=1536,
+            vector_ucode=2560,
+            requant_dsps=0,
+            inner_product="fast",
+            depthwise=128,
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(
@@ -269,21 +340,23 @@ PRESETS: dict[str, HwConfig] = {
         HwConfig(
             "virtual",
             rows=16,
-            cols=8,
+            cols=16,
             word=16,
             lanes=8,
             load_rows=16,
-            acc_bits=32,
+            acc_bits=27,
             act_banks=4,
             act_depth=8192,
-            weight_depth=4096,
+            weight_depth=2048,
             acc_depth=512,
             param_depth=512,
             tables=4,
             load_ucode=2048,
             array_ucode=8192,
             vector_ucode=16384,
-            requant_dsps=3,
+            requant_dsps=2,
+            inner_product="fast",
+            depthwise=512,
         ),
     )
 }

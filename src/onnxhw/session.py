@@ -1,11 +1,13 @@
 """`InferenceSession`: run a model on hardware and host together.
 
-    session = InferenceSession("model.onnx", device="emulator")
-    (scores,) = session.run(None, {"x": array})
+    with InferenceSession("model.onnx", device="auto") as session:
+        (scores,) = session.run(None, {"x": array})
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -13,21 +15,22 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from . import engines, golden
+from . import golden
 from .board import find
 from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .errors import UsageError
-from .frontend import MixedModel, Source, read, read_model, refuse
+from .frontend import Batch, MixedModel, Source, read, read_model, refuse
 from .frontend.hostrun import evaluate
+from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import HostPart, Part, Value
 from .program.mixed import MixedProgram
 from .program.model import Program
+from .report.profile import LayerRow, profile
+from .targets import DEVICES, compiled, is_address, read_compiled, runner, unknown
 
 Execute = Callable[[dict[str, Array8]], dict[str, Array8]]
-DEVICES = ("golden", "emulator", "cxxrtl")
-"""What runs the hardware parts: integers in numpy, instruction by instruction, or the RTL."""
 
 
 class InferenceSession:
@@ -35,44 +38,76 @@ class InferenceSession:
 
     Parameters
     ----------
-    model : path, bytes or ModelProto.
-    device : one of `DEVICES`.
-    config, board : hardware that the parts are compiled for; default: the preset of board "ulx3s". "golden" needs none.
+    model : path, bytes or ModelProto; or what ``compile`` or ``synth`` have written: a directory or a program.ohw.
+    device : one of `DEVICES` ("golden": integers in numpy, "emulator": instruction by instruction, "cxxrtl": the RTL),
+        the address of a device as `Device.open` takes it, or an open `Device`, which then stays open.
+    config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
+        board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
 
-    `UsageError` E2500: no such device; else the errors of `frontend.read` and, but for "golden", `compile_mixed`.
+    Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
+    that are loaded in turn: each once for all samples of a `run`.
+
+    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config` or `shapes` with a
+    compiled program; else the errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and
+    `Device.load`.
     """
 
     def __init__(
         self,
         model: Source,
-        device: str = "golden",
+        device: str | Device = "golden",
         *,
         config: HwConfig | None = None,
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
     ) -> None:
-        if device not in DEVICES:
-            raise UsageError("E2500", f"no device named {device!r}", hint=f"devices: {', '.join(DEVICES)}")
-        self.device, self.shapes = device, shapes
-        self.config = config or preset(find(board).preset)
-        self._source = model
-        self._opened: set[str] | None = None
+        if isinstance(device, str) and device not in DEVICES and not is_address(device):
+            raise unknown(device)
+        self.shapes, self._source = shapes, model
+        self._lock = threading.RLock()
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
         self.mixed: MixedModel
         self.program: MixedProgram | None = None
-        if device == "golden":
-            self.mixed = read(model, shapes=shapes)
-        else:
-            self.mixed, self.program = compile_mixed(model, self.config, shapes=shapes)
+        try:
+            self._prepare(device, config, board)
+        except BaseException:
+            self._stack.close()
+            raise
         self.cycles = 0
         """Cycles of the hardware in the last `run`, over all its inferences; 0 on "golden"."""
         self._runners: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 
+    def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
+        """Read or compile the model, and open the device."""
+        file, design = compiled(self._source), None
+        if file and (config or self.shapes):
+            what = "a compiled program has its configuration and sizes already"
+            raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
+        if file and device == "golden":
+            raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")
+        if file:
+            self.mixed, self.program, design = read_compiled(file)
+            config = next((program.config for program in self.program.programs), None)
+        simulated = config or preset(find(board).preset)
+        self.target: Device | str = device
+        """The device, or one of `DEVICES`."""
+        if isinstance(device, str) and device not in DEVICES:
+            self.target = self._stack.enter_context(Device.open(device, config=simulated))
+        there = self.target.info.config if isinstance(self.target, Device) else None
+        self.config = config or there or simulated
+        self.device = self.target.address if isinstance(self.target, Device) else self.target
+        if device == "golden":
+            self.mixed = read(self._source, shapes=self.shapes)
+        elif self.program is None:
+            self.mixed, self.program = compile_mixed(self._source, self.config, shapes=self.shapes)
+        if isinstance(self.target, Device) and self.program and self.program.programs:
+            self.target.load(self.program.programs[0], design=design)
+
     def get_inputs(self) -> list[Value]:
         """The inputs that have no default value."""
-        return [value for value in self.mixed.inputs if not value.optional]
+        return [_of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
 
     def get_overridable_initializers(self) -> list[Value]:
         """The inputs that have one."""
@@ -80,15 +115,32 @@ class InferenceSession:
 
     def get_outputs(self) -> list[Value]:
         """The outputs."""
-        return list(self.mixed.outputs)
+        return [_of_all(value, self.mixed.batch) for value in self.mixed.outputs]
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs asked for (all if None), in order, from the inputs by name.
 
-        Where the model has batch 1, inputs of N samples give outputs of N. A feed that names an initializer replaces
-        its value. `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: a wrong shape or type;
+        Where the model has batch 1, inputs of N samples give outputs of N: one inference each. Where its batch is open,
+        N samples give what the model means at a batch of N: one inference each if that is proved to be the same. A feed
+        that names an initializer replaces its value.
+
+        `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: a wrong shape or type;
         `UnsupportedError` E4401: the model has a node that nothing can run.
         """
+        with self._lock:
+            return self._run(output_names, feeds)
+
+    def profile(self) -> list[LayerRow]:
+        """Where the cycles of one inference go, layer by layer of the hardware parts in turn.
+
+        The figures are the schedule's, which is exact; a device's count of cycles is compared with it in every run.
+        `UsageError` E2505 on "golden", which has no schedule.
+        """
+        if self.program is None:
+            raise UsageError("E2505", "the golden model has no cycles", hint="device='emulator' has")
+        return [row for program in self.program.programs for row in profile(program).layers]
+
+    def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         names = [value.name for value in self.mixed.outputs]
         wanted = names if output_names is None else list(output_names)
         if unknown := [name for name in wanted if name not in names]:
@@ -99,6 +151,7 @@ class InferenceSession:
         if given:
             return self._overridden(given, feeds).run(wanted, {k: v for k, v in feeds.items() if k not in given})
         arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
+        _check_variables(self.get_inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
@@ -107,13 +160,14 @@ class InferenceSession:
         self.cycles = 0
         if not self._runners:
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
-        samples = [self._once(sample) for sample in _samples(self.get_inputs(), arrays)]
-        if len(samples) == 1:
-            return [samples[0][name] for name in wanted]
-        return [np.concatenate([np.atleast_1d(sample[name]) for sample in samples]) for name in wanted]
+        samples = _samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
+        for run in self._runners:  # part by part: a device loads each program once
+            for values in samples:
+                values |= run(values)
+        return [_together([sample[name] for sample in samples], name, self.mixed.batch) for name in wanted]
 
     def close(self) -> None:
-        """Release the engines."""
+        """Release the engines, and the device unless it was open before."""
         self._stack.close()
         self._runners, self._others = [], {}
 
@@ -126,38 +180,43 @@ class InferenceSession:
         self.close()
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet.
-
-        On the hardware samples are independent, so a model that is all hardware runs once per sample instead.
-        """
-        if not self.mixed.host:
+        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
+        batch = self.mixed.batch
+        if batch is None or batch.size:
             return {}
         found = {}
         for value in self.get_inputs():
             array = arrays[value.name]
             if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
                 continue
-            if value.name in self._open() and len(value.shape) == array.ndim and value.shape[0] == 1:
-                found[f"{value.name}:0"] = len(array)
-        return found
+            if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
+                found[value.name] = len(array)
+        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and self.mixed.hardware:
+            return {}
+        return {f"{name}:0": size for name, size in found.items()}
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
-        """This model placed for other sizes; made once."""
+        """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
+        if compiled(self._source) and self.mixed.batch is not None:
+            count, why = max(sizes.values()), self.mixed.batch.mixing or "its inputs are of different sizes"
+            what = f"{count} samples are not {count} inferences of this program: {why}"
+            raise UsageError("E2506", what, hint="give the .onnx file: it is placed anew for the batch")
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
-            session = InferenceSession(self._source, self.device, config=self.config, shapes=shapes)
+            session = InferenceSession(self._source, self.target, config=self.config, shapes=shapes)
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
-    def _open(self) -> set[str]:
-        """Inputs whose first dimension the model leaves open."""
-        if self._opened is None:
-            source = self._source
-            model = read_model(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source)
-            dims = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
-            self._opened = {name for name, dim in dims.items() if len(dim) and not dim[0].HasField("dim_value")}
-        return self._opened
+    def _sample_inputs(self, arrays: Mapping[str, Any]) -> list[Value]:
+        """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
+        batch = self.mixed.batch
+        if batch is not None and batch.size:
+            for value in self.get_inputs():
+                array = arrays[value.name]
+                if value.shape is not None and not _matches(value.shape, np.shape(array)):
+                    raise _wrong_shape(value, array, f"its batch is fixed: {batch.size}")
+        return [value for value in self.mixed.inputs if not value.optional]
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
         needed, known = [v.name for v in self.get_inputs()], {v.name for v in self.mixed.inputs}
@@ -168,11 +227,6 @@ class InferenceSession:
             if name not in feeds:
                 raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
-    def _once(self, values: dict[str, Any]) -> dict[str, Any]:
-        for runner in self._runners:
-            values |= runner(values)
-        return values
-
     def _runner(self, index: int, part: Part) -> Callable[[dict[str, Any]], dict[str, Any]]:
         if isinstance(part, HostPart):
             return host_runner(part)
@@ -181,11 +235,10 @@ class InferenceSession:
             return hardware_runner(graph, lambda tensors: golden.run(graph, tensors))
         program = self.program.parts[index]
         assert isinstance(program, Program)
-        engine = self._stack.enter_context(engines.open(self.device, self.config, graph=graph))
-        engine.load(program)
+        run = runner(self.target, self.config, program, graph, self._stack)
 
         def execute(tensors: dict[str, Array8]) -> dict[str, Array8]:
-            result = engine.run(program, tensors)
+            result = run(tensors)
             self.cycles += result.cycles
             outputs: dict[str, Array8] = result.outputs
             return outputs
@@ -200,7 +253,7 @@ class InferenceSession:
             if tensor.name in names:
                 value = next(value for value in self.mixed.inputs if value.name == tensor.name)
                 tensor.CopyFrom(numpy_helper.from_array(typed(value, feeds[tensor.name]), tensor.name))
-        return InferenceSession(model, self.device, config=self.config, shapes=self.shapes)
+        return InferenceSession(model, self.target, config=self.config, shapes=self.shapes)
 
 
 def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -234,7 +287,27 @@ def typed(value: Value, given: Any) -> Any:
     )
 
 
-def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _of_all(value: Value, batch: Batch | None) -> Value:
+    """The input or output of all samples, from that of one."""
+    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
+        return value
+    first, *others = value.shape
+    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
+
+
+def _together(results: list[Any], name: str, batch: Batch | None) -> Any:
+    """An output of all samples; one that is the same for all of them is there once."""
+    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
+        return results[0]
+    return np.concatenate([np.atleast_1d(result) for result in results])
+
+
+def _wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
+    wanted = list(value.shape or ())
+    return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
+
+
+def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
     """The inferences that the arrays hold: one, or one per entry of the first dimension where the model has batch 1."""
     counts: set[int] = set()
     whole: set[str] = set()
@@ -244,14 +317,11 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[st
             whole.add(value.name)
             continue
         fits = _matches(value.shape, array.shape)
-        batched = value.shape[:1] == (1,) and array.ndim > 0 and _matches(value.shape[1:], array.shape[1:])
+        counts_samples = value.shape[:1] == (1,) and (batch is None or value.name in batch.inputs)
+        batched = counts_samples and array.ndim > 0 and _matches(value.shape[1:], array.shape[1:])
         if not fits and not (batched and len(array)):
-            raise UsageError(
-                "E2503",
-                f"input {value.name!r} must have shape {list(value.shape)}, not {list(array.shape)}",
-                hint="a first dimension of 1 may be larger: one inference each",
-            )
-        if fits and value.shape[:1] != (1,):
+            raise _wrong_shape(value, array, "a first dimension of 1 may be larger: one inference each")
+        if fits and not counts_samples:
             whole.add(value.name)  # no dimension that counts inferences: the same in all of them
         else:
             counts.add(1 if fits else len(array))
@@ -263,6 +333,21 @@ def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> list[dict[st
         {name: array if name in whole else array[i : i + 1] for name, array in arrays.items()}
         for i in range(counts.pop())
     ]
+
+
+def _check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+    """`UsageError` E2503 if a dimension variable of the inputs would have two values."""
+    known: dict[str, tuple[int, str]] = {}
+    for value in inputs:
+        sizes = np.shape(arrays[value.name]) if isinstance(arrays[value.name], np.ndarray) else ()
+        if value.shape is None or len(sizes) != len(value.shape):
+            continue
+        for variable, size in zip(value.shape, sizes, strict=True):
+            if isinstance(variable, str) and variable:
+                first, owner = known.setdefault(variable, (size, value.name))
+                if first != size:
+                    what = f"input {value.name!r} has {variable} = {size}, input {owner!r} has {variable} = {first}"
+                    raise UsageError("E2503", what)
 
 
 def _matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:

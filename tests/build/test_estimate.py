@@ -25,19 +25,19 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
-        "activations": 32, "weights": 64, "accumulators": 16, "parameters": 8, "tables": 8, "load microcode": 1,
-        "array microcode": 2, "vector microcode": 4,
+        "activations": 64, "weights": 64, "accumulators": 24, "depthwise lines": 8, "parameters": 16, "tables": 8,
+        "load microcode": 1, "array microcode": 4, "vector microcode": 4,
     }  # fmt: skip
-    assert estimate(PRESETS["ulx3s-85f"]).dsp == 128 + 8 * 3
+    assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
 
 
 def test_what_does_not_fit_is_told_with_all_numbers():
-    config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=8, word=8, load_rows=1, act_depth=8192)
+    config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=16, word=16, act_depth=8192)
     with pytest.raises(DoesNotFitError) as caught:
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 52 multipliers, LFE5U-25F has 28; 173 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 302 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 

@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +63,41 @@ def test_an_interrupt_ends_the_child(fake):
     pid = int((directory / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX process groups")
+def test_an_interrupt_ends_the_children_of_the_child_and_their_files(fake, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    directory = fake(
+        "import pathlib, subprocess, sys, tempfile; tempfile.mkstemp(); "
+        'child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]); '
+        'pathlib.Path("pid").write_text(str(child.pid)); child.wait()'
+    )
+    pid = directory / "pid"
+
+    def tick(seconds):
+        if pid.exists() and pid.read_text():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tools.run("yosys", [], directory, tick=tick)
+    assert _ended(int(pid.read_text()))
+    assert list(temporary.iterdir()) == []
+
+
+def _ended(pid):
+    """Whether a process ends within seconds; a zombie that nobody waits for has ended."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_tick_tells_the_time(fake):

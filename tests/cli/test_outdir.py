@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-from onnxhw.cli.outdir import refuse_unwritable, staged, write_atomically
+from onnxhw.cli.outdir import HINT, refuse_unwritable, refuse_unwritable_file, staged, write_atomically
 from onnxhw.errors import UsageError
 
 
@@ -67,8 +67,7 @@ def test_a_file_in_the_way_is_refused_by_name(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError) as caught:
         refuse_unwritable(tmp_path / "file" / "out")
-    assert caught.value.code == "E2903"
-    assert str(tmp_path / "file") in caught.value.text()
+    assert caught.value.text() == f"E2903 usage: {tmp_path / 'file'}: is not a directory Hint: {HINT}"
 
 
 def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
@@ -79,8 +78,17 @@ def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UsageError) as caught:
         refuse_unwritable(tmp_path / "out")
     assert caught.value.text() == (
-        f"E2903 usage: {tmp_path / 'out'}: cannot write: Permission denied Hint: choose another directory with -o"
+        f"E2903 usage: {tmp_path}: cannot be written to: Permission denied Hint: {HINT}"
     )
+
+
+def test_a_name_that_cannot_be_a_file_is_refused_beforehand(tmp_path):
+    refuse_unwritable_file(tmp_path / "deep" / "new")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for target in (tmp_path, tmp_path / "link"):
+        with pytest.raises(UsageError, match=r"E2903 .*: is a directory, not a file"):
+            refuse_unwritable_file(target)
+    assert names(tmp_path) == ["link"]
 
 
 def test_write_atomically_replaces_and_leaves_no_rest(tmp_path):

@@ -52,6 +52,8 @@ def test_outputs_equal_the_golden_model(run, wanted, tmp_path, capsys):
     assert record["classes"] == scores.reshape(COUNT, -1).argmax(1).tolist()
     assert (record["inferences"], record["runs"], record["device"]) == (COUNT, COUNT, "emu:")
     assert record["cycles"] == record["predicted_cycles"] > 0
+    assert record["core_ms"] == record["cycles"] / 1e5
+    assert record["bound"] == ("link" if record["line_ms"] > record["core_ms"] else "core")
     assert run("-n", COUNT, "-o", tmp_path / "y.npz", "-q") == 0
     with np.load(tmp_path / "y.npz") as found:
         assert found.files == list(wanted)

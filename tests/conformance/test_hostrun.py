@@ -105,6 +105,39 @@ def test_outputs_that_our_operator_does_not_compute_are_refused() -> None:
     assert _code(model, {"x": np.ones((1, 2), np.float32), **names})[0] == "E4752"
 
 
+ONE = np.ones(1, np.float32)
+IMAGE = {"x": np.ones((1, 1, 2, 2), np.float32)}
+BYTES = {"x": np.ones((1, 1, 2, 2), np.uint8), "s": np.float32(1), "z": np.uint8(0)}
+BEYOND: list[tuple[str, str, int, dict[str, Any], dict[str, Any]]] = [
+    ("qonnx.custom_op.general", "Quant", 17,
+     {**IMAGE, "s": ONE, "z": 0 * ONE, "b": np.array([2.5], np.float32)}, {"signed": 1, "narrow": 0}),
+    ("qonnx.custom_op.general", "MultiThreshold", 17,
+     {**IMAGE, "t": np.ones((1, 1), np.float32)}, {"out_dtype": "INT8", "data_layout": "CNHW"}),
+    ("", "BatchNormalization", 7,
+     {**IMAGE, **{name: np.ones((1, 2, 2), np.float32) for name in "sbmv"}}, {"spatial": 0}),
+    ("", "BatchNormalization", 6, {**IMAGE, **dict.fromkeys("sbmv", ONE)}, {"is_test": 0}),
+    ("com.microsoft", "QLinearAveragePool", 17,
+     {**BYTES, "t": np.float32(1), "y": np.uint8(0)}, {"kernel_shape": [2, 2], "ceil_mode": 1}),
+    ("", "Upsample", 9, {**IMAGE, "scales": np.array([1, 1, 0.5, 0.5], np.float32)}, {"mode": "nearest"}),
+]  # fmt: skip
+"""What our operators do not compute: domain, operator, operator set, operands and attributes."""
+
+
+@pytest.mark.parametrize(("domain", "op_type", "opset", "feeds", "attributes"), BEYOND)
+def test_what_our_operators_do_not_compute_is_refused(
+    domain: str, op_type: str, opset: int, feeds: dict[str, Any], attributes: dict[str, Any]
+) -> None:
+    node = helper.make_node(op_type, list(feeds), ["out"], "this one", domain=domain, **attributes)
+    model = _model(node, opset=opset, domains=(domain,) if domain else ())
+    model.graph.input.extend(
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in feeds.items()
+    )
+    code, text = _code(model, feeds)
+    assert code == "E4752"
+    assert "'this one'" in text
+
+
 def test_the_long_name_of_the_default_domain() -> None:
     model = _model(helper.make_node("Relu", ["x"], ["y"], domain="ai.onnx"), x=[2])
     model.opset_import[0].domain = "ai.onnx"

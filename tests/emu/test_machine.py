@@ -2,6 +2,7 @@
 
 import random
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,12 @@ GEOMETRIES = [
     HwConfig("two row groups", rows=4, cols=6, word=8, lanes=4, load_rows=4, acc_bits=20, **DEPTHS),  # C % Q = 2
     HwConfig("partial row group", rows=3, cols=5, word=5, lanes=1, load_rows=3, acc_bits=20, **DEPTHS),
     HwConfig("8x6", rows=8, cols=6, word=8, lanes=2, load_rows=4, acc_bits=32, **DEPTHS),
+    HwConfig("fast 8x6", rows=8, cols=6, word=8, lanes=2, acc_bits=20, inner_product="fast", **DEPTHS),
+    HwConfig("fast 4x3", rows=4, cols=3, word=5, lanes=1, load_rows=2, acc_bits=20, inner_product="fast", **DEPTHS),
+]
+WINDOWS = [
+    HwConfig("4x5 and windows", rows=4, cols=5, word=4, lanes=2, acc_bits=20, depthwise=7, **DEPTHS),
+    HwConfig("half words", rows=8, cols=6, word=8, lanes=2, load_rows=4, acc_bits=24, depthwise=9, **DEPTHS),
 ]
 READ, WRITE = 700, 1300
 """Middle of the words that random instructions read and write."""
@@ -34,9 +41,16 @@ class Literal:
         self.weights, self.params = machine.weights.tolist(), machine.params.tolist()
         self.tables = machine.tables.tolist()
         self.shadow: deque[list[list[int]]] = deque()
+        self.windows: deque[list[int]] = deque()
 
     def load(self, i: Load) -> None:
         r, c, k = self.config.rows, self.config.cols, self.config.load_rows
+        if i.depthwise:
+            count = -(-9 * self.config.depthwise_lanes // (k * c))
+            for tile in range(i.tiles):
+                words = self.weights[i.base + tile * count : i.base + (tile + 1) * count]
+                self.windows.append([(b + 128) % 256 - 128 for word in words for b in word])
+            return
         for tile in range(i.tiles):
             for nt in range(i.nt_n):
                 shadow = []
@@ -67,8 +81,39 @@ class Literal:
                                     for column in range(c):
                                         total = 0 if first else row[column]
                                         total += sum(x[n] * w[n][column] for n in range(r))
+                                        if self.config.inner_product == "fast":
+                                            total += sum(w[n][column] * w[n + 1][column] for n in range(0, r, 2))
                                         row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
                         first = False
+
+    def depthwise(self, i: Array) -> None:
+        d, bits = self.config.depthwise_lanes, self.config.acc_bits
+        first = not i.accumulate
+        for kt in range(i.kt_n):
+            for kh in range(i.kh_n):
+                for kw in range(i.kw_n):
+                    w = self.windows.popleft()
+                    x: dict[tuple[int, int], list[int]] = {}
+                    row = i.acc_base
+                    for oh in range(i.oh_n):
+                        for ow in range(i.ow_n):
+                            ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
+                            iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                            a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                            x[oh, ow] = [i.pad] * d
+                            if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                                x[oh, ow] = self.act[a % 65536][i.dw_group * d : i.dw_group * d + d]
+                            if oh < 2 or ow < 2 or (oh - 2) % i.dw_sh or (ow - 2) % i.dw_sw:
+                                continue
+                            acc = self.acc[i.acc_bank][row]
+                            for column in range(self.config.cols):
+                                total = 0 if first else acc[column]
+                                for th in range(3 if column < d else 0):
+                                    for tw in range(3):
+                                        total += x[oh - 2 + th, ow - 2 + tw][column] * w[(th * 3 + tw) * d + column]
+                                acc[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+                            row += 1
+                    first = False
 
     def vector(self, i: Vector) -> None:
         q = self.config.lanes
@@ -195,6 +240,51 @@ def test_array_is_its_loop(config: HwConfig, seed: int) -> None:
         literal.array(i)
     assert machine.acc.tolist() == literal.acc
     assert not machine.fifo
+
+
+@pytest.mark.parametrize("config", WINDOWS, ids=lambda config: config.name)
+@pytest.mark.parametrize("seed", range(25))
+def test_depthwise_is_its_loop(config: HwConfig, seed: int) -> None:
+    rng = random.Random(seed)
+    machine = filled(config, seed)
+    literal = Literal(machine)
+    for _ in range(2):
+        size = {"oh_n": rng.randint(3, 7), "ow_n": rng.randint(3, config.depthwise)}
+        strip = {**size, "sub_n": 1, "nt_n": 1, "depthwise": 1}
+        group = rng.randrange(config.word // config.depthwise_lanes)
+        strides = {"dw_sh": rng.randint(1, 3), "dw_sw": rng.choice([1, 2, 7])}
+        i = replace(random_array(config, rng), **strip, **strides, dw_group=group)
+        tiles = i.kt_n * i.kh_n * i.kw_n
+        base = rng.randint(0, config.weight_depth - tiles * config.depthwise_words)
+        load = Load(base=base, tiles=tiles, depthwise=1)
+        machine.execute(load)
+        literal.load(load)
+        machine.execute(i)
+        literal.depthwise(i)
+    assert machine.acc.tolist() == literal.acc
+    assert not machine.fifo
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [({"ow_n": 8}, "E1121"), ({"dw_group": 1}, "E1121"), ({"oh_n": 2}, "E1122"), ({"ow_n": 2}, "E1122"),
+     ({"dw_sh": 0}, "E1122"), ({"dw_sw": 0}, "E1122"), ({"sub_n": 2}, "E1122"), ({"nt_n": 2}, "E1122"),
+     ({"kw_n": 2}, "E1124")],
+)  # fmt: skip
+def test_a_strip_that_means_nothing_is_refused(fields: dict[str, int], code: str) -> None:
+    machine = Machine(WINDOWS[0])
+    machine.execute(Load(tiles=1, depthwise=1))
+    with pytest.raises(InternalError) as caught:
+        machine.execute(replace(Array(depthwise=1, oh_n=3, ow_n=3), **fields))
+    assert caught.value.code == code
+
+
+def test_a_tile_belongs_to_one_unit() -> None:
+    for loaded in (0, 1):
+        machine = Machine(WINDOWS[0])
+        machine.execute(Load(tiles=1, depthwise=loaded))
+        with pytest.raises(InternalError, match=r"E1124 .*another unit"):
+            machine.execute(Array(depthwise=1 - loaded, oh_n=3, ow_n=3))
 
 
 @pytest.mark.parametrize("config", GEOMETRIES, ids=lambda config: config.name)

@@ -19,6 +19,7 @@ CONFIGS = [
     PRESETS["ulx3s-85f"],
     HwConfig("5x3", rows=5, cols=3, word=5, lanes=1, weight_depth=1024),
     HwConfig("two row groups", rows=4, cols=6, word=8, lanes=4),
+    HwConfig("fast", rows=4, cols=6, word=6, lanes=3, inner_product="fast"),
 ]
 
 

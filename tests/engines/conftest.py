@@ -35,7 +35,7 @@ def inputs(program: Program) -> Callable[[int], Inputs]:
     def make(seed: int) -> Inputs:
         random = np.random.default_rng(seed)
         return {
-            port.tensor: random.integers(-128, 128, program.tensors[port.tensor].place.shape).astype(np.int8)
+            port.tensor: random.integers(-128, 128, program.tensors[port.tensor].shape).astype(np.int8)
             for port in program.inputs
         }
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("icarus")]
 NAMES = [
     "multiplier_8x8", "multiplier_18x18", "multiplier_13x14", "block_ram_32x64", "block_ram_48x100", "block_ram_20x512",
     "requantize_24", "requantize_32", "array_odd", "load_odd", "vector_odd", "array_small", "load_small",
-    "vector_small", "fetch", "core",
+    "vector_small", "array_fast", "load_fast", "vector_fast", "fetch", "core",
 ]  # fmt: skip
 
 

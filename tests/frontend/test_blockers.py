@@ -213,9 +213,9 @@ def test_concat_of_batches(model: Any) -> None:
     assert "after the batch" in blocker.hint
 
 
-def test_batch_of_two(model: Any) -> None:
+def test_batch_of_two_whose_samples_meet(model: Any) -> None:
     x = model.input([2, 3, 4, 4], S)
-    error = refused(model.output(model.requantize(model.node("Relu", x), S)))
+    error = refused(model.output(model.requantize(model.node("Concat", x, x, axis=0), S)))
     assert "must be the batch, 1" in error.blockers[0].reason
 
 

@@ -1,6 +1,7 @@
 """Mutants of small models never get past the errors of this project; the fuzzer itself sees what would."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,9 @@ def test_mutants_reach_every_stage() -> None:
     found = fuzz_models.run(8, range(MUTANTS))
     assert found.counts["read"] > MUTANTS / 20
     assert {"E3006", "E3104", "E3121", "E3153", "E3010"} <= set(found.counts)
+    reached = [found.reached[name] for name, _, _ in fuzz_models.STAGES]
+    assert reached == sorted(reached, reverse=True)
+    assert (reached[0], reached[-1]) == (MUTANTS, found.counts["read"])
 
 
 def test_seeds_are_read() -> None:
@@ -61,13 +65,13 @@ def test_processes_that_die_or_hang_are_findings(monkeypatch: pytest.MonkeyPatch
     def outcome(data: bytes) -> str:
         if data == deadly:
             os._exit(9)
-        if data == endless:
-            time.sleep(60)
+        while data == endless:
+            pass
         return "read"
 
     monkeypatch.setattr(fuzz_models, "outcome", outcome)
-    monkeypatch.setattr(fuzz_models, "PATIENCE", 1)
-    monkeypatch.setattr(fuzz_models, "STILL", 1)
+    monkeypatch.setattr(fuzz_models, "PATIENCE", 5)
+    monkeypatch.setattr(fuzz_models, "STILL", 100)
     monkeypatch.setattr(fuzz_models, "BATCH", 20)
     found = fuzz_models.parallel(1, range(60), 2)
     assert found.counts == {"read": 58, "escaped": 2}
@@ -127,3 +131,17 @@ def test_mutants_are_of_both_kinds() -> None:
 
 
 MUTATOR = mutants.Mutator(5)
+
+
+def test_a_lost_batch_of_lower_numbers_is_run_again_once() -> None:
+    """What a worker ran before says nothing of the batch that it has now."""
+    worker = fuzz_models.Worker(1)
+    worker.give(range(40, 42))
+    worker.channel.recv()
+    assert worker.process.pid is not None
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    worker.give(range(3, 6))
+    found, left = worker.lost("lost")
+    assert (found.counts, left) == ({"escaped": 1}, [range(4, 6)])
+    worker.process.kill()
+    worker.process.join()

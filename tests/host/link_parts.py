@@ -23,7 +23,7 @@ class MemoryPort:
         self.log: list[tuple[int, int, int]] = []
         self.cycles, self.runs, self.lasting = cycles, 0, False
 
-    def write(self, space, address, words):
+    def write(self, space, address, words, step=1):
         words = [int(word) for word in words]
         self.log.append((space, address, len(words)))
         if (space, address) == (Space.CONTROL, Control.RUN):
@@ -32,10 +32,10 @@ class MemoryPort:
             self.memory[0, 0] = RUNNING if self.lasting and words[0] & 1 else ENDED
             self.memory[0, Control.CYCLES] = self.cycles
             return
-        self.memory.update({(space, address + at): word for at, word in enumerate(words)})
+        self.memory.update({(space, address + at * step): word for at, word in enumerate(words)})
 
-    def read(self, space, address, count):
-        return [self.memory.get((space, address + at), 0) for at in range(count)]
+    def read(self, space, address, count, step=1):
+        return [self.memory.get((space, address + at * step), 0) for at in range(count)]
 
     def words(self, space, address, count):
         return self.read(space, address, count)

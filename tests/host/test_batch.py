@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxhw.host.batch import crc32c_rows, encode_frames
-from onnxhw.host.framing import Frame, crc32c
+from onnxhw.host.batch import encode_frames
+from onnxhw.host.framing import Frame
 from onnxhw.isa.link import Header
 
-HEADERS = st.builds(Header, *[st.sampled_from([0, 1, 255])] * 3, st.sampled_from([0, 0x123456]), st.just(1))
+HEADERS = st.builds(Header, *[st.sampled_from([0, 1, 255])] * 3, st.sampled_from([0, 0x123456]), st.just(1), st.just(0))
 SHORT = st.binary(max_size=20)
 LONG = st.tuples(st.sampled_from([235, 240, 241, 242, 243, 253, 254, 255, 500]), st.binary(max_size=4)).map(
     lambda parts: b"\x07" * parts[0] + parts[1]
@@ -28,9 +28,3 @@ def test_sparse_tensors():
     frames = [Frame(Header(0x23, i, 1, 128 * i, 128, 9), row.tobytes()) for i, row in enumerate(data)]
     assert encode_frames(frames) == [frame.encode() for frame in frames]
 
-
-def test_crc_of_rows():
-    random = np.random.default_rng(0)
-    for size in (1, 3, 4, 5, 511, 512, 513, 515, 516, 520, 1030):
-        rows = random.integers(0, 256, (3, size)).astype(np.uint8)
-        assert crc32c_rows(rows).tolist() == [crc32c(row.tobytes()) for row in rows]

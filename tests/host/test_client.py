@@ -1,5 +1,6 @@
 """The client before the model of the device: programs, runs, tensors and what is refused."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -107,10 +108,10 @@ def test_a_commit_with_another_crc_is_refused(port, device, client):
     # A program that reaches the memories as other words than those whose CRC the host has.
     original = type(port).write
 
-    def tamper(self, space, address, words):
+    def tamper(self, space, address, words, step=1):
         if space == Space.WEIGHT:
             device.load_crc ^= 1
-        original(self, space, address, words)
+        original(self, space, address, words, step)
 
     type(port).write = tamper
     try:
@@ -181,18 +182,37 @@ def test_wrong_cycle_count_is_an_error(port, client):
 def test_a_run_that_does_not_end_is_an_error(device, port, client, status, code):
     client.load(program())
     before = device.seconds()
-    port.read = lambda space, address, count: [status if port.runs else 0, *[0] * (count - 1)]
+    port.read = lambda space, address, count, step=1: [status if port.runs else 0, *[0] * (count - 1)]
     with pytest.raises(LinkError, match=code):
         client.run(ZEROS)
     assert device.seconds() - before < 1
+
+
+def test_the_end_of_a_run_is_not_asked_for_before_it_is_due(device, port, client):
+    """The program has 100,000 cycles at 1 MHz, of which the first answer has seen 40."""
+    long = dataclasses.replace(program(), cycles=100_000)
+    client.load(long)
+    polls = []
+
+    def read(space, address, count, step=1):
+        words = type(port).read(port, space, address, count, step)
+        if (space, address) == (0, Control.RUN) and count > 1:
+            polls.append(device.seconds())
+            words[0], words[Control.CYCLES] = (1, 40) if len(polls) == 1 else (2, 100_000)
+        return words
+
+    port.read = read
+    client.run(ZEROS)
+    assert len(polls) == 2
+    assert 0.0995 <= polls[1] - polls[0] < 0.11
 
 
 def test_a_run_of_someone_else_is_noticed(device, port, client):
     client.load(program())
     original = type(port).write
 
-    def press_the_button(self, space, address, words):
-        original(self, space, address, words)
+    def press_the_button(self, space, address, words, step=1):
+        original(self, space, address, words, step)
         device.token ^= 1
 
     port.write = lambda *args: press_the_button(port, *args)

@@ -60,6 +60,18 @@ def test_batches_equal_the_golden_model(digits_graph, digits_program, images):
         assert len(values) == 3
 
 
+def test_what_lies_in_the_lanes_beside_an_input_does_not_matter(digits_graph, digits_program, images):
+    """An input of few channels leaves the other host words of its words as they are."""
+    random = np.random.default_rng(0)
+    with Device.open("emu:mini") as device:
+        device.load(digits_program)
+        for image in (images[:1], images[1:2]):
+            noise = random.integers(0, 1 << 32, device.info.sizes[0], dtype=np.uint32)
+            device.client.write(Space.ACT, 0, noise)
+            for name, values in expected(digits_graph, image).items():
+                assert np.array_equal(device.run({"input": image})[name], values)
+
+
 def test_results_bring_cycles_and_counters(digits_program, images):
     with Device.open("emu:mini") as device:
         device.load(digits_program)
@@ -210,7 +222,7 @@ def test_simulated_configurations():
     tiny = dataclasses.replace(preset("mini"), name="tiny", act_depth=256)
     assert simulated_config("", None).name == "mini"
     assert simulated_config("", tiny) is tiny
-    assert simulated_config("ulx3s", None).name == "ulx3s-85f"
+    assert simulated_config("ulx3s", None).name == "ulx3s-85f-plain"
     assert simulated_config("ulx3s", preset("mini")).name == "mini"
     assert simulated_config("ulx3s-25f", preset("mini")).name == "ulx3s-25f", "a preset's name goes before a board's"
     with pytest.raises(UsageError, match=r"E2551 .*'nexys'"):

@@ -64,10 +64,10 @@ def test_the_campaign_sees_a_device_that_runs_twice(campaign):
     device = campaign.emulated()
     original = device.core.write
 
-    def twice(space, address, words):
-        original(space, address, words)
+    def twice(space, address, words, step=1):
+        original(space, address, words, step)
         if (space, address) == (0, 0):
-            original(space, address, words)
+            original(space, address, words, step)
 
     device.core.write = twice
     assert campaign.run(Fault("flip 1e-4", 1e-4, 100), device, seed=1).undetected > 0

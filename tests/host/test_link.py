@@ -196,7 +196,8 @@ def test_answers_of_an_earlier_session_are_discarded(port, device, line):
     for cut in range(0, 60, 7):
         link = connect(line).link
         link.perform([Request(Command.POLL, count=1)])
-        reads = b"".join(link.encode(Request(Command.READ, Space.ACT, 100 * n, 100), link._due + n) for n in range(4))
+        asked = [Request(Command.READ, Space.ACT, 100 * n, 100) for n in range(4)]
+        reads = b"".join(link.frame(each, link._due + n).encode() for n, each in enumerate(asked))
         stale = device.exchange(reads[: len(reads) - cut])
         pending = [stale]
         line.back = lambda data, pending=pending: (pending.pop() if pending else b"") + data
@@ -239,7 +240,7 @@ def test_stale_damaged_and_foreign_answers_are_not_taken(port, line):
 def test_another_protocol_is_named(line):
     client = connect(line)
     original = line.device._formed
-    line.device._formed = lambda header, words: original(header, words) and header.kind >> 4 != 2
+    line.device._formed = lambda header, words: original(header, words) and header.kind >> 4 != 3
     with pytest.raises(LinkError, match=r"E9106 .*another version"):
         client.read(Space.ACT, 0, 1)
 

@@ -8,7 +8,18 @@ import pytest
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Load, Vector
-from onnxhw.isa.timing import MIN_TILE, SHADOW_READY, START, shadow_free, timeline
+from onnxhw.isa.timing import (
+    DEPTHWISE,
+    MIN_TILE,
+    START,
+    array_latency,
+    array_pipeline,
+    settle,
+    shadow_free,
+    shadow_ready,
+    sums_pipeline,
+    timeline,
+)
 
 
 def test_an_empty_program_ends() -> None:
@@ -63,11 +74,41 @@ def test_the_recurrences_hold(config: HwConfig, pixels: int, columns: int) -> No
         if n:
             least += [starts[n - 1] + config.tile_words, tiles[n - 1] + shadow_free(config)]
         assert starts[n] == max(least)
-        least = [array.issue + START, starts[n] + SHADOW_READY]
+        least = [array.issue + START, starts[n] + shadow_ready(config)]
         if n:
             again = columns * pixels < MIN_TILE or arrays[n - 1] != arrays[n]
             least.append(tiles[n - 1] + max(pixels, MIN_TILE if again else 1))
         assert tiles[n] == max(least)
+
+
+WINDOWS = dataclasses.replace(PRESETS["mini"], depthwise=16)
+
+
+def test_depthwise_tiles_keep_their_distance() -> None:
+    """A wide array behind which depthwise sums must stay, and tiles of another number of weight words."""
+    config = dataclasses.replace(WINDOWS, cols=16, rows=2, load_rows=2, word=16)
+    strip = Array(depthwise=1, oh_n=3, ow_n=3)
+    code = {
+        "load": [Load(tiles=2), Load(tiles=2, depthwise=1), Load(tiles=1)],
+        "array": [Array(kw_n=2, ow_n=9), strip, strip, Array()],
+    }
+    times = timeline(config, code)
+    starts, begun = times.load_start, times.tile_start
+    assert (config.tile_words, config.depthwise_words, settle(config), shadow_ready(config, 1)) == (1, 5, 12, 4 + 15)
+    assert begun[2] == max(begun[1] + 9 + 12, starts[2] + 19)
+    assert begun[3] == max(times.spans["array"][2].issue + START, begun[2] + 9, starts[3] + 19)
+    assert starts[3] == max(starts[2] + 5, begun[2] + shadow_free(config, 1))
+    assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, begun[3] + shadow_free(config, 1))
+    spans = times.spans["array"]
+    assert [span.done - span.end for span in spans] == [array_latency(config, kind) for kind in (0, 1, 1, 0)]
+    assert all(a.done < b.done for a, b in pairwise(spans))
+
+
+def test_sums_wait_for_the_longer_way() -> None:
+    """Where the array is shorter than the depthwise unit, nothing needs to settle."""
+    small = dataclasses.replace(WINDOWS, rows=2, cols=2, word=2)
+    assert array_pipeline(small) < DEPTHWISE
+    assert (sums_pipeline(small), sums_pipeline(small, 1), settle(small)) == (DEPTHWISE + 1, DEPTHWISE + 1, 0)
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)

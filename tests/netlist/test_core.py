@@ -4,6 +4,8 @@ A block RAM read of the address being written is X in this simulation, so it als
 what the device leaves undefined.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -18,35 +20,37 @@ from onnxhw.sched import schedule
 
 pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
 
-# Rows and word differ; the array uses multiplier blocks, the requantizer the fabric.
+# Rows and word differ; the array uses multiplier blocks, requantizer and depthwise unit the fabric.
 CONFIG = HwConfig(
     "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
-    acc_depth=128, param_depth=64, tables=1, requant_dsps=1,
+    acc_depth=128, param_depth=64, tables=1, requant_dsps=1, depthwise=8,
 )  # fmt: skip
+FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=2, inner_product="fast")
 
 
 def network(rng: np.random.Generator) -> Graph:
-    """Padded convolution, pool, strided convolution, residual addition, table: most of what the core can do."""
+    """Padded convolution, a depthwise one, pool, residual addition, table: most of what the core can do."""
 
     def tensor(name: str, channels: int, size: int, zero: int) -> Tensor:
         return Tensor(name, (1, channels, size, size), 0.05, zero)
 
-    def conv(name: str, x: str, y: str, inputs: int, outputs: int, kernel: int, pad: int) -> Conv:
+    def conv(name: str, x: str, y: str, inputs: int, outputs: int, kernel: int, pad: int, groups: int = 1) -> Conv:
         return Conv(
             name, (x,), y,
             weight=rng.integers(-127, 128, (outputs, inputs, kernel, kernel)).astype(np.int8),
             bias=rng.integers(-20000, 20000, outputs).astype(np.int32),
             multiplier=rng.uniform(0.0005, 0.003, outputs).astype(np.float32),
-            strides=(1, 1), pads=(pad, pad, pad, pad),
+            strides=(1, 1), pads=(pad, pad, pad, pad), groups=groups,
         )  # fmt: skip
 
     tensors = [
-        tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("b", 4, 2, -20), tensor("c", 4, 2, 3),
-        tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
+        tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("w", 4, 5, -20), tensor("b", 4, 2, -20),
+        tensor("c", 4, 2, 3), tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
     ]  # fmt: skip
     ops = [
         conv("first", "x", "a", 2, 4, 3, 1),
-        MaxPool("pool", ("a",), "b", kernel=(2, 2), strides=(2, 2)),
+        conv("window", "a", "w", 1, 4, 3, 1, groups=4),
+        MaxPool("pool", ("w",), "b", kernel=(2, 2), strides=(2, 2)),
         conv("second", "b", "c", 4, 4, 1, 0),
         Add("sum", ("b", "c"), "d", ratio_a=float(np.float32(0.7)), ratio_b=float(np.float32(0.6))),
         Table("table", ("d",), "y", table=rng.integers(-128, 128, 256).astype(np.int8)),
@@ -55,9 +59,14 @@ def network(rng: np.random.Generator) -> Graph:
     return Graph("net", {t.name: t for t in tensors}, ops, [port["x"]], [port["y"]])
 
 
+@pytest.fixture(scope="module", params=[CONFIG, FAST], ids=lambda config: config.name)
+def config(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def core(icarus):
-    return compile_core(synthesize_netlist(Core(CONFIG)))
+def core(icarus, config):
+    return compile_core(synthesize_netlist(Core(config)))
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +74,24 @@ def graph():
     return network(np.random.default_rng(8))
 
 
-def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core):
-    assert core.netlist.dsps == CONFIG.rows * CONFIG.cols + CONFIG.lanes * CONFIG.requant_dsps
+def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core, config):
+    array = {"netlist": 2 * 2, "fast": 2 * (2 + 1)}[config.name]
+    assert core.netlist.dsps == array + config.lanes * config.requant_dsps
     assert "$mul" not in core.netlist.cells
 
 
-def test_netlist_equals_golden_model_and_emulator(core, graph):
+def test_netlist_equals_golden_model_and_emulator(core, graph, config):
     rng = np.random.default_rng(1)
     x = rng.integers(-128, 128, (1, 2, 5, 5)).astype(np.int8)
     x[rng.random(x.shape) < 0.2] = -128
-    program = schedule(graph, CONFIG)
+    program = schedule(graph, config)
+    assert any(i.depthwise for i in program.code["array"])
     found = run_program(core, program, {"x": x}, trace=True)
     assert np.array_equal(found.outputs["y"], golden.run(graph, {"x": x})["y"])
     assert found.cycles == program.cycles == Emulator(program).run({"x": x}).cycles
 
 
-def test_a_wrong_weight_is_seen(core):
+def test_a_wrong_weight_is_seen(core, config):
     """The comparison above can fail: one weight changed in the core, not in the golden model."""
     rng = np.random.default_rng(3)
     x, y = Tensor("x", (1, 2, 1, 1), 0.05, 0), Tensor("y", (1, 2, 1, 1), 0.05, 0)
@@ -89,7 +100,7 @@ def test_a_wrong_weight_is_seen(core):
     ports = [Port(t.name, t.shape, "int8", t.name) for t in (x, y)]
     graph = Graph("dot", {"x": x, "y": y}, [dot], ports[:1], ports[1:])
     values = {"x": np.full((1, 2, 1, 1), 100, np.int8)}
-    program, wanted = schedule(graph, CONFIG), golden.run(graph, values)["y"]
+    program, wanted = schedule(graph, config), golden.run(graph, values)["y"]
     assert np.array_equal(run_program(core, program, values).outputs["y"], wanted)
     program.weights = program.weights.copy()
     program.weights[0, 0] ^= 0x40

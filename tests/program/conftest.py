@@ -10,6 +10,7 @@ from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import UNITS, Ordered
 from onnxhw.program import Entry, Layer, Place, Program
+from onnxhw.program.kept import Constants, Patches
 
 
 def random_instruction(unit: str, rng: random.Random) -> Ordered:
@@ -36,8 +37,12 @@ def program() -> Program:
         Scale(rng.randrange(1 << 26), rng.randint(16, 47), rng.randint(-(1 << 31), (1 << 31) - 1)) for _ in range(7)
     ]
     tensors = [
-        Entry("eingang ä\n", Place(3, 40, 8, (1, 6, 5, 8)), 0.1 + 0.2, -128, 0, 2),
-        Entry("y", Place(100, 0, 1, (1, 3, 1, 1), 2), 1e-30, 127, 5, 5, "conv", "ab" * 32),
+        Entry(
+            "eingang ä\n", Place(3, 40, 8, (1, 6, 5, 8)), 0.1 + 0.2, -128, 0, 2,
+            kept=Patches((1, 2), (1, 1), (2, 2), (0, -1, 0, 2)), model=(1, 3, 5, 9),
+        ),
+        Entry("y", Place(100, 0, 1, (1, 3, 1, 1), 2), 1e-30, 127, 5, 5, "conv", "ab" * 32,
+              Constants((0, 2, 3), (-128, 127)), (1, 5, 1, 1)),
     ]
     steps = (
         {"op": "QuantizeLinear", "scale": 0.1, "zero_point": -3, "axis": None},

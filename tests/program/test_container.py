@@ -68,7 +68,7 @@ def test_every_truncation_is_refused(program) -> None:
         assert caught.value.code in ("E2120", "E2121", "E2122")
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"\x10\x01", b"\x22\x00", b"\x2a\x01x"])
+@pytest.mark.parametrize("tail", [b"\0", b"\x10\x03", b"\x22\x00", b"\x2a\x01x"])
 def test_bytes_that_do_not_belong_are_refused(program, tail: bytes) -> None:
     """Also fields that a protobuf reader would skip or merge without a word."""
     with pytest.raises(UsageError, match="damaged program file") as caught:
@@ -98,8 +98,8 @@ def payload_of(program: Program):
 
 
 def test_other_versions_are_refused_by_name(program) -> None:
-    with pytest.raises(UsageError, match="program format 3; this release reads formats 1 and 2") as caught:
-        loads(outer(container._payload(program), 3))
+    with pytest.raises(UsageError, match="program format 1; this release reads formats 3 and 4") as caught:
+        loads(outer(container._payload(program), 1))
     assert caught.value.code == "E2122"
     assert_same(loads(outer(container._payload(program))), program)
 
@@ -151,6 +151,30 @@ def break_shape(record) -> None:
     record.tensors[0].shape.append(3)
 
 
+def break_patches(record) -> None:
+    record.tensors[0].patches.kernel[1] = 3
+
+
+def break_window(record) -> None:
+    record.tensors[0].patches.strides[0] = 0
+
+
+def break_kept(record) -> None:
+    record.tensors[0].ClearField("patches")
+
+
+def break_model(record) -> None:
+    record.tensors[1].model[1] = 6
+
+
+def break_channels(record) -> None:
+    record.tensors[1].constants.channels[1] = 3
+
+
+def break_constants(record) -> None:
+    record.tensors[1].constants.values[0] = -129
+
+
 def break_step(record) -> None:
     record.inputs[0].steps[0] = "{"
 
@@ -172,6 +196,12 @@ def break_port(record) -> None:
         break_params,
         break_tables,
         break_shape,
+        break_patches,
+        break_window,
+        break_kept,
+        break_model,
+        break_channels,
+        break_constants,
         break_step,
         break_deep_step,
         break_port,

@@ -26,14 +26,14 @@ def test_a_histogram_counts_every_value_once():
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(60, 100), st.booleans())
-def test_percentiles_are_numpys_within_a_bin(seed, percent, rectified):
+def test_percentiles_are_numpys_within_two_bins(seed, percent, rectified):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=5000).astype(np.float32) * np.float32(10.0 ** rng.integers(-5, 5))
     if rectified:
         values = np.maximum(values, 0)
     made = histogram(values)
     low, high = percentile(made, percent)
-    step = (made.high - made.low) / BINS
+    step = 2 * (made.high - made.low) / BINS  # a value on the edge of a bin may count in either
     # numpy interpolates between values, the histogram within a bin: where values are rarer than bins that is wider
     ordered = np.sort(values)
     for found, share in ((low, 100 - percent), (high, percent)):

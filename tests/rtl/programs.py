@@ -7,7 +7,7 @@ import numpy as np
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timing import sums, tiles, timeline
 from onnxhw.program import Program
 
 
@@ -85,6 +85,45 @@ class Builder:
                 base = r.randint(0, room - (nt - 1) * step)
                 self.code["load"].append(Load(base=base, tiles=count, nt_n=nt, nt_step=step))
         return oh, ow
+
+    def depthwise(self, *, bank: int = 0) -> tuple[int, int]:
+        c, r = self.config, self.rng
+        kh, kw, kt = r.randint(1, 2), r.randint(1, 2), r.randint(1, 2)
+        oh, ow = r.randint(3, 9), r.choice([3, r.randint(3, 8), min(c.depthwise, 9)])
+        instruction = Array(
+            **self.wait_all(),
+            act_base=r.randrange(0, 16),
+            kt_n=kt,
+            kh_n=kh,
+            kw_n=kw,
+            oh_n=oh,
+            ow_n=ow,
+            a_kt=r.randint(0, 40),
+            a_kh=r.randint(0, 9),
+            a_kw=r.randint(0, 3),
+            a_oh=r.randint(0, 10),
+            a_ow=r.randint(0, 2),
+            ih0=r.randint(-3, 3),
+            iw0=r.randint(-3, 3),
+            ih_kh=r.randint(0, 3),
+            iw_kw=r.randint(0, 3),
+            ih_oh=r.randint(0, 2),
+            iw_ow=r.randint(0, 2),
+            in_h=r.randint(1, 8),
+            in_w=r.randint(1, 8),
+            pad=r.randint(-128, 127),
+            acc_base=r.randint(0, 7),
+            acc_bank=bank,
+            depthwise=1,
+            dw_group=r.randrange(c.word // c.depthwise_lanes),
+            dw_sh=r.randint(1, 3),
+            dw_sw=r.choice([1, 2, 7]),
+        )
+        self.code["array"].append(instruction)
+        tiles = kt * kh * kw
+        base = r.randrange(0, c.weight_depth - tiles * c.depthwise_words)
+        self.code["load"].append(Load(base=base, tiles=tiles, depthwise=1))
+        return sums(instruction)
 
     def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0) -> None:
         c, r = self.config, self.rng
@@ -173,14 +212,22 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
     for _ in range(length):
         if build.rng.random() < 0.5:
             bank = build.rng.randint(0, 1)
-            build.array(bank=bank)
+            if config.depthwise and build.rng.random() < 0.7:
+                if build.rng.random() < 0.5:  # right behind an array instruction
+                    build.array(bank=1 - bank)
+                build.depthwise(bank=bank)
+                if build.rng.random() < 0.5:  # right before one
+                    build.array(bank=1 - bank, wait=False)
+                    build.depthwise(bank=bank)
+            else:
+                build.array(bank=bank)
             if build.rng.random() < 0.4:  # the same rows again, at once
                 again = build.code["array"][-1]
-                taken = again.kt_n * again.sub_n * again.kh_n * again.kw_n
                 build.code["array"].append(type(again)(**{**vars(again), "accumulate": 1, "after_array": 0}))
-                build.code["load"].append(Load(base=0, tiles=taken, nt_n=again.nt_n))
+                build.code["load"].append(Load(0, 0, 0, 0, tiles(again) // again.nt_n, again.nt_n, 0, again.depthwise))
             done = build.code["array"][-1]
-            build.vector(VectorOp.DRAIN, bank=bank, cb=done.nt_n, oh=done.oh_n, ow=done.ow_n)
+            oh, ow = sums(done)
+            build.vector(VectorOp.DRAIN, bank=bank, cb=done.nt_n, oh=oh, ow=ow)
             build.code["vector"][-1] = type(build.code["vector"][-1])(
                 **{**vars(build.code["vector"][-1]), "a_base": build.code["array"][-1].acc_base}
             )

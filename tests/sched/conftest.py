@@ -124,7 +124,7 @@ class Net:
         return found
 
 
-def config(rows: int, cols: int, word: int, lanes: int, **fields: int) -> HwConfig:
+def config(rows: int, cols: int, word: int, lanes: int, **fields: Any) -> HwConfig:
     """A roomy configuration of that geometry."""
     room = {"act_depth": 1024, "weight_depth": 1 << 15, "param_depth": 4096, "tables": 8, "acc_depth": 64}
     code = {"load_ucode": 4096, "array_ucode": 16384, "vector_ucode": 16384}
@@ -138,8 +138,10 @@ CONFIGS = {
     "8x16": config(8, 16, 8, 8, load_rows=4),
     "4x6": config(4, 6, 8, 2, load_rows=2),
     "3x5": config(3, 5, 8, 4, load_rows=3, act_depth=2048),
+    "fast 4x3": config(4, 3, 5, 1, inner_product="fast", acc_bits=24),
+    "fast 8x6": config(8, 6, 8, 2, inner_product="fast", load_rows=8),
 }
-"""Odd geometries: W = R and not, C beyond W, C that Q does not divide, R that does not divide W."""
+"""Odd geometries: W = R and not, C beyond W, C that Q does not divide, R that does not divide W; two fast ones."""
 
 
 @pytest.fixture(params=CONFIGS.values(), ids=CONFIGS.keys())

@@ -1,7 +1,6 @@
-"""The MLPerf Tiny reference models through the compiler: equal on every tensor, and no slower than they were."""
+"""The MLPerf Tiny reference models through the compiler: equal on every tensor, in cycles that are pinned."""
 
 import dataclasses
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,7 @@ LARGE = dataclasses.replace(preset("ulx3s-85f"), name="large", **ROOM, **CODE)
 
 def equal(graph: Graph, config: HwConfig) -> int:
     """Compile, run one random inference, compare every tensor; the predicted cycles."""
-    start = time.process_time()
     program = compile(graph, config)
-    assert time.process_time() - start < 60
     random = np.random.default_rng(1)
     values = {
         port.tensor: random.integers(-128, 128, graph.tensors[port.tensor].shape).astype(np.int8)
@@ -39,22 +36,27 @@ def equal(graph: Graph, config: HwConfig) -> int:
 @pytest.mark.parametrize(
     ("model", "config", "cycles"),
     [
-        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 114_000),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 93_500),
-        ("ad_autoencoder_int8_qdq", LARGE, 22_000),
-        ("vww_mobilenetv1_025_96_int8_qdq", LARGE, 176_000),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 49_925),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 15_228),
+        ("ad_autoencoder_int8_qdq", LARGE, 9_273),
+        ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 36_294),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:
     graph = load(reference_models / f"{model}.onnx")
-    assert equal(graph, config) <= cycles
+    assert equal(graph, config) == cycles
 
 
-@pytest.mark.parametrize("model", ["ad_autoencoder_int8_qdq", "vww_mobilenetv1_025_96_int8_qdq"])
-def test_what_is_too_large_for_the_85f_says_by_how_much(model: str, reference_models: Path) -> None:
-    config = preset("ulx3s-85f")
-    words = rf"E5102 .*needs \d+ weight words of 16 bytes, ulx3s-85f has {config.weight_depth};"
-    with pytest.raises(DoesNotFitError, match=words):
+@pytest.mark.parametrize(
+    ("model", "name", "what"),
+    [
+        ("ad_autoencoder_int8_qdq", "ulx3s-85f", r"E5102 .*needs \d+ weight words of 32 bytes, ulx3s-85f has 4096;"),
+        ("vww_mobilenetv1_025_96_int8_qdq", "ulx3s-45f", r"E5103 .*needs \d+ parameter entries, ulx3s-45f has \d+;"),
+    ],
+)
+def test_what_is_too_large_says_by_how_much(model: str, name: str, what: str, reference_models: Path) -> None:
+    config = preset(name)
+    with pytest.raises(DoesNotFitError, match=what):
         compile(reference_models / f"{model}.onnx", config)
 
 

@@ -10,7 +10,7 @@ from onnxhw import fixed, golden
 from onnxhw.errors import UnsupportedError
 from onnxhw.ir.graph import Conv
 from onnxhw.sched.alloc import Needs, allocate, banks_meet, share_banks
-from onnxhw.sched.certificate import certify
+from onnxhw.sched.certificate import certify, drain_bias
 from onnxhw.sched.narrow import channel_scale
 from onnxhw.sched.places import find_homes
 from onnxhw.sched.ranges import value_ranges
@@ -74,7 +74,7 @@ def test_the_certificate_bounds_every_sum_and_is_tight(new_net: Any) -> None:
     name = net.conv(net.input(3, 6, 6), 5, pads=(1, 1, 1, 1))
     op, graph = net.ops[0], net.graph(name)
     zero = graph.tensors[op.inputs[0]].zero_point
-    sums = certify(op, zero, (-128, 127), 32)
+    sums = certify(op, zero, (-128, 127))
     np.testing.assert_array_equal(sums.bias, op.bias - zero * op.weight.astype(np.int64).sum(axis=(1, 2, 3)))
     for channel in range(5):
         worst = np.where(op.weight[channel] > 0, 127, -128).astype(np.int64) - zero
@@ -91,8 +91,17 @@ def test_accumulators_that_are_too_narrow_are_refused_with_the_numbers(new_net: 
     op = dataclasses.replace(net.ops[0], weight=weight)
     reach = 64 * 9 * 127 * 128
     with pytest.raises(UnsupportedError, match=f"E4301 .*conv0.*channel 0 can reach -{reach} .*beyond 24 bits"):
-        certify(op, 0, (-128, 127), 24)
-    certify(op, 0, (-1, 1), 24)  # a clamped producer makes it fit
+        certify(op, 0, (-128, 127)).fit(op, range(2), np.zeros(2, np.int64), 24)
+    clamped = certify(op, 0, (-1, 1))  # a clamped producer makes it fit
+    clamped.fit(op, range(2), np.zeros(2, np.int64), 24)
+    with pytest.raises(UnsupportedError, match=f"E4301 .*what accumulates of .* channel 1 can .* {1 << 23}, "):
+        clamped.fit(op, range(1, 2), np.array([(1 << 23) - 64 * 9 * 127]), 24)
+
+
+def test_what_the_array_adds_comes_off_the_bias_modulo_two_to_the_32() -> None:
+    assert drain_bias(5, 7) == -2
+    assert drain_bias(-(1 << 31), 1) == (1 << 31) - 1
+    assert drain_bias((1 << 31) - 1, -2) == -(1 << 31) + 1
 
 
 def narrow(multiplier: float, bias: int, weight: int, low: int, high: int, zero: int) -> None:

@@ -59,7 +59,10 @@ class Served:
         command = [sys.executable, "-m", "onnxhw", "serve", "--preset", "mini", "--json", *options]
         pipe = subprocess.PIPE
         environment = {**os.environ, "COLUMNS": "200"}
-        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+        self.process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # also where the tests ignore it
+        )  # fmt: skip
         text = ""
         assert self.process.stdout is not None
         for line in self.process.stdout:

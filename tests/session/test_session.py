@@ -105,6 +105,16 @@ def test_samples_of_a_model_with_open_dimensions() -> None:
         session.run(None, {"x": draw([5])})
 
 
+def test_a_dimension_variable_has_one_value_in_a_run() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+        g (float["K", "N"] x, float["K", "N"] y) => (float["K", "N"] z) { z = Add(x, y) }"""
+    session = InferenceSession(onnx.parser.parse_model(text))
+    (found,) = session.run(None, {"x": draw([1, 3]), "y": draw([1, 3])})
+    np.testing.assert_array_equal(found, draw([1, 3]) * 2)
+    with pytest.raises(UsageError, match="E2503"):
+        session.run(None, {"x": draw([1, 3]), "y": draw([1, 1])})
+
+
 def test_outputs_are_chosen_by_name_and_described() -> None:
     session = InferenceSession(mixed())
     first, second = session.get_outputs()

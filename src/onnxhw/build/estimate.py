@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..board import Board
-from ..config import HwConfig, bits_for
+from ..config import WINDOW, HwConfig, bits_for
+from ..isa.timing import weight_hops, weight_skew
 from ..rtl import ebr
+from ..rtl.blocks import blocks
 from ..rtl.ecp5 import fabric_levels
-from ..rtl.weights import block_rows, blocks
 from .flow import check_fit
 
 TOLERANCE = 0.15
@@ -45,10 +46,12 @@ class Estimate:
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
     row, parts = config.cols * config.acc_bits, blocks(config)
+    lines = 16 * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
+        **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise else {}),
         "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         "load microcode": (1, (32, config.load_ucode, 32)),
@@ -80,7 +83,7 @@ def _chain(bits: int) -> int:
 
 def multipliers(config: HwConfig) -> int:
     """Multiplier blocks, exactly."""
-    array = config.rows * config.cols if config.multiplier == "dsp" else 0
+    array = config.array_multipliers if config.multiplier == "dsp" else 0
     return array + config.lanes * config.requant_dsps
 
 
@@ -115,22 +118,51 @@ def features(config: HwConfig) -> tuple[float, ...]:
 
 def counted(config: HwConfig) -> tuple[int, int]:
     """LUT4 and flip-flops of array and multipliers, which follow from their construction."""
-    rows, cols, psum = config.rows, config.cols, config.psum_bits
-    elements = rows * cols
-    skew = 8 * _triangle(rows) + psum * _triangle(cols) + _weight_skew(config)
-    lut, ff = elements * (psum + 2), elements * (psum + 25) + skew
-    shapes = [(8, 8)] * elements if config.multiplier == "fabric" else []
+    serve, cols, psum = config.element_rows, config.cols, config.psum_bits
+    down = config.rows // serve
+    elements = down * cols
+    skew = 8 * serve * _triangle(down) + psum * _triangle(cols) + _weight_delays(config)
+    lut, ff = elements * (psum + 2), elements * (psum + 24 * serve + 1) + skew
+    shapes = [(8, 8)] * elements
+    if config.fast:  # operands' adders; the activation products' column, their way east, and what is subtracted
+        lut += elements * 2 * _chain(9) + (down + cols) * (psum + 2)
+        ff += down * (psum + 16) + cols * 2 * psum
+        shapes = [(9, 9)] * elements + [(8, 8)] * down
+    if config.multiplier == "dsp":
+        shapes = []
+    if config.depthwise:
+        depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
+        lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
     shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
 
 
-def _weight_skew(config: HwConfig) -> int:
-    """Flip-flops that delay the weights on their way to the columns, and the addresses where they do it instead."""
+def _weight_delays(config: HwConfig) -> int:
+    """Flip-flops that delay weights and their enables on the way to the elements, and the addresses if they do it."""
+    ways = 8 * config.load_rows + config.tile_words
     if config.tile_words > 1:
-        return 8 * config.load_rows * _triangle(config.cols)
-    height = block_rows(config)
-    later = config.rows - height + config.cols - 1
-    return 8 * len(blocks(config)) * _triangle(height) + bits_for(config.weight_depth) * later
+        hops = weight_hops(config, config.rows - 1) * config.cols
+        west = config.cols * 8 * config.load_rows + config.tile_words if config.fast else 0
+        return ways * hops + 8 * config.load_rows * _triangle(config.cols) + west
+    late = {byte: weight_skew(config, *divmod(byte, config.cols)) for byte in range(config.weight_word)}
+    within = sum(late[byte] - part.later for part in blocks(config) for byte in part.bytes)
+    enables = config.rows // config.element_rows * config.cols
+    return 8 * within + bits_for(config.weight_depth) * max(part.later for part in blocks(config)) + enables
+
+
+def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
+    """LUT4 and flip-flops of the depthwise unit without its multipliers, and how many of these it has."""
+    lanes, taps = config.depthwise_lanes, WINDOW**2
+    additions, registers, terms, bits = 0, 0, taps, 16
+    while terms > 1:  # a level of additions
+        bits += 1
+        additions += terms // 2 * _chain(bits)
+        registers += terms // 2 * bits + terms % 2 * (bits - 1)
+        terms -= terms // 2
+    weights = 8 * (taps * lanes + min(taps * lanes, config.weight_word) * config.depthwise_words)
+    window = 8 * lanes * taps
+    meet = config.sum_bits * config.cols
+    return additions * lanes + meet, registers * lanes + weights + window + meet, taps * lanes
 
 
 def _triangle(n: int) -> int:

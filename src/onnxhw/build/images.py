@@ -11,7 +11,7 @@ from ..errors import InternalError
 from ..isa.instructions import UNITS
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
-from ..rtl.weights import blocks
+from ..rtl.blocks import blocks
 
 COMMON = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},

@@ -100,7 +100,7 @@ def run_program(
     last = len(program.code.get("vector", ()))
     shown = {port.tensor for port in program.outputs}
     if trace:
-        shown |= {name for name, entry in program.tensors.items() if entry.last >= last}
+        shown |= {name for name, entry in program.tensors.items() if entry.last >= last and entry.whole}
     reads = [(int(Space.CONTROL), int(Control.RUN)), (int(Space.CONTROL), int(Control.CYCLES))]
     for name in sorted(shown):
         reads += [(int(Space.ACT), address) for address in tensor_reads(program.tensors[name].place, word)]
@@ -118,11 +118,11 @@ def run_program(
         raise MismatchError("E8101", what, where="netlist")
     tensors, offset = {}, 2
     for name in sorted(shown):
-        place = program.tensors[name].place
-        count = len(tensor_reads(place, word))
+        entry = program.tensors[name]
+        count = len(tensor_reads(entry.place, word))
         image = np.array(values[offset : offset + count], np.uint32).astype("<u4").view(np.uint8)
         rows = image.reshape(-1, 4 * host_stride(word))[:, :word].copy()
-        tensors[name] = place.unpack(rows, word)
+        tensors[name] = entry.restore(entry.place.unpack(rows, word))
         offset += count
     outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
     return Result(outputs, tensors if trace else {}, values[1])
@@ -131,4 +131,5 @@ def run_program(
 def _all_writes(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Words:
     yield from memory_writes(program)
     for name, values in inputs.items():
-        yield from tensor_writes(program.tensors[name].place, values, program.config.word)
+        entry = program.tensors[name]
+        yield from tensor_writes(entry.place, entry.store(values), program.config.word)

@@ -8,18 +8,23 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import IO
 
 from ..errors import ToolError
 from . import yowasp
 
+Child = subprocess.Popen[bytes]
 Tick = Callable[[float], None]
 """Called about once a second with the seconds since the tool started."""
 
@@ -86,9 +91,26 @@ def version(tool: str) -> str:
     return text
 
 
-def stop(process: "subprocess.Popen[bytes]") -> None:
-    """End a child and wait for it."""
-    process.kill()
+def launch(
+    words: Sequence[str], directory: Path, sink: IO[bytes], environment: Mapping[str, str], scratch: Path
+) -> Child:
+    """Start a child in a directory; its output goes to a file, its temporary files into `scratch`.
+
+    It leads a process group of its own, which `stop` ends: compilers are drivers that start the real ones.
+    """
+    return subprocess.Popen(
+        list(words), cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+        env={**environment, "TMPDIR": str(scratch)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def stop(process: Child) -> None:
+    """End a child with all that it has started, and wait for it."""
+    if os.name == "nt":
+        process.kill()
+    else:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -105,17 +127,15 @@ def run(
     words = [*command(tool), *arguments]
     if package := package_of(tool):
         yowasp.refuse_unwritable(tool, package, directory, environment)
-    log = directory / f".{tool}.output" if check else None
-    start = time.monotonic()
-    try:
-        if log is None:
-            done = subprocess.run(
-                words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
-            )
-            return Result(done.returncode, done.stdout.decode(errors="replace"))
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="onnxhw-", ignore_cleanup_errors=True) as scratch:
+        log = Path(scratch) / "output"
         with log.open("wb") as sink:
-            process = subprocess.Popen(words, cwd=directory, stdin=subprocess.DEVNULL, stdout=sink,
-                                       stderr=subprocess.STDOUT, env=environment)  # fmt: skip
+            try:
+                process = launch(words, directory, sink, environment or os.environ, Path(scratch))
+            except OSError as error:
+                hint = HINTS.get(tool, f"install {tool}")
+                raise ToolError("E7103", f"cannot start {tool}: {error}", hint=hint) from error
             try:
                 while True:
                     try:
@@ -123,15 +143,12 @@ def run(
                         break
                     except subprocess.TimeoutExpired:
                         if tick:
-                            tick(time.monotonic() - start)
+                            tick(time.monotonic() - started)
             except BaseException:
                 stop(process)
                 raise
-    except OSError as error:
-        raise ToolError("E7103", f"cannot start {tool}: {error}", hint=HINTS.get(tool, f"install {tool}")) from error
-    output = log.read_bytes().decode(errors="replace")
-    log.unlink()
-    if status:
+        output = log.read_bytes().decode(errors="replace")
+    if status and check:
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         raise ToolError("E7102", f"{tool} failed with status {status}; the end of its output:\n{tail}", where=tool)
     return Result(status, output)

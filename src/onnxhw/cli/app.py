@@ -4,7 +4,6 @@ import difflib
 import errno
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ import click
 from .. import __version__
 from ..errors import OnnxhwError, UsageError
 from .crash import crash
+from .interrupts import interruptible
 from .output import Output
 
 COMMANDS = {
@@ -90,15 +90,15 @@ def app() -> None:
     """The group; see `Commands`."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit status; messages have been printed."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status; messages have been printed. `KeyboardInterrupt` if interrupted."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in args)
     if os.environ.get("ONNXHW_DEBUG"):
         output.verbosity = 1
-    before = _terminate_as_interrupt()
     try:
-        result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
+        with interruptible():
+            result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except OnnxhwError as error:
         output.error(error)
@@ -109,9 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         output.error(UsageError("E2902", error.format_message()))
         return 2
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; nothing was written half", err=True)
-        return 130
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
     except BrokenPipeError:  # the reader of stdout went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -127,24 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         output.error(crash(error, args, output.verbosity))
         return 1
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
 
 
 def _usage(error: click.UsageError) -> UsageError:
     """A usage error of click in our form, with the place to look."""
     command = error.ctx.command_path if error.ctx else "onnxhw"
     return UsageError("E2901", error.format_message().rstrip("."), hint=f"{command} --help")
-
-
-def _terminate_as_interrupt() -> "signal._HANDLER":
-    """Make SIGTERM unwind like Ctrl-C, so that temporary files go; the handler there was before."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        return signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread
-        return None

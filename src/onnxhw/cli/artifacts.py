@@ -65,8 +65,13 @@ def _read(path: Path, load: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
     program = load(path / PROGRAM)
-    manifest = _json(path / MANIFEST, {})
-    return Directory(path, program, manifest, _of_program(_json(path / SIMULATIONS, []), path))
+    return Directory(path, program, manifest(path), _of_program(_json(path / SIMULATIONS, []), path))
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a directory, empty if it has none; E2907 if it is damaged."""
+    found: dict[str, Any] = _json(path / MANIFEST, {})
+    return found
 
 
 def program_hash(path: Path) -> str:

@@ -1,12 +1,15 @@
 """``onnxhw boards``."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import common, examples
+from .options import common, examples, reading_options
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from .reading import Reading
 
 
 @click.command(
@@ -19,14 +22,15 @@ from .output import Output, pass_output
 """),
 )
 @click.argument("model", type=click.Path(path_type=Path), required=False)
+@reading_options
 @common
 @pass_output
-def command(output: Output, model: Path | None) -> None:
+def command(output: Output, model: Path | None, reading: "Reading") -> None:
     from ..board import boards
     from ..config import PRESETS, SIMULATED
 
     found = boards()
-    fits = _fits(model, output) if model else None
+    fits = _fits(model, reading, output) if model else None
     names = sorted({name for board in found.values() for name in board.presets} | SIMULATED)
     presets = []
     for name in names:
@@ -77,18 +81,20 @@ def command(output: Output, model: Path | None) -> None:
         output.line(f"{', '.join(same)}: {reason}")
 
 
-def _fits(model: Path, output: Output) -> dict[str, dict[str, Any]]:
+def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str, Any]]:
     """Per preset: whether the model fits, its cycles, or the reason why not."""
+    from .. import sched
     from ..board import boards
     from ..config import PRESETS, SIMULATED
     from ..errors import DoesNotFitError, UnsupportedError
-    from .pipeline import compile_graph, load_model
+    from .pipeline import load_model
 
-    graph = load_model(model, output)
+    graph = load_model(model, output, reading)
     found: dict[str, dict[str, Any]] = {}
     for name in sorted({name for board in boards().values() for name in board.presets} | SIMULATED):
         try:
-            program = compile_graph(graph, PRESETS[name], output)
+            with output.stage(f"compile for {name}"):
+                program = sched.schedule(graph, PRESETS[name])
             found[name] = {"fits": True, "predicted_cycles": program.cycles, "reason": ""}
         except (DoesNotFitError, UnsupportedError) as error:
             found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}

@@ -41,21 +41,31 @@ def command(
     everything: bool,
 ) -> None:  # fmt: skip
     import gc
+    import os
 
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; threads would only spin
+    from ..compiler import place
     from ..errors import DoesNotFitError
-    from ..frontend import read, refuse
+    from ..frontend import refuse
     from ..report.fit import fit
     from .pipeline import target
 
     chosen = target(board, preset)
-    mixed = read(reading.source(model), limits=reading.allowed, shapes=reading.sizes)
-    found = fit([part.graph for part in mixed.hardware], chosen.config)
+    placed = place(
+        reading.source(model),
+        lambda mixed: fit([part.graph for part in mixed.hardware], chosen.config),
+        limits=reading.allowed,
+        shapes=reading.sizes,
+    )
+    gc.freeze()  # nor shall the end of the process look at it once more
+    mixed, found = placed.mixed, placed.made
+    too_large = placed.too_large(chosen.config, str(model))
     record: dict[str, Any] = {
         "model": mixed.name,
         "board": chosen.board.name,
         "preset": chosen.config.name,
-        "runs": not mixed.refused and found.fits is not False,
+        "runs": not mixed.refused and found.fits is not False and too_large is None,
         "nodes": mixed.counts(),
         "parts": [_part(mixed, index) for index in range(len(mixed.parts))],
         "fit": asdict(found),
@@ -68,8 +78,10 @@ def command(
         output.found = record
         refuse(mixed)
     if found.fits is False:
+        too_large = DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
+    if too_large:
         output.found = record
-        raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
+        raise too_large
     if output.json:
         output.data(record)
 
@@ -84,6 +96,9 @@ def _part(mixed: "MixedModel", index: int) -> dict[str, Any]:
 
 
 def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:
+    from ..frontend.mixed import open_inputs, quantizes
+    from ..frontend.shapes import dynamic
+
     for diagnostic in mixed.diagnostics:
         output.line(diagnostic.text())
     kinds = ("refused", "host", "folded", "free", "hardware") if everything else ("refused", "host")
@@ -104,7 +119,12 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
     output.line(f"{mixed.name}: {sum(record['nodes'].values()):,} nodes: {counts}; {len(mixed.parts)} parts in turn")
     fit = record["fit"]
     if not fit["operations"]:
-        output.line("nothing runs on the hardware; onnxhw quantize makes an int8 model of a float one")
+        float_model = not any(quantizes(row.op_type) for row in mixed.placement)
+        advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
+        output.line(f"nothing runs on the hardware{advice}")
+        if error := dynamic(open_inputs(mixed), ""):
+            output.line(f"  {error.what}")
+            output.line(f"  hint: {error.hint}")
         return
     least = "" if fit["exact"] else "at least "
     output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "

@@ -1,12 +1,10 @@
 """An exception nobody expected: one message to the user, everything else into a file to report."""
 
 import os
-import platform
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 
 from .. import __version__
 from ..errors import InternalError
@@ -19,6 +17,8 @@ def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> Int
 
     With verbosity above 0 the traceback is printed as well.
     """
+    import platform  # only here: it and importlib.metadata take long to import
+
     trace = "".join(traceback.format_exception(error))
     if verbosity > 0:
         sys.stderr.write(trace)
@@ -40,6 +40,8 @@ def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> Int
 
 
 def _version(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -25,10 +25,11 @@ from .output import Output
 
 @dataclass
 class Measured:
-    """The results of one round, and the seconds of every inference of all rounds."""
+    """The results of one round; the seconds of every inference of all rounds, and their bytes on the line."""
 
     results: list[Result]
     seconds: list[float] = field(default_factory=list)
+    bytes: int = 0
 
     @property
     def counters(self) -> dict[str, int]:
@@ -40,6 +41,7 @@ def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Meas
     """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time."""
     found = Measured([])
     total = inputs.count * repeat
+    before = device.client.counters.bytes
     with bar(output, f"{total} inferences" if total > 1 else "1 inference") as progress:
         for number in range(total):
             index = number % inputs.count
@@ -52,6 +54,7 @@ def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Meas
                 _compare(found.results[index], result, index, number // inputs.count)
             if progress is not None:
                 progress(number + 1, total)
+    found.bytes = device.client.counters.bytes - before
     return found
 
 
@@ -90,7 +93,7 @@ def save(path: Path, outputs: dict[str, npt.NDArray[Any]]) -> None:
         (array,) = outputs.values()
         np.save(buffer, array, allow_pickle=False)
     else:
-        np.savez_compressed(buffer, **outputs)  # type: ignore[arg-type]
+        np.savez_compressed(buffer, **outputs)  # type: ignore[arg-type]  # it may be allow_pickle, for all mypy knows
     write_atomically(path, buffer.getvalue())
 
 
@@ -99,6 +102,8 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
     info = device.head
     counters = found.counters
     ordered = sorted(found.seconds)
+    core = counters["cycles"] / info.clock_hz
+    line = 10 * found.bytes / len(found.seconds) / device.client.transport.baud
     return {
         "model": program.model,
         "preset": program.config.name,
@@ -109,7 +114,9 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
         "runs": len(found.seconds),
         "cycles": counters["cycles"],
         "predicted_cycles": program.cycles,
-        "core_ms": counters["cycles"] / info.clock_hz * 1e3,
+        "core_ms": core * 1e3,
+        "line_ms": line * 1e3,
+        "bound": "link" if line > core else "core",
         "latency_ms": {
             "min": ordered[0] * 1e3, "median": statistics.median(ordered) * 1e3, "max": ordered[-1] * 1e3,
         },

@@ -62,7 +62,8 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     """The first `count` (default: all) inferences of an .npy or .npz file, or of what needs `preprocess`.
 
     An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
-    dimension counts inferences. `UsageError` E2905: not such a file, or arrays of different numbers of them.
+    dimension counts inferences where the model has batch 1; other inputs are the same in all. `UsageError` E2905: not
+    such a file, or arrays of different numbers of them.
     """
     from ..golden import host
 
@@ -71,12 +72,16 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     names = [port.name for port in graph.inputs]
     arrays = read_arrays(path, names, LABELS)
     feeds = _by_name(arrays, names, path)
+    batched = {port.name for port in graph.inputs if port.shape[:1] == (1,)}
     if count is not None:
-        feeds = {name: values[:count] if values.ndim else values for name, values in feeds.items()}
+        feeds = {name: values[:count] if name in batched and values.ndim else values for name, values in feeds.items()}
     tensors = host.prepare(graph, feeds)
-    size = len(next(iter(tensors.values())))
+    size = next((len(tensors[port.tensor]) for port in graph.inputs if port.name in batched), 1)
+    for port in graph.inputs:
+        if port.name not in batched:
+            tensors[port.tensor] = np.repeat(tensors[port.tensor], size, axis=0)
     if any(len(values) != size for values in tensors.values()):
-        sizes = ", ".join(f"{name} {len(values)}" for name, values in feeds.items())
+        sizes = ", ".join(f"{name} {len(feeds[name])}" for name in feeds if name in batched)
         raise UsageError("E2905", f"the inputs hold different numbers of inferences: {sizes}", where=str(path))
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):

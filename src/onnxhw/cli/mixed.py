@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import golden
+from ..errors import UsageError
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
-from ..ir.parts import HostPart
+from ..ir.parts import HostPart, Value
 from ..preprocess import Input, Preprocess, open_samples
 from ..program.mixed import MixedProgram
 from ..program.model import Program
@@ -68,7 +69,11 @@ def _ports(part: Graph | Program) -> list[tuple[str, str]]:
 def feeds(
     found: MixedSubject, source: Path | None, count: int | None, number: int, seed: int, preprocess: Preprocess
 ) -> list[dict[str, Any]]:
-    """One dict of arrays by input name per inference: the first `count` of a file, or `number` random ones."""
+    """One dict of arrays by input name per inference: the first `count` of a file, or `number` random ones.
+
+    In a file the first dimension of an array counts inferences where the input has batch 1; other inputs are the same
+    in all of them. `UsageError` E2905: an array of another shape, or different numbers of inferences.
+    """
     inputs = [value for value in found.program.inputs if not value.optional]
     if source is None:
         random = np.random.default_rng(seed)
@@ -79,23 +84,39 @@ def feeds(
         wanted = [Input(value.name, shape, value.dtype) for value, shape in zip(inputs, shapes, strict=True)]
         return list(open_samples(source, wanted, preprocess).feeds(0, count))
     arrays = named_arrays(source, [value.name for value in inputs])
-    samples: list[dict[str, Any]] = []
-    for value in inputs:
-        array = typed(value, arrays[value.name])
-        whole = value.shape is not None and array.ndim == len(value.shape) and value.shape[:1] != (1,)
-        ones = [array] if whole else [array[i : i + 1] for i in range(len(array))]
-        samples = samples or [{} for _ in ones]
-        for sample, one in zip(samples, ones, strict=True):
-            sample[value.name] = one
-    return samples[:count]
+    given = {value.name: typed(value, arrays[value.name]) for value in inputs}
+    batched = {value.name for value in inputs if _counts(value, given[value.name], source)}
+    sizes = {name: len(array) for name, array in given.items() if name in batched}
+    if len(set(sizes.values())) > 1:
+        text = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise UsageError("E2905", f"the inputs hold different numbers of inferences: {text}", where=str(source))
+    return [
+        {name: array[i : i + 1] if name in batched else array for name, array in given.items()}
+        for i in range(next(iter(sizes.values()), 1))[:count]
+    ]
+
+
+def _counts(value: Value, array: Array, source: Path) -> bool:
+    """Does the first dimension of an input's array count inferences? `UsageError` E2905 for a shape that is not its."""
+    shape, counts = value.shape, value.shape is None or value.shape[:1] == (1,)
+    if shape is None:
+        return array.ndim > 0
+    fits = len(shape) == array.ndim and all(
+        not isinstance(want, int) or want == size or (counts and axis == 0 and size)
+        for axis, (want, size) in enumerate(zip(shape, array.shape, strict=True))
+    )
+    if not fits:
+        wanted = ["N", *shape[1:]] if counts else list(shape)
+        text = ", ".join(str("?" if dim is None else dim) for dim in wanted)
+        what = f"input {value.name!r} must have shape [{text}], not {list(array.shape)}"
+        raise UsageError("E2905", what, where=str(source))
+    return counts
 
 
 def _random(
     found: MixedSubject, name: str, shape: tuple[int | str | None, ...] | None, dtype: str, random: np.random.Generator
 ) -> Array:
     """A random array: over the grid of a hardware port that reads the input, or like a normal distribution."""
-    from ..errors import UsageError
-
     if shape is None or not dtype or not all(isinstance(dim, int) for dim in shape):
         raise UsageError("E2520", f"input {name!r} has no static shape and type to draw from", hint="give --input FILE")
     size = [int(dim) for dim in shape if isinstance(dim, int)]
@@ -205,5 +226,5 @@ def save_outputs(path: Path, result: MixedFound) -> None:
         same = values[0].ndim > 0 and values[0].shape[0] == 1 and len({v.shape for v in values}) == 1
         arrays[name] = values[0] if len(values) == 1 else np.concatenate(values) if same else np.stack(values)
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # it may be allow_pickle, for all mypy knows
     write_atomically(path, buffer.getvalue())

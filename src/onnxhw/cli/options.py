@@ -24,7 +24,7 @@ def _set(field: str, value: object) -> Callable[[click.Context, click.Parameter,
 def common(command: Command) -> Command:
     """``--json``, ``-v``, ``-q``: they set the fields of `Output` and reach no command."""
     for flags, field, value, text in (
-        (("-q", "--quiet"), "verbosity", -1, "Errors only."),
+        (("-q", "--quiet"), "verbosity", -1, "Errors only, and what --json prints."),
         (("-v", "--verbose"), "verbosity", 1, "Details; a traceback if something unexpected happens."),
         (("--json",), "json", True, "One JSON document on stdout."),
     ):
@@ -71,7 +71,7 @@ def reading_options(command: Command) -> Command:
     click.option(
         "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
     )(with_reading)
-    return with_reading  # type: ignore[return-value]
+    return with_reading  # type: ignore[return-value]  # functools.wraps hides that it is a Command
 
 
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
@@ -99,7 +99,7 @@ def preprocess_options(command: Command) -> Command:
     click.option("--layout", type=layouts, default="nchw", show_default=True, help="Of the model's inputs.")(
         with_preprocess
     )
-    return with_preprocess  # type: ignore[return-value]
+    return with_preprocess  # type: ignore[return-value]  # functools.wraps hides that it is a Command
 
 
 def _numbers(flag: str, text: str | None) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 """An output directory that never holds half a file: written beside, then renamed into place."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -9,6 +10,9 @@ from pathlib import Path
 
 from ..errors import UsageError
 
+HINT = "choose another place with -o: a folder of yours, on a disk with room"
+"""What to do about E2903."""
+
 
 def refuse_unwritable(target: Path) -> None:
     """A `UsageError` E2903 if `target` cannot be made or written to; called before long work begins."""
@@ -17,15 +21,32 @@ def refuse_unwritable(target: Path) -> None:
         if place.parent == place:
             break
         place = place.parent
-    hint = "choose another directory with -o"
     if not place.is_dir():
-        raise UsageError("E2903", f"{place} is not a directory", where=str(target), hint=hint)
+        raise UsageError("E2903", "is not a directory", where=str(place), hint=HINT)
     try:
         handle, probe = tempfile.mkstemp(prefix=".onnxhw-", dir=place)
     except OSError as error:
-        raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target), hint=hint) from None
+        raise _unwritable(place, error) from None
     os.close(handle)
     os.unlink(probe)
+
+
+def _unwritable(place: Path, error: OSError) -> UsageError:
+    reason = "" if error.errno == errno.ENOENT else f": {error.strerror}"
+    return UsageError("E2903", f"cannot be written to{reason}", where=str(place), hint=HINT)
+
+
+def refuse_unwritable_file(target: Path) -> None:
+    """A `UsageError` E2903 if a file of that name cannot be written; called before long work begins.
+
+    A symbolic link is followed; anything there that is not a regular file is left alone.
+    """
+    target = target.resolve()
+    if target.is_dir():
+        raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
+    if target.exists() and not target.is_file():
+        raise UsageError("E2903", "is not a regular file", where=str(target), hint=HINT)
+    refuse_unwritable(target.parent)
 
 
 @contextmanager
@@ -43,7 +64,7 @@ def staged(target: Path) -> Iterator[Path]:
         beside = target if target.is_dir() else target.parent
         stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
     except OSError as error:
-        raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target)) from None
+        raise _unwritable(target, error) from None
     try:
         stage.chmod(0o777 & ~_umask())
         yield stage
@@ -54,7 +75,7 @@ def staged(target: Path) -> Iterator[Path]:
             os.replace(stage, target)
     except OSError as error:
         if isinstance(error.filename, str) and error.filename.startswith(str(stage)):
-            raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target)) from None
+            raise _unwritable(target, error) from None
         raise
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -65,26 +86,21 @@ def staged(target: Path) -> Iterator[Path]:
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable`.
-
-    A symbolic link is followed; anything there that is not a regular file is left alone (E2903).
-    """
+    """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable_file`."""
     target = target.resolve()
-    if target.exists() and not target.is_file():
-        raise UsageError("E2903", "cannot write: not a regular file", where=str(target), hint="choose another name")
-    refuse_unwritable(target.parent)
+    refuse_unwritable_file(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     except OSError as error:
-        raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target)) from None
+        raise _unwritable(target, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except OSError as error:
-        raise UsageError("E2903", f"cannot write: {error.strerror}", where=str(target)) from None
+        raise _unwritable(target, error) from None
     finally:
         Path(temporary).unlink(missing_ok=True)
 

@@ -30,13 +30,13 @@ class Output:
         click.echo(json.dumps(record, indent=2))
 
     def line(self, text: str = "") -> None:
-        """A line of a command's result for people, on stdout; nothing with ``--json``."""
-        if not self.json:
+        """A line of a command's result for people, on stdout; nothing with ``--json`` or if quiet."""
+        if not self.json and self.verbosity >= 0:
             click.echo(text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
-        """A table on stdout, numbers right-aligned; nothing with ``--json``."""
-        if self.json:
+        """A table on stdout, numbers right-aligned; nothing with ``--json`` or if quiet."""
+        if self.json or self.verbosity < 0:
             return
         from rich import box
         from rich.console import Console

@@ -73,16 +73,17 @@ def compile_mixed(
 ) -> tuple[MixedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
-    `UnsupportedError` E4002 or E4006 if nothing runs on the hardware.
+    If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
+    input has no static shape, E4002 or E4006 otherwise.
     """
     from .. import compiler
-    from ..frontend import require_hardware
 
     with output.stage(f"compile {path.name} for {config.name}"):
-        mixed, program = compiler.compile_mixed(
+        placed = compiler.place_and_schedule(
             reading.source(path), config, limits=reading.allowed, shapes=reading.sizes
         )
-    require_hardware(mixed, str(path))
+    placed.require_hardware(config, str(path))
+    mixed, program = placed.mixed, placed.made
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
     if program.whole is None:
         output.message(f"{len(rows)} nodes run on the host, for example:")

@@ -61,12 +61,12 @@ def command(
     from ..frontend import load
     from ..preprocess import open_samples
     from ..quantize import inputs_of, plot, quantize
-    from .outdir import refuse_unwritable, write_atomically
+    from .outdir import refuse_unwritable_file, write_atomically
 
     place = out or Path(f"{model.stem}_int8.onnx")
     for target in (place, picture):
         if target is not None:
-            refuse_unwritable(target.resolve().parent)
+            refuse_unwritable_file(target)
     allowed, known, read = reading.allowed, reading.sizes, reading.source(model)
     data = open_samples(calibration, inputs_of(read, allowed, known), preprocess, labels)
     used = min(samples or data.count, data.count)

@@ -16,7 +16,8 @@ from ..ir.parts import HostPart
 from ..program import container
 from ..program.mixed import MixedProgram
 from ..program.model import Program
-from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, write_reports
+from ..report.kept import Loaded, constant_channels, patched, sentences
+from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, programs, write_reports
 from .output import Output
 from .pipeline import Target
 from .reading import TRUSTED, Reading
@@ -105,6 +106,7 @@ def _record(
     program: Program | MixedProgram, chosen: Target, manifest: Manifest, folder: Path, cached: bool
 ) -> dict[str, Any]:
     routed = bool(manifest.fmax_mhz)
+    parts = programs(program)
     return {
         "model": program.model,
         "board": chosen.board.name,
@@ -112,6 +114,8 @@ def _record(
         "config": chosen.config.fingerprint,
         "predicted_cycles": program.cycles,
         "macs": program.macs,
+        "patches": [asdict(one) for one in patched(parts)],
+        "constant_channels": constant_channels(parts),
         "resources": manifest.resources if routed else estimated(chosen),
         "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
@@ -148,6 +152,8 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         met = "met" if record["timing_met"] else "NOT met"
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
                     f"{latency:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
+    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+        output.line(line)
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
         output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))

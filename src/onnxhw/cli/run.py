@@ -47,7 +47,9 @@ def command(
     from .artifacts import read_directory
     from .device import bar, open_device
     from .inputs import file_inputs
+    from .mixing import refuse_mixing
     from .outdir import refuse_unwritable
+    from .reading import TRUSTED
 
     if directory.is_file():
         from ..program import container
@@ -61,6 +63,7 @@ def command(
         inference.check_target(target, program)
         refuse_unwritable(target.parent)
     inputs = file_inputs(ports, source, count)
+    refuse_mixing(directory, TRUSTED, inputs.count)
     with open_device(output, device, baud, timeout_scale, program.config) as opened:
         with bar(output, f"load {program.model}") as progress:
             opened.load(program, design=design, progress=progress)
@@ -87,6 +90,8 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     times = record["latency_ms"]
     output.line(f"with the link {times['median']:.1f} ms per inference (from {times['min']:.1f} to "
                 f"{times['max']:.1f}), {record['inferences_per_second']:.1f} per second")  # fmt: skip
+    output.line(f"the {record['bound']} is what bounds that: {record['line_ms']:.3f} ms on the line, "
+                f"{record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["classes"]:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")

@@ -24,7 +24,7 @@ def network() -> Graph:
         weight = random.integers(-127, 128, shape).astype(np.int8)
         bias = random.integers(-500, 500, shape[0]).astype(np.int32)
         multiplier = random.uniform(0.5, 1.5, shape[0]) / (60 * np.sqrt(np.prod(shape[1:])))
-        op = Conv(name, (source,), name, weight=weight, bias=bias, multiplier=multiplier.astype(np.float32), **more)  # type: ignore[arg-type]
+        op = Conv(name, (source,), name, weight=weight, bias=bias, multiplier=multiplier.astype(np.float32), **more)  # type: ignore[arg-type]  # fields of Conv
         add(op, shape[0], size)
 
     c = CHANNELS

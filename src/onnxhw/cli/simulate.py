@@ -75,7 +75,8 @@ def command(
     from ..errors import UsageError
     from .artifacts import record_simulation
     from .inputs import file_inputs, random_inputs
-    from .outdir import refuse_unwritable
+    from .mixing import refuse_mixing
+    from .outdir import refuse_unwritable_file
     from .simulate_parts import simulate_parts
     from .simulation import Subject, open_subject, run, save_outputs
 
@@ -85,15 +86,19 @@ def command(
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
-        simulate_parts(output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess)
+        simulate_parts(
+            output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess,
+            lambda samples: refuse_mixing(target, reading, samples),
+        )  # fmt: skip
         return
     place = results or subject.folder / "outputs.npz"
-    refuse_unwritable(place.parent)
+    refuse_unwritable_file(place)
     inputs = (
         file_inputs(subject.graph, source, count, preprocess)
         if source
         else random_inputs(subject.graph, random_count or 1, seed)
     )
+    refuse_mixing(target, reading, inputs.count)
     start = time.monotonic()
     found = run(subject, engine, inputs, trace, output)
     seconds = time.monotonic() - start

@@ -1,29 +1,34 @@
 """``simulate`` on a model in parts: the run and its record."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..preprocess import Preprocess
 from .artifacts import record_simulation
 from .mixed import MixedSubject, feeds, run, save_outputs
-from .outdir import refuse_unwritable
+from .outdir import refuse_unwritable_file
 from .output import Output
 from .simulation import mismatch_error, no_golden
 
 
 def simulate_parts(
     output: Output, subject: MixedSubject, engine: str, source: Path | None, count: int | None, number: int,
-    seed: int, results: Path | None, trace: bool, preprocess: Preprocess,
+    seed: int, results: Path | None, trace: bool, preprocess: Preprocess, refuse: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Run, compare, write and print; the record has the fields of any simulation, cycles being sums over the parts."""
+    """Run, compare, write and print; the record has the fields of any simulation, cycles being sums over the parts.
+
+    `refuse` is told the number of inferences before the first.
+    """
     from .simulate import print_simulation
 
     if engine == "golden" and subject.reference != "golden model":
         raise no_golden(subject.folder)
     place = results or subject.folder / "outputs.npz"
-    refuse_unwritable(place.parent)
+    refuse_unwritable_file(place)
     samples = feeds(subject, source, count, number, seed, preprocess)
+    refuse(len(samples))
     start = time.monotonic()
     found = run(subject, engine, samples, trace, output)
     seconds = time.monotonic() - start

@@ -123,7 +123,7 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> "Subject | M
 
 def skeleton(program: Program) -> Graph:
     """The program's tensors and ports as a graph without operations: enough to prepare inputs and finish outputs."""
-    tensors = {e.name: Tensor(e.name, e.place.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+    tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
 
 
@@ -228,7 +228,7 @@ def save_outputs(path: Path, subject: Subject, found: Found) -> None:
     arrays: dict[str, npt.NDArray[Any]] = dict(host.finish(subject.graph, tensors))
     arrays |= {f"int8/{name}": values for name, values in tensors.items()}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # it may be allow_pickle, for all mypy knows
     write_atomically(path, buffer.getvalue())
 
 

@@ -1,11 +1,15 @@
 """``onnxhw synth``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import board_option, common, examples, no_cache_option, out_option, preset_option
+from .options import board_option, common, examples, no_cache_option, out_option, preset_option, reading_options
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from .reading import Reading
 
 
 @click.command(
@@ -24,6 +28,7 @@ from .output import Output, pass_output
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
+@reading_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
@@ -32,8 +37,8 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, seeds: int | None, freq: float | None,
-    standalone: bool, out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", seeds: int | None,
+    freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from .artifacts import BITSTREAM
@@ -47,7 +52,7 @@ def command(
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
-    program = compile_graph(load_model(model, output), chosen.config, output)
+    program = compile_graph(load_model(model, output, reading), chosen.config, output)
     with Stages(output) as progress:
         built = flow.build(
             top(chosen.board, chosen.config, clock_hz),
@@ -61,5 +66,5 @@ def command(
         built = finished(built, chosen.config, progress, program if standalone else None)
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
-        manifest = write_artifacts(stage, program, chosen, model, built.manifest())
+        manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading)
     print_result(output, result(program, chosen, manifest, folder, cached=built.cached))

@@ -101,7 +101,7 @@ def board(verdicts: Sequence[Verdict]) -> str:
         "",
         "## Quantized operators",
         "",
-        f"The `{QUANTIZED}` cases by operator. The host has batches of several samples, ranks and axes that the",
+        f"The `{QUANTIZED}` cases by operator. The host has batches whose samples may meet, ranks and axes that the",
         "hardware has not, float parameters without a proof, and whatever else `onnxhw check` names.",
         "",
         *_table(("operator", "cases", "hardware", "mixed", "host"), by_operator(verdicts), "lrrrr"),

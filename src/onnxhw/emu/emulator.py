@@ -46,21 +46,27 @@ class Emulator:
         program, machine = self.program, self.machine
         machine.fifo.clear()
         for name, values in check_inputs(program, inputs).items():
-            machine.write(program.tensors[name].place, values)
+            entry = program.tensors[name]
+            machine.write(entry.place, entry.store(values))
         tensors: dict[str, npt.NDArray[np.int8]] = {}
         due: dict[int, list[str]] = {}
         if trace:
             for name, entry in program.tensors.items():
-                due.setdefault(entry.ready, []).append(name)
+                if entry.whole:
+                    due.setdefault(entry.ready, []).append(name)
         for name in due.get(0, ()):
-            tensors[name] = machine.read(program.tensors[name].place)
+            tensors[name] = self._read(name)
         for unit, index in steps(program.code, self._order if order is None else order):
             machine.execute(program.code[unit][index])
             if unit == "vector":
                 for name in due.get(index + 1, ()):
-                    tensors[name] = machine.read(program.tensors[name].place)
-        outputs = {port.tensor: machine.read(program.tensors[port.tensor].place) for port in program.outputs}
+                    tensors[name] = self._read(name)
+        outputs = {port.tensor: self._read(port.tensor) for port in program.outputs}
         return Result(outputs, tensors, self.cycles, dict(self._counters))
+
+    def _read(self, name: str) -> npt.NDArray[np.int8]:
+        entry = self.program.tensors[name]
+        return entry.restore(self.machine.read(entry.place))
 
 
 def check_inputs(program: Program, inputs: Tensors) -> dict[str, npt.NDArray[np.int8]]:
@@ -69,7 +75,7 @@ def check_inputs(program: Program, inputs: Tensors) -> dict[str, npt.NDArray[np.
     if sorted(inputs) != sorted(wanted):
         raise UsageError("E2126", f"the inputs are {', '.join(wanted)}, not {', '.join(inputs) or 'none'}")
     for name, values in inputs.items():
-        shape = program.tensors[name].place.shape
+        shape = program.tensors[name].shape
         if values.dtype != np.int8 or values.shape != shape:
             raise UsageError(
                 "E2126", f"must be int8 {shape}, not {values.dtype} {values.shape}", where=f"input {name!r}"

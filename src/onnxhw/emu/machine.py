@@ -2,7 +2,7 @@
 
 The loops are those of the docstrings in `isa.instructions`; only the innermost ones (pixels, rows,
 columns, lanes) are numpy operations. Integers throughout: a tile's products are summed in float32
-(at most 64 x 2**14 = 2**20, hence exact), everything else in int64.
+(at most 96 x 2**14 < 2**21, hence exact), everything else in int64.
 """
 
 from collections import deque
@@ -10,10 +10,11 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import Ints, Scale, lane_add, lane_drain, wrap
 from ..isa.instructions import Array, Load, Ordered, Vector, VectorOp
+from ..isa.timing import load_steps, sums
 from ..program.layout import Place
 from ..program.model import Program
 
@@ -34,7 +35,8 @@ class Machine:
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
     params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
-    fifo : first weight word of every tile that the load unit has provided and the array has not yet taken
+    fifo : every tile that the load unit has provided and the array has not yet taken: its first weight word, and
+        whether it is the depthwise unit's
 
     Effects are those of an instruction that has completed, and an instruction reads all its operands
     before it writes (the program checker keeps its results out of what it reads later). An address
@@ -49,7 +51,7 @@ class Machine:
         self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
         self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
-        self.fifo: deque[int] = deque()
+        self.fifo: deque[tuple[int, int]] = deque()
 
     # -- the host's side -----------------------------------------------------------------------
     def load(self, program: Program) -> None:
@@ -89,27 +91,69 @@ class Machine:
             raise InternalError("E1122", f"not an instruction of any unit: {instruction!r}")
 
     def _load(self, i: Load) -> None:
-        step = self.config.tile_words
+        step = load_steps(i, self.config)
         last = i.base + i.tiles * step + (i.nt_n - 1) * i.nt_step - 1
         if last >= len(self.weights):
             raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
-        self.fifo.extend(i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
+        bases = (i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
+        self.fifo.extend((base, i.depthwise) for base in bases)
 
     def _tile(self, i: Array) -> npt.NDArray[np.float32]:
         """Take the next weight tile: ``[R, C]``."""
-        if not self.fifo:
-            raise InternalError("E1124", "the array takes a weight tile that was not loaded", where=i.text())
-        base = self.fifo.popleft()
-        words = self.weights[base : base + self.config.tile_words]
+        words = self._next_tile(i, self.config.tile_words)
         return words.view(np.int8).reshape(self.config.rows, self.config.cols).astype(np.float32)
 
+    def _next_tile(self, i: Array, count: int) -> npt.NDArray[np.uint8]:
+        """The weight words of the next tile."""
+        if not self.fifo:
+            raise InternalError("E1124", "the array takes a weight tile that was not loaded", where=i.text())
+        base, depthwise = self.fifo.popleft()
+        if depthwise != i.depthwise:
+            raise InternalError(
+                "E1124", "the array takes a weight tile that was loaded for another unit", where=i.text()
+            )
+        return self.weights[base : base + count]
+
+    def _depthwise(self, i: Array) -> None:
+        """Windows over a strip: its words ``[oh, ow, D]`` once per tile, each tap a strided view of them."""
+        config, lanes = self.config, self.config.depthwise_lanes
+        legal = i.sub_n == i.nt_n == 1 and min(i.dw_sh, i.dw_sw) >= 1 and min(i.oh_n, i.ow_n) >= WINDOW
+        if not config.depthwise or not legal:
+            raise InternalError("E1122", "no depthwise instruction of this configuration", where=i.text())
+        if (i.dw_group + 1) * lanes > config.word or i.ow_n > config.depthwise:
+            what = f"group {i.dw_group} of {config.word // lanes}, {i.ow_n} pixels in a row of {config.depthwise}"
+            raise InternalError("E1121", what, where=i.text())
+        mine = slice(i.dw_group * lanes, (i.dw_group + 1) * lanes)
+        oh, ow = _grid(i.oh_n, i.ow_n)
+        height, width = sums(i)
+        rows = self._checked((i.acc_base + np.arange(height * width)) & ADDRESS, len(self.acc[0]), i)
+        total = np.zeros((height, width, config.cols), np.int64)
+        for kt, kh, kw in zip(*_grid(i.kt_n, i.kh_n, i.kw_n), strict=True):
+            tile = self._next_tile(i, config.depthwise_words).view(np.int8).reshape(-1)[: WINDOW**2 * lanes]
+            w = tile.reshape(WINDOW, WINDOW, lanes).astype(np.int64)
+            ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+            inside = _inside(ih, iw, i)
+            a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+            x = self._operand(a, inside, mine, i).astype(np.int64)
+            x[~inside] = i.pad
+            strip = x.reshape(i.oh_n, i.ow_n, lanes)
+            for th in range(WINDOW):
+                for tw in range(WINDOW):
+                    taps = strip[th : th + i.oh_n - 2 : i.dw_sh, tw : tw + i.ow_n - 2 : i.dw_sw]
+                    total[..., :lanes] += taps * w[th, tw]
+        before = self.acc[i.acc_bank, rows] if i.accumulate else 0
+        self.acc[i.acc_bank, rows] = wrap(before + total.reshape(len(rows), -1), config.acc_bits)
+
     def _array(self, i: Array) -> None:
+        if i.depthwise:
+            self._depthwise(i)
+            return
         if i.sub_n > self.config.row_groups:
             raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
         oh, ow = _grid(i.oh_n, i.ow_n)
         pixels = i.oh_n * i.ow_n
         rows = self._checked((i.acc_base + np.arange(i.nt_n * pixels)) & ADDRESS, len(self.acc[0]), i)
-        sums = np.zeros((i.nt_n, pixels, self.config.cols))
+        total = np.zeros((i.nt_n, pixels, self.config.cols))
         for kt in range(i.kt_n):
             for sub in range(i.sub_n):
                 lanes = slice(sub * self.config.rows, (sub + 1) * self.config.rows)
@@ -122,9 +166,10 @@ class Machine:
                         x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i)
                         x[~inside] = i.pad
                         for nt in range(i.nt_n):
-                            sums[nt] += x @ self._tile(i)
+                            w = self._tile(i)
+                            total[nt] += x @ w + (pair_products(w) if self.config.fast else 0)
         before = self.acc[i.acc_bank, rows] if i.accumulate else 0
-        self.acc[i.acc_bank, rows] = wrap(before + sums.reshape(rows.size, -1).astype(np.int64), self.config.acc_bits)
+        self.acc[i.acc_bank, rows] = wrap(before + total.reshape(rows.size, -1).astype(np.int64), self.config.acc_bits)
 
     def _operand(
         self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, i: Ordered
@@ -229,6 +274,11 @@ class Machine:
             where = owner.text() if isinstance(owner, Ordered) else str(owner)
             raise InternalError("E1121", f"address {highest} in a memory of {size} words", where=where)
         return addresses
+
+
+def pair_products(w: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """What the fast inner product adds to the sums of each column of a weight tile: ``[R, C]`` to ``[C]``."""
+    return np.asarray((w[0::2] * w[1::2]).sum(0))
 
 
 def _inside(ih: Ints, iw: Ints, i: Array | Vector) -> npt.NDArray[np.bool_]:

@@ -71,5 +71,5 @@ def steps(code: Code, order: Iterable[str]) -> Iterable[tuple[str, int]]:
 def _tiles(instruction: Ordered) -> int:
     """What an instruction adds to the tiles that wait for the array."""
     if instruction.UNIT == "load":
-        return tiles(instruction)  # type: ignore[arg-type]
+        return tiles(instruction)  # type: ignore[arg-type]  # UNIT says that it is a Load
     return -tiles(instruction) if isinstance(instruction, Array) else 0

@@ -8,8 +8,10 @@ specialise   static shapes                                      (shapes.py)
 convert      nodes -> IR operations and host nodes              (convert.py, handlers.py, ops/, quant/)
 partition    -> stages that alternate between host and hardware (partition.py, hostparts.py)
 placement    a row per node                                     (placement.py)
+batch        -> whether samples are independent                 (batch.py, mixing.py, persample.py)
 """
 
+from .batch import Batch
 from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
 from .mixed import MixedModel, Placed, refuse, require_hardware
@@ -17,6 +19,7 @@ from .pipeline import Source, load, read
 from .shapes import specialise
 
 __all__ = [
+    "Batch",
     "Blocker",
     "MixedModel",
     "Placed",

@@ -82,7 +82,7 @@ class Context:
         """Add an operation under a name that is not taken."""
         name = _free(op.name, self._names, self._op_counts)
         self._names.add(name)
-        self.graph.ops.append(replace(op, name=name))
+        self.graph.ops.append(op if op.name == name else replace(op, name=name))
 
     def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
         """The input tensor that a model input becomes after `last`, the steps that make it int8."""
@@ -99,9 +99,9 @@ class Context:
         from .ops.arrange import arrange  # it needs this class
 
         shape, old = form(value.shape), value.tensor
-        index = np.arange(prod(shape)) if value.moves.index is None else value.moves.index.ravel()
         if shape == old.shape and value.moves.index is None:
             return old
+        index = np.arange(prod(shape)) if value.moves.index is None else value.moves.index.ravel()
         key = (old.name, shape, index.tobytes())
         if key not in self._reshaped:
             name = f"{old.name}.reshape"

@@ -82,7 +82,8 @@ def convert(
 
 def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[str, str]) -> None:
     context, host = made.context, made.host
-    operands = [context.values[name] for name in node.input if name]
+    named = [name for name in node.input if name]
+    operands = [context.values[name] for name in named]
     try:
         if context.opset < OLDEST_OPSET and node.domain in DEFAULT:
             raise BlockedError(
@@ -95,20 +96,21 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[
         if excluded and label(node) in excluded:
             raise BlockedError(excluded[label(node)])
         convert_node = handler(node)
-        _examine(node, operands)
+        _examine(named, operands)
         results = convert_node(context, node)
         values = results if isinstance(results, tuple) else (results,)
-        if any(_length(value) > LONGEST_CHAIN for value in values):
-            raise BlockedError(f"more than {LONGEST_CHAIN} operators between two quantizations")
+        for value in values:
+            if _length(value) > LONGEST_CHAIN:
+                raise BlockedError(f"more than {LONGEST_CHAIN} operators between two quantizations")
         _enter(context, node, values)
         host.note_operations()
     except BlockedError as blocked:
         _block(made, index, node, operands, blocked)
 
 
-def _examine(node: onnx.NodeProto, operands: Iterable[Value]) -> None:
+def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
     """`BlockedError` for operands that no operation of the hardware can have."""
-    for name, value in zip(filter(None, node.input), operands, strict=True):
+    for name, value in zip(names, operands, strict=True):
         if isinstance(value, Unknown) or value.shape is None:
             raise BlockedError(
                 f"the shape or type of input {name!r} is not known before the run",

@@ -19,7 +19,7 @@ from .values import Const, Fed, Held, Hosted, QuantConst, Unknown, Value
 
 def reads(node: onnx.NodeProto) -> tuple[str, ...]:
     """The values that a node reads, once each; with those that its subgraphs take from the outer scope."""
-    names = dict.fromkeys(filter(None, node.input))
+    names = dict.fromkeys([name for name in node.input if name])
     if not node.attribute:
         return tuple(names)
     for graph in subgraphs(node):
@@ -63,13 +63,18 @@ class Hosting:
     producer: dict[str, int] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     """IR tensors that an operation makes; the others are inputs of the hardware."""
+    results: list[list[str]] = field(default_factory=list)
+    """By node: the values that it makes."""
     _seen: int = 0
 
     def __post_init__(self) -> None:
-        self.producer = {name: index for index, node in enumerate(self.nodes) for name in node.output if name}
+        self.results = [[name for name in node.output if name] for node in self.nodes]
+        self.producer = {name: index for index, names in enumerate(self.results) for name in names}
 
     def note_operations(self) -> None:
         """Take the operations that were added to the graph since into the order."""
+        if self._seen == len(self.context.graph.ops):
+            return
         new = self.context.graph.ops[self._seen :]
         self._seen += len(new)
         self.order += new
@@ -112,7 +117,7 @@ class Hosting:
     def _place(self, index: int) -> None:
         self.hosted.add(index)
         self.order.append(index)
-        for name in filter(None, self.nodes[index].output):
+        for name in self.results[index]:
             self.context.hosted.add(name)
             if isinstance(self.context.values.get(name), (Fed, Unknown, type(None))):
                 self.context.values[name] = self.result(name)

@@ -6,6 +6,7 @@ stay open, values are propagated too, but not through nodes with a vector that i
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from math import prod
 
 import onnx
@@ -31,9 +32,14 @@ UNSEEN = "onnxhw.unseen"
 """A domain of which inference knows nothing."""
 FORGOTTEN = {"STFT": ("onesided", 1)}
 """Attributes whose default onnx's inference does not know; the operators' schemas do."""
-PROPAGATING = frozenset(
-    schema.name for schema in defs.get_all_schemas_with_history() if schema.has_data_propagation_function
-)
+
+
+@cache
+def propagating() -> frozenset[str]:
+    """The operators through which onnx propagates values, in any version."""
+    return frozenset(
+        schema.name for schema in defs.get_all_schemas_with_history() if schema.has_data_propagation_function
+    )
 
 
 def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphProto, dict[str, Shape]]:
@@ -42,12 +48,13 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphP
     `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
     """
     check(static_shapes(model.graph))
+    names = {name for node in model.graph.node for name in node.output if name}
     model = _amended(model)
     inferred = _first(model, where)
     found = static_shapes(inferred)
     for _ in range(ROUNDS):
         check(found)
-        if not any(name not in found for node in model.graph.node for name in node.output if name):
+        if names <= found.keys():
             break
         more = propagated(model, inferred)
         added = {name: shape for name, shape in static_shapes(more).items() if name not in found}
@@ -61,11 +68,11 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphP
 def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:
     """One round with values, leaving out what is dangerous as far as is `known`; its types are not to be trusted."""
     skeleton = skeleton_of(model)
-    ranks = _lengths(known)
+    ranks, operators = _lengths(known), propagating()
     for node in skeleton.graph.node:
         if nested(node):
             node.domain = UNSEEN
-        elif node.op_type in PROPAGATING and any(_long(name, ranks) for name in (*node.input, *node.output)):
+        elif node.op_type in operators and any(_long(name, ranks) for name in (*node.input, *node.output)):
             if node.op_type in BROADCASTING:
                 node.op_type = "Div"  # of the same shapes, and without values
             elif node.op_type not in ("Shape", "Size"):  # they look at shapes alone
@@ -102,31 +109,30 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
 def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
     domain, and defaults that inference forgets written out. The same object if nothing is to do."""
-    if not _strangers(model.graph) and not _forgotten(model.graph):
+    if not any(_stranger(node) or _forgotten(node) for node in _nodes(model.graph)):
         return model
     amended = onnx.ModelProto()
     amended.CopyFrom(model)
-    for node in _strangers(amended.graph):
-        node.domain = UNSEEN
-    for node in _forgotten(amended.graph):
-        node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
+    for node in _nodes(amended.graph):
+        if _stranger(node):
+            node.domain = UNSEEN
+        elif _forgotten(node):
+            node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
     amended.opset_import.add(domain=UNSEEN, version=1)
     return amended
 
 
-def _strangers(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    return [node for node in _nodes(graph) if nowhere(node.op_type, node.domain)]
+def _stranger(node: onnx.NodeProto) -> bool:
+    return nowhere(node.op_type, node.domain)
 
 
-def _forgotten(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """The nodes without an attribute of `FORGOTTEN`."""
-    return [
-        node
-        for node in _nodes(graph)
-        if node.op_type in FORGOTTEN
+def _forgotten(node: onnx.NodeProto) -> bool:
+    """Is this a node without an attribute of `FORGOTTEN`?"""
+    return (
+        node.op_type in FORGOTTEN
         and canonical(node.domain) == ""
         and FORGOTTEN[node.op_type][0] not in [attribute.name for attribute in node.attribute]
-    ]
+    )
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import UnsupportedError
-from ..ir.parts import HardwarePart, HostPart, Part, Value
+from ..ir.parts import Dim, HardwarePart, HostPart, Part, Value
+from .batch import Batch
 from .diagnostics import Diagnostic
+from .shapes import dynamic
 
 Where = Literal["hardware", "folded", "free", "host", "refused"]
 
@@ -51,7 +53,11 @@ class Placed:
 
 @dataclass(frozen=True)
 class MixedModel:
-    """A model in parts, in execution order; `placement` has a row per node, in the model's order."""
+    """A model in parts, in execution order; `placement` has a row per node, in the model's order.
+
+    `batch`: None where the model does not say that it takes several samples. Where its `size` is not 0, inputs, outputs
+    and parts are those of one sample.
+    """
 
     name: str
     inputs: tuple[Value, ...]
@@ -59,6 +65,7 @@ class MixedModel:
     parts: tuple[Part, ...]
     placement: tuple[Placed, ...]
     diagnostics: tuple[Diagnostic, ...] = field(default=())
+    batch: Batch | None = None
 
     @property
     def hardware(self) -> list[HardwarePart]:
@@ -99,11 +106,19 @@ def refuse(mixed: MixedModel) -> None:
 
 
 def require_hardware(mixed: MixedModel, where: str) -> None:
-    """`UnsupportedError` E4002 (a float model) or E4006 if nothing runs on the hardware."""
+    """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006."""
     if not mixed.hardware:
+        quantized = any(quantizes(row.op_type) for row in mixed.placement)
+        if quantized and (error := dynamic(open_inputs(mixed), where)):
+            raise error
         rows = [row for row in mixed.placement if row.where in ("host", "refused") and row.reason]
         reasons = [f"node {row.node!r} ({row.op_type}): {row.reason}" for row in rows]
-        raise nothing_on_hardware(where, any(quantizes(row.op_type) for row in mixed.placement), reasons)
+        raise nothing_on_hardware(where, quantized, reasons)
+
+
+def open_inputs(mixed: MixedModel) -> dict[str, tuple[Dim, ...]]:
+    """The dimensions of the inputs of known rank that have no default value, by name."""
+    return {value.name: value.shape for value in mixed.inputs if value.shape is not None and not value.optional}
 
 
 SHOWN = 8

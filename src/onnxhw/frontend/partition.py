@@ -87,7 +87,7 @@ def _live(made: Conversion, found: Stages) -> None:
         need(name)
     for item in reversed(host.order):
         if isinstance(item, int):
-            if not values.isdisjoint(host.nodes[item].output):
+            if not values.isdisjoint(host.results[item]):
                 found.order.append(item)
                 for name in reads(host.nodes[item]):
                     need(name)

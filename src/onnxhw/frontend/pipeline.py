@@ -7,6 +7,7 @@ import onnx
 
 from ..ir.graph import Graph
 from ..ir.parts import HardwarePart, Part, Value
+from .batch import Batch, one_sample, open_batch, prove_open
 from .blockers import UnsupportedNodesError
 from .control import unroll
 from .convert import Conversion, convert
@@ -18,6 +19,7 @@ from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .partition import hardware_parts, stages
 from .placement import placement
 from .quant.exports import adopt
+from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
 from .shapes import Shape, require_static, specialise
 from .spec import Findings, diagnose, raise_errors
@@ -25,6 +27,9 @@ from .spec.signatures import nowhere
 
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 """A path, the bytes of an ONNX file, or a model in memory."""
+
+NAMES = {number: str(kind.dtype) for number, kind in ELEMENTS.items()}
+"""numpy's name of each of ONNX's element types, by number."""
 
 
 def read(
@@ -43,19 +48,20 @@ def read(
     excluded : nodes by label that shall run on the host, and why.
 
     `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
-    nothing can run a refused one: neither is an error.
+    nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
+    where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
     """
     return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded))
 
 
 def load(source: Source, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Graph:
-    """The integer graph of a model that runs on the hardware as a whole.
+    """The integer graph of a model that runs on the hardware as a whole; of one sample, if its batch is larger.
 
     Raises `InvalidModelError` (E3xxx) for what is not a valid model and `UnsupportedError` for what does not run on
     the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
     """
     where = _where(source)
-    made, _ = _converted(source, limits or DEFAULT, shapes)
+    made, _, _ = _converted(source, limits or DEFAULT, shapes)
     require_static(made.model, made.context.shapes, where)
     unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
                if index in made.reasons and nowhere(node.op_type, node.domain)]  # fmt: skip
@@ -81,32 +87,59 @@ def _converted(
     limits: Limits = DEFAULT,
     shapes: Mapping[str, int] | None = None,
     excluded: Mapping[str, str] | None = None,
-) -> tuple[Conversion, list[Diagnostic]]:
+) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     where = _where(source)
     reading = reading_of(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source, limits)
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
-    model, known = specialise(model, where, shapes, limits, noted)
+    static, known = specialise(model, where, shapes, limits, noted)
+    quantized = any(quantizes(node.op_type) for node in static.graph.node)
+    made = batch = None
+    if opened := open_batch(model, shapes or {}):
+        unproved = Batch(0, opened, mixing="the model is not quantized")
+        batch = prove_open(model, known, shapes or {}, opened) if quantized else unproved
+        if quantized and batch.mixing:
+            _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
+    elif quantized:
+        made, batch = _by_sample(static, known, excluded, noted)
     diagnostics.extend(noted.found)
-    return convert(model, known, element_types(model), excluded), diagnostics
+    return made or convert(static, known, element_types(static), excluded), diagnostics, batch
+
+
+def _by_sample(
+    model: onnx.ModelProto, known: Mapping[str, Shape], excluded: Mapping[str, str] | None, noted: Findings
+) -> tuple[Conversion | None, Batch | None]:
+    """The conversion for one sample of a model whose batch is larger, if it is proved and the hardware runs some."""
+    found = one_sample(model, known)
+    if isinstance(found, str):
+        if found:
+            _mixing(noted, found, "its batch stays whole, and so on the host")
+        return None, None
+    made = convert(found.model, found.shapes, element_types(found.model), excluded)
+    if not stages(made).operations:
+        return None, None
+    inputs, size = ", ".join(map(repr, sorted(found.batch.inputs))), found.batch.size
+    noted.info("W3402", f"input {inputs}", f"its batch of {size} runs as {size} inferences of one sample each")
+    return made, found.batch
+
+
+def _mixing(noted: Findings, reason: str, what: str) -> None:
+    noted.info("W3401", "model", f"samples of the batch may meet: {reason}; {what}")
 
 
 def element_types(model: onnx.ModelProto) -> dict[str, str]:
     """numpy's element type of every tensor value whose type is known."""
     graph = model.graph
-    names = {
-        code: str(onnx.helper.tensor_dtype_to_np_dtype(code)) for code in onnx.TensorProto.DataType.values() if code
-    }
     return {
-        value.name: names[value.type.tensor_type.elem_type]
+        value.name: NAMES[value.type.tensor_type.elem_type]
         for value in [*graph.input, *graph.value_info, *graph.output]
-        if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in names
+        if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in NAMES
     }
 
 
-def parts_of(made: Conversion, diagnostics: list[Diagnostic]) -> MixedModel:
+def parts_of(made: Conversion, diagnostics: list[Diagnostic], batch: Batch | None = None) -> MixedModel:
     """The parts of a conversion and its placement."""
     found = stages(made)
     graphs, hosts = hardware_parts(made, found), host_parts(made, found)
@@ -122,6 +155,7 @@ def parts_of(made: Conversion, diagnostics: list[Diagnostic]) -> MixedModel:
         tuple(parts),
         tuple(rows),
         tuple(diagnostics),
+        batch,
     )
 
 

@@ -45,7 +45,7 @@ def _row(
     wanted: set[int],
 ) -> tuple[Where, str, str, str, int | None]:
     node, why = made.host.nodes[index], made.reasons.get(index)
-    values = [made.context.values.get(output) for output in node.output if output]
+    values = [made.context.values.get(output) for output in made.host.results[index]]
     if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
         if not implemented(node, made.model):
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
@@ -90,8 +90,7 @@ def _wanted(made: Conversion) -> set[int]:
     names = {value.name for value in made.model.graph.output}
     found = set()
     for index in reversed(range(len(made.host.nodes))):
-        node = made.host.nodes[index]
-        if not names.isdisjoint(node.output):
+        if not names.isdisjoint(made.host.results[index]):
             found.add(index)
-            names.update(reads(node))
+            names.update(reads(made.host.nodes[index]))
     return found

@@ -1,7 +1,7 @@
 """`specialise`: give every dimension variable its one value, and infer every shape."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import onnx
@@ -65,7 +65,7 @@ def specialise(
 def require_static(model: onnx.ModelProto, shapes: Mapping[str, Shape], where: str = "model") -> None:
     """`UnsupportedError` E4003 with every input dimension that is open, E4005 for inputs that are no ranked tensors."""
     default = {tensor.name for tensor in model.graph.initializer}
-    odd, open_dims, names = [], [], []
+    odd, dims = [], {}
     for value in model.graph.input:
         if value.name in shapes or value.name in default:
             continue
@@ -73,18 +73,25 @@ def require_static(model: onnx.ModelProto, shapes: Mapping[str, Shape], where: s
         if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
             odd.append(f"input {value.name!r} is not a tensor of known rank")
             continue
-        for axis, dim in enumerate(kind.shape.dim):
-            if not dim.HasField("dim_value"):
-                name = dim.dim_param or "?"
-                open_dims.append(f"input {value.name!r} has a dynamic dimension {name!r} on axis {axis}")
-                names.append(dim.dim_param or f"{value.name}:{axis}")
+        dims[value.name] = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in kind.shape.dim]
     if odd:
         raise UnsupportedError("E4005", "; ".join(odd), where=where)
-    if open_dims:
-        flags = " ".join(f"--shape {name}=SIZE" for name in dict.fromkeys(names))
-        raise UnsupportedError(
-            "E4003", "; ".join(open_dims), where=where, hint=f"export with a fixed size, or say it: {flags}"
-        )
+    if error := dynamic(dims, where):
+        raise error
+
+
+def dynamic(dims: Mapping[str, Sequence[int | str | None]], where: str) -> UnsupportedError | None:
+    """E4003 with every open dimension of the inputs by name, a symbol or None there; None if there is no such."""
+    found = [(name, axis, dim or "") for name, sizes in dims.items()
+             for axis, dim in enumerate(sizes) if not isinstance(dim, int)]  # fmt: skip
+    if not found:
+        return None
+    what = "; ".join(f"input {name!r} has a dynamic dimension {dim or '?'!r} on axis {axis}"
+                     for name, axis, dim in found)  # fmt: skip
+    flags = dict.fromkeys(f"--shape {dim or f'{name}:{axis}'}=1" for name, axis, dim in found)
+    return UnsupportedError(
+        "E4003", what, where=where, hint=f"export with a fixed size, or say it (here 1): {' '.join(flags)}"
+    )
 
 
 def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: Findings) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +20,31 @@ def read(path: Path) -> tuple[Program, str | None]:
     """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
     if not path.is_dir():
         return container.load(path), None
-    program = container.load(path / "program.ohw")
-    manifest = path / "manifest.json"
-    if not manifest.exists():
-        return program, None
+    return container.load(path / "program.ohw"), design_of(path)
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an output directory, empty without one; `UsageError` E2552."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return {}
     try:
-        record = json.loads(manifest.read_text(encoding="utf-8"))
-        design = record.get("design", "")
-        if not isinstance(design, str):
-            raise ValueError(f"design must be a string, not {design!r}")
-    except (OSError, ValueError, AttributeError) as error:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError(f"it must be an object, not {record!r}")
+        return record
+    except (OSError, ValueError) as error:
         hint = "compile the model again"
-        raise UsageError("E2552", f"cannot be read: {error}", where=str(manifest), hint=hint) from error
-    return program, design or None
+        raise UsageError("E2552", f"cannot be read: {error}", where=str(path), hint=hint) from error
+
+
+def design_of(folder: Path) -> str | None:
+    """The key of the bitstream in an output directory, None without one; `UsageError` E2552."""
+    design = manifest(folder).get("design") or ""
+    if not isinstance(design, str):
+        what, hint = f"design must be a string, not {design!r}", "compile the model again"
+        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
+    return design or None
 
 
 def build_id(design: str) -> int:
@@ -44,7 +57,7 @@ def build_id(design: str) -> int:
 
 def skeleton(program: Program) -> Graph:
     """The program's tensors and ports as a graph without operations: what preparing inputs needs."""
-    tensors = {e.name: Tensor(e.name, e.place.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+    tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
 
 

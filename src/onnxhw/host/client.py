@@ -1,5 +1,6 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,11 +10,12 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from ..isa.link import HEAD_WORDS, LOADED, MAX_WORDS, REGISTERS, Command, Info, load_record
+from ..isa.link import HEAD_WORDS, LOADED, MAX_STEP, MAX_WORDS, REGISTERS, Command, Info, load_record
 from ..isa.memory import COUNTERS, ENDED, RUNNING, UCODE_SPACES, WATCHDOG, Control, Space
-from ..program.image import Words, memories, tensor_image, tensor_of, tensor_spans
+from ..program.image import Words, memories
 from ..program.model import Program
 from ..program.result import Result
+from ..program.spans import Span, spans
 from .framing import crc32c
 from .link import Counters, Link, Progress, Request
 from .snapshot import SNAPSHOT_WORDS, Snapshot
@@ -151,8 +153,13 @@ class Client:
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
         _check_inputs(program, inputs)
         self._token = (self._token + 1) % (1 << 24)
-        images = tensor_image(program, inputs)
-        writes = [each for address, words in images for each in _writes(Space.ACT, address, words)]
+        writes = [
+            each
+            for name, values in inputs.items()
+            for kept in (program.tensors[name].store(values),)
+            for span in _spans(program, name)
+            for each in _pieces(Space.ACT, span.address, span.gather(kept), span.step)
+        ]
         state = self._ended(program, [*writes, Request(Command.RUN, address=self._token)])
         cycles = state[Control.CYCLES]
         if cycles != program.cycles:
@@ -189,34 +196,44 @@ class Client:
                 return state
             if self.transport.now() > deadline:
                 raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
+            # Not before it can have ended, so that the line is free and the host at rest.
+            self.link.idle(max(0, program.cycles - state[Control.CYCLES]) / clock_hz)
             (answer,) = self.link.perform([poll])
 
     def _outputs(self, program: Program) -> dict[str, npt.NDArray[np.int8]]:
         """The output tensors, read as one batch."""
-        spans = [(port.tensor, span) for port in program.outputs for span in tensor_spans(program, port.tensor)]
-        pieces: dict[str, list[Words]] = {port.tensor: [] for port in program.outputs}
-        requests = [list(_reads(Command.READ, Space.ACT, *span)) for _, span in spans]
+        wanted = [(port.tensor, span) for port in program.outputs for span in _spans(program, port.tensor)]
+        requests = [list(_reads(Command.READ, Space.ACT, span.address, span.count, span.step)) for _, span in wanted]
         answers = iter(self.link.perform([each for piece in requests for each in piece]))
-        for (name, _), piece in zip(spans, requests, strict=True):
-            found = b"".join(next(answers).payload for _ in piece)
-            pieces[name].append(np.frombuffer(found, "<u4").astype(np.uint32))
-        return {name: tensor_of(program, name, found) for name, found in pieces.items()}
+        shapes = {port.tensor: program.tensors[port.tensor].place.shape for port in program.outputs}
+        flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
+        for (name, span), piece in zip(wanted, requests, strict=True):
+            span.scatter(b"".join(next(answers).payload for _ in piece), flat[name])
+        kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
+        return {name: program.tensors[name].restore(values) for name, values in kept.items()}
 
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:
         answers = self.link.perform(list(_reads(command, space, address, count)))
         return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
 
 
-def _reads(command: Command, space: int, address: int, count: int) -> Iterator[Request]:
+def _spans(program: Program, name: str) -> tuple[Span, ...]:
+    return spans(program.tensors[name].place, program.config.word, MAX_STEP)
+
+
+def _reads(command: Command, space: int, address: int, count: int, step: int = 1) -> Iterator[Request]:
     for at in range(0, count, MAX_WORDS):
-        yield Request(command, space, address + at, min(MAX_WORDS, count - at))
+        yield Request(command, space, address + at * step, min(MAX_WORDS, count - at), step=step)
 
 
 def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
-    data = words.reshape(-1).astype("<u4")
-    for at in range(0, len(data), MAX_WORDS):
-        piece = data[at : at + MAX_WORDS]
-        yield Request(Command.WRITE, space, address + at, len(piece), piece.tobytes())
+    return _pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
+
+
+def _pieces(space: int, address: int, data: bytes, step: int) -> Iterator[Request]:
+    for at in range(0, len(data), 4 * MAX_WORDS):
+        piece = data[at : at + 4 * MAX_WORDS]
+        yield Request(Command.WRITE, space, address + at // 4 * step, len(piece) // 4, piece, step)
 
 
 def _program_writes(program: Program) -> Iterator[Request]:
@@ -246,6 +263,6 @@ def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) 
     if set(inputs) != wanted:
         raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
     for name, values in inputs.items():
-        shape = program.tensors[name].place.shape
+        shape = program.tensors[name].shape
         if values.shape != shape or values.dtype != np.int8:
             raise UsageError("E2151", f"input {name!r} must be int8 {shape}, not {values.dtype} {values.shape}")

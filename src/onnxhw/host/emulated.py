@@ -57,24 +57,24 @@ class EmulatedCore:
         self.runs = 0
         """Runs since power-up."""
 
-    def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
-        """Words from host-word `address` of a space on; what lies outside the memory is dropped."""
+    def write(self, space: int, address: int, words: npt.ArrayLike, step: int = 1) -> None:
+        """Host words `address`, `address + step`, ... of a space; what lies outside the memory is dropped."""
         values = np.asarray(words, np.uint32)
         if space == Space.CONTROL:
             self._control(address, values)
             return
         memory = self.memory.get(Space(space)) if space in list(Space) else None
         if memory is not None:
-            values = values[: max(0, len(memory) - address)]
-            memory[address : address + len(values)] = values
+            there = memory[address : address + len(values) * step : step]
+            there[:] = values[: len(there)]
             if space != Space.ACT:
                 self._decoded = None
 
-    def read(self, space: int, address: int, count: int) -> Words:
-        """`count` words from host-word `address` of CONTROL or ACT; 0 outside."""
+    def read(self, space: int, address: int, count: int, step: int = 1) -> Words:
+        """`count` host words `address`, `address + step`, ... of CONTROL or ACT; 0 outside."""
         out = np.zeros(count, np.uint32)
         if space in (Space.CONTROL, Space.ACT):
-            found = self.memory[Space(space)][address : address + count]
+            found = self.memory[Space(space)][address : address + count * step : step]
             out[: len(found)] = found
         return out
 

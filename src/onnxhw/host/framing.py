@@ -1,75 +1,23 @@
 """Frames as bytes: COBS and CRC-32C. The layout of a frame is in `onnxhw.isa.link`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+import google_crc32c
 
 from ..isa.link import CRC_BYTES, HEADER_BYTES, Header
 
-SHORT = 40
-"""Bytes up to which a loop is quicker than numpy: most replies."""
-BLOCK = 512
-"""Bytes whose CRC is made of one look-up each, all at once."""
-
-
-@lru_cache(maxsize=1)
-def byte_tables() -> npt.NDArray[np.uint32]:
-    """What a byte adds to the CRC of a block when that many bytes follow it in the block: ``[BLOCK, 256]``."""
-    value: npt.NDArray[np.uint32] = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        value = (value >> 1 ^ (value & 1) * np.uint32(0x82F63B78)).astype(np.uint32)
-    first, tables = value, np.empty((BLOCK, 256), np.uint32)
-    for at in range(BLOCK):
-        tables[at] = value
-        value = value >> 8 ^ first[value & 0xFF]
-    return tables
-
-
-@lru_cache(maxsize=1)
-def _byte_table() -> list[int]:
-    """What a byte adds to the CRC when none follows it."""
-    found: list[int] = byte_tables()[0].tolist()
-    return found
-
 
 def crc32c(data: bytes, before: int = 0) -> int:
-    """CRC-32C (Castagnoli), as in iSCSI: ``crc32c(b"123456789") == 0xE3069283``.
-
-    `before` is the CRC of bytes that came before. The CRC is linear: the state is added to the first four bytes
-    of a block, and every byte adds a number of its own.
-    """
-    tables, state = byte_tables(), before ^ 0xFFFFFFFF
-    if len(data) <= SHORT:
-        table = _byte_table()
-        for value in data:
-            state = state >> 8 ^ table[(state ^ value) & 0xFF]
-        return state ^ 0xFFFFFFFF
-    for start in range(0, len(data), BLOCK):
-        block = np.frombuffer(data, np.uint8, min(BLOCK, len(data) - start), start)
-        size = len(block)
-        mixed = block.copy()
-        first = min(4, size)
-        mixed[:first] ^= np.frombuffer(state.to_bytes(4, "little"), np.uint8, first)
-        parts = tables[_BACKWARDS[BLOCK - size :], mixed]
-        state = (state >> 8 * first) ^ int(np.bitwise_xor.reduce(parts))
-    return state ^ 0xFFFFFFFF
-
-
-_BACKWARDS = np.arange(BLOCK - 1, -1, -1)
+    """CRC-32C (Castagnoli), as in iSCSI: ``crc32c(b"123456789") == 0xE3069283``; `before`: that of bytes before."""
+    found: int = google_crc32c.extend(before, data)
+    return found
 
 
 def cobs_encode(data: bytes) -> bytes:
     """The stuffed form of `data`, without zero bytes and without the delimiter."""
-    plain = np.frombuffer(data, np.uint8)
-    marks = np.concatenate(([0], np.flatnonzero(plain == 0) + 1, [len(plain) + 1]))
-    steps = np.diff(marks)
-    if steps.max() < 255:  # no piece is long: every zero, and one in front, becomes the distance to the next
-        stuffed = np.concatenate(([0], plain)).astype(np.uint8)
-        stuffed[marks[:-1]] = steps
-        return stuffed.tobytes()
+    if len(data) < 254:  # no piece can be long
+        return b"".join(bytes((len(piece) + 1,)) + piece for piece in data.split(b"\0"))
     out = bytearray()
     *pieces, last = data.split(b"\0")
     for piece in [*pieces, last]:
@@ -91,7 +39,9 @@ def cobs_decode(data: bytes) -> bytes | None:
     if 0xFF not in data:  # every code becomes the zero that it stands for
         whole, at, end = bytearray(data), 0, len(data)
         while at < end:
-            whole[at], at = 0, at + data[at]
+            code = data[at]
+            whole[at] = 0
+            at += code
         return bytes(whole[1:]) if at == end else None
     out, at = bytearray(), 0
     while at < len(data):
@@ -106,8 +56,7 @@ def cobs_decode(data: bytes) -> bytes | None:
     return bytes(out)
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A decoded frame with a right CRC and length."""
 
     header: Header
@@ -115,8 +64,12 @@ class Frame:
 
     def encode(self) -> bytes:
         """The bytes for the line, the delimiter at the end included."""
+        return cobs_encode(self.plain()) + b"\0"
+
+    def plain(self) -> bytes:
+        """The bytes before they are stuffed, the CRC at the end."""
         body = self.header.pack() + self.payload
-        return cobs_encode(body + crc32c(body).to_bytes(CRC_BYTES, "little")) + b"\0"
+        return body + crc32c(body).to_bytes(CRC_BYTES, "little")
 
     @classmethod
     def decode(cls, stuffed: bytes) -> "Frame | None":
@@ -124,11 +77,13 @@ class Frame:
         body = cobs_decode(stuffed)
         if body is None or len(body) < HEADER_BYTES + CRC_BYTES:
             return None
-        if crc32c(body[:-CRC_BYTES]) != int.from_bytes(body[-CRC_BYTES:], "little"):
+        if crc32c(body) != WHOLE:
             return None
         return cls(Header.unpack(body), body[HEADER_BYTES:-CRC_BYTES])
 
 
+WHOLE = 0x48674BC7
+"""CRC-32C of anything with its own CRC behind it."""
 LONGEST = HEADER_BYTES + 512 + CRC_BYTES + 4
 """Bytes of the longest stuffed frame; more without a delimiter is noise."""
 

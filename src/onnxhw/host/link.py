@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from ..errors import LinkError
 from ..isa.link import (
@@ -47,25 +47,31 @@ class Counters:
     """Frames that the device found damaged or missing."""
     sessions: int = 0
     """Handshakes."""
+    bytes: int = 0
+    """On the line, both ways."""
 
 
-@dataclass(frozen=True)
-class Request:
+ANSWERED = (Command.READ, Command.POLL, Command.INFO)
+"""Commands whose replies bring words."""
+
+
+class Request(NamedTuple):
     """One command; `answer` is the number of words that its reply brings."""
 
     command: Command
     space: int = 0
     address: int = 0
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # hides the method of tuples
     payload: bytes = b""
+    step: int = 1
+    """Host words from each word of a READ or WRITE to the next."""
 
-    @cached_property
+    @property
     def answer(self) -> int:
-        return self.count if self.command in (Command.READ, Command.POLL, Command.INFO) else 0
+        return self.count if self.command in ANSWERED else 0
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The reply to a request; `address` is the request's, or the token that POLL returns."""
 
     address: int
@@ -116,19 +122,16 @@ class Link:
 
     # -- what a batch needs --------------------------------------------------------------------
 
-    def encode(self, request: Request, seq: int) -> bytes:
-        """The frame on the line."""
-        return self.frame(request, seq).encode()
-
     def frame(self, request: Request, seq: int) -> Frame:
         """The frame of a request."""
         kind = command_kind(request.command)
-        header = Header(kind, seq, request.space, request.address, request.count, self.session)
-        return Frame(header, request.payload)
+        space = request.space | request.step - 1 << 4
+        return Frame(Header(kind, seq, space, request.address, request.count, self.session), request.payload)
 
     def send(self, data: bytes, frames: int) -> None:
         """Put frames on the line."""
         self.counters.frames += frames
+        self.counters.bytes += len(data)
         self.transport.write(data)
 
     def receive(self, deadline: float) -> list[Frame]:
@@ -136,10 +139,18 @@ class Link:
         left = deadline - self.transport.now()
         if left <= 0:
             return []
-        frames = list(self._reader.feed(self.transport.read(left)))
+        data = self.transport.read(left)
+        self.counters.bytes += len(data)
+        frames = list(self._reader.feed(data))
         for frame in frames:
             self._credit = CREDIT_UNIT * frame.header.session
         return frames
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass on the transport's clock; nothing is under way, so what arrives is noise."""
+        end = self.transport.now() + seconds
+        while self.transport.now() < end:
+            self.receive(end)
 
     def deadline(self, size: int) -> float:
         """When the answers to frames of `size` bytes, together with their replies, are late."""
@@ -246,11 +257,12 @@ class _Batch:
     def _send(self, again: bool) -> None:
         """As much as window, credit and order allow, as one piece; after a fault behind a delimiter of its own."""
         data, count = bytearray(b"\0" if again else b""), 0
-        size = self._under_way()
+        size, reading = self._under_way(), any(self.requests[index].answer for index in self.frames)
         while self.next < len(self.requests) and self.next - self.first < WINDOW:
             if self.answers[self.next] is None and self.next not in self.frames:
                 request = self.requests[self.next]
-                if not request.answer and any(self.requests[index].answer for index in self.frames):
+                answer = request.answer
+                if reading and not answer:
                     break
                 frame = self._encoded(self.next)
                 if not self.link.room(size, len(frame)):
@@ -258,6 +270,7 @@ class _Batch:
                 self.frames[self.next] = frame
                 data += frame
                 size += len(frame)
+                reading |= answer > 0
                 count += 1
             self.next += 1
             self.sent = max(self.sent, self.next)

@@ -2,7 +2,7 @@
 
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,11 +36,11 @@ PORTION = 64
 class HostPort(Protocol):
     """What the device has behind the link: the memories and control registers of a core."""
 
-    def write(self, space: int, address: int, words: npt.ArrayLike, /) -> None:
-        """Write host words."""
+    def write(self, space: int, address: int, words: npt.ArrayLike, step: int = 1, /) -> None:
+        """Write host words at `address`, `address + step`, ..."""
 
-    def read(self, space: int, address: int, count: int, /) -> Any:
-        """Read host words."""
+    def read(self, space: int, address: int, count: int, step: int = 1, /) -> Any:
+        """Read `count` host words from there."""
 
 
 class DeviceModel:
@@ -71,15 +71,12 @@ class DeviceModel:
 
     def exchange(self, data: Iterable[int]) -> bytes:
         """Take the bytes (0x100: a framing error) at line speed; the replies that were whole by then."""
-        items = list(data)
-        if not items:
+        chunks = _chunks(data)
+        if not chunks:
             self._time += PORTION * self._byte
-        start = 0
-        while start < len(items):
-            end = items.index(0, start) + 1 if 0 in items[start:] else len(items)
-            self._time += (end - start) * self._byte
-            self._send(self.feed(items[start:end], idle=self._time >= self._line_free))
-            start = end
+        for chunk in chunks:
+            self._time += len(chunk) * self._byte
+            self._send(self.feed(chunk, idle=self._time >= self._line_free))
         out = b""
         while self._sending and self._sending[0][0] <= self._time:
             out += self._sending.popleft()[1]
@@ -99,12 +96,11 @@ class DeviceModel:
     def feed(self, items: Iterable[int], *, idle: bool = True) -> bytes:
         """Answers to the frames that these items complete; `idle`: nothing is being sent."""
         out = b""
-        for item in items:
-            if item > 0xFF:
-                self._spoiled = True
-            elif item:
-                self._piece.append(item)
-            else:
+        for chunk in _chunks(items):
+            self._spoiled |= not isinstance(chunk, bytes) and max(chunk) > 0xFF
+            whole = chunk if isinstance(chunk, bytes) else bytes(item & 0xFF for item in chunk)
+            self._piece += whole.rstrip(b"\0")
+            if not chunk[-1]:
                 piece, spoiled = bytes(self._piece), self._spoiled
                 self._piece, self._spoiled = bytearray(), False
                 # A single byte is a code without anything behind it.
@@ -154,7 +150,8 @@ class DeviceModel:
         if behind and not reads:
             return self._done(header)
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
-        touches = header.space == Space.ACT if command == Command.READ else command not in (Command.RESET, Command.POLL)
+        reads_act = command == Command.READ and header.space & 15 == Space.ACT
+        touches = reads_act or command not in (Command.READ, Command.RESET, Command.POLL)
         if running and touches:
             return self._refuse(header, Status.BUSY)
         if command == Command.RUN and not self.loaded:
@@ -174,7 +171,7 @@ class DeviceModel:
 
     @staticmethod
     def _formed(header: Header, words: int) -> bool:
-        command, count, space = header.kind & 15, header.count, header.space
+        command, count, space = header.kind & 15, header.count, header.space & 15
         follow = count if command in (Command.WRITE, Command.COMMIT) else 0
         if words != HEADER_BYTES // 4 + follow + 1 or count > MAX_WORDS:
             return False
@@ -188,21 +185,23 @@ class DeviceModel:
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
 
     def _read(self, header: Header) -> bytes:
+        space, step = _where(header)
         if header.kind & 15 == Command.POLL:
             words = self.core.read(Space.CONTROL, Control.RUN, header.count)
-        elif header.space == REGISTERS:
+        elif space == REGISTERS:
             registers = (int(self.loaded) | self.dropped << 16, self.load_crc)
-            words = [registers[(header.address + at) % 2] for at in range(header.count)]
+            words = [registers[(header.address + at * step) % 2] for at in range(header.count)]
         else:
-            words = self.core.read(header.space, header.address, header.count)
+            words = self.core.read(space, header.address, header.count, step)
         return np.asarray(words, "<u4").tobytes()
 
     def _change(self, header: Header, payload: bytes) -> None:
         """Perform a command that changes something; it is the one that is due."""
         command, words = header.kind & 15, np.frombuffer(payload, "<u4")
         if command == Command.WRITE:
-            self.core.write(header.space, header.address, words)
-            if header.space != Space.ACT:
+            space, step = _where(header)
+            self.core.write(space, header.address, words, step)
+            if space != Space.ACT:
                 self.loaded = False
                 self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)
         elif command == Command.COMMIT:
@@ -215,3 +214,17 @@ class DeviceModel:
             self.core.write(Space.CONTROL, Control.RUN, [0])
             if header.address & 1:
                 self.loaded, self.load_crc = False, 0
+
+
+def _chunks(items: Iterable[int]) -> list[Sequence[int]]:
+    """The items up to and with each zero, and what follows the last."""
+    rest = items if isinstance(items, bytes) else list(items)
+    ends = [at + 1 for at, item in enumerate(rest) if not item]
+    if not ends or ends[-1] < len(rest):
+        ends.append(len(rest))
+    return [rest[start:end] for start, end in zip([0, *ends], ends, strict=False) if end > start]
+
+
+def _where(header: Header) -> tuple[int, int]:
+    """Address space and step of a READ or WRITE."""
+    return header.space & 15, (header.space >> 4) + 1

@@ -1,7 +1,7 @@
 """`verify`: is a graph what the rest of the compiler relies on?"""
 
 from collections.abc import Callable
-from math import isfinite
+from math import isfinite, prod
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _shape(op.bias.dtype == np.int32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
     scales = op.multiplier
     _shape(scales.dtype == np.float32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
-    _shape(bool(np.all(np.isfinite(scales) & (scales > 0))), op.name, "multipliers must be finite and positive")
+    _shape(bool((np.isfinite(scales) & (scales > 0)).all()), op.name, "multipliers must be finite and positive")
     _windows(op, (weight.shape[2], weight.shape[3]), inputs[0], y)
     _bounds(op, op.lo, op.hi)
 
@@ -154,7 +154,7 @@ def _concat(op: Op, inputs: list[Tensor], y: Tensor) -> None:
 def _reshape(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _count(op, inputs, 1)
     _same_scale(op, inputs, y)
-    _shape(np.prod(inputs[0].shape) == np.prod(y.shape), op.name, "must keep the number of elements")
+    _shape(prod(inputs[0].shape) == prod(y.shape), op.name, "must keep the number of elements")
 
 
 def _copy(op: Op, inputs: list[Tensor], y: Tensor) -> None:

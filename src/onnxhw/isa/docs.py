@@ -109,12 +109,20 @@ def timing_section() -> list[str]:
 
 
 def _latencies() -> list[tuple[str, list[str], str]]:
-    """The public functions of `timing` that give cycles for a configuration alone, with their values."""
+    """The public functions of `timing` that give cycles for a configuration alone, with their values.
+
+    Where a configuration has a depthwise unit, its value stands after that of the array.
+    """
     out = []
     for name, function in inspect.getmembers(timing, inspect.isfunction):
         taken = list(inspect.signature(function).parameters)
-        if function.__module__ == timing.__name__ and not name.startswith("_") and taken in ([], ["config"]):
-            values = [f"{function(*[config][: len(taken)])}" for config in PRESETS.values()]
+        known = taken == ["config", "depthwise"][: len(taken)]
+        if function.__module__ == timing.__name__ and not name.startswith("_") and known:
+            values = []
+            for config in PRESETS.values():
+                units = [0, 1] if "depthwise" in taken and config.depthwise else [0]
+                found = [function(*[config, unit][: len(taken)]) for unit in units]
+                values.append(" / ".join(f"{cycles}" for cycles in dict.fromkeys(found)))
             out.append((name, values, " ".join((inspect.getdoc(function) or "").split())))
     return out
 
@@ -127,7 +135,8 @@ def markdown() -> str:
         "<!-- Printed by `python -m onnxhw.isa.docs`; do not edit. -->",
         "",
         *prose(instructions),
-        "R, C, W, Q and k are the `rows`, `cols`, `word`, `lanes` and `load_rows` of the hardware configuration.",
+        "R, C, W, Q and k are the `rows`, `cols`, `word`, `lanes` and `load_rows` of the hardware configuration, D its",
+        "`depthwise_lanes`.",
         "Fields are packed in the order of the tables, least significant bit first, into 32-bit words.",
         "In text an instruction is its unit and every field that is not its default: `load tiles=9 base=18`.",
         "",

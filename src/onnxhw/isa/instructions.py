@@ -36,7 +36,8 @@ class Load(Ordered):
                 word = base + tile * R // k + nt * nt_step + step
                 shadow[step * k : (step + 1) * k, 0 : C] = weights[word]
 
-    A weight word is k rows of C int8 weights: byte ``row * C + column``.
+    A weight word is k rows of C int8 weights: byte ``row * C + column``. With `depthwise` the tiles are for the
+    depthwise unit: 3 x 3 x D int8 weights each, byte ``(th * 3 + tw) * D + lane`` of ``ceil(9 * D / (k * C))`` words.
     """
 
     UNIT = "load"
@@ -45,6 +46,7 @@ class Load(Ordered):
     tiles: int = unsigned(16, "number of weight tiles of each column tile")
     nt_n: int = unsigned(12, "column tiles", 1)
     nt_step: int = unsigned(20, "weight words from one column tile to the next")
+    depthwise: int = flag("tiles of the depthwise unit")
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,25 @@ class Array(Ordered):
                 first = False
 
     A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
+
+    A configuration with the fast inner product accumulates more, for each weight tile that is taken::
+
+                    acc[acc_bank][row][c] += sum(w[r, c] * w[r + 1, c] for r in 0, 2 .. R - 2)
+
+    which depends on the weights alone: whoever drains subtracts it with the bias. (Winograd 1968: a multiplier makes
+    ``(x[r] + w[r + 1, c]) * (x[r + 1] + w[r, c])``; one more column makes ``x[r] * x[r + 1]``, to be subtracted.)
+    Accumulators are modulo ``2**acc_bits``.
+
+    With `depthwise` the pixels ``oh, ow`` are those of a padded strip of the input, at least 3 x 3 and at most as wide
+    as the line buffer; `sub_n` and `nt_n` are 1, a weight tile is ``w[3, 3, D]``, and a window of the strip slides
+    over it::
+
+                    x[oh, ow] = act[a][dw_group * D : dw_group * D + D] if inside else [pad] * D
+                    if oh >= 2 and ow >= 2 and (oh - 2) % dw_sh == 0 and (ow - 2) % dw_sw == 0:
+                        s = sum(x[oh - 2 + th, ow - 2 + tw] * w[th, tw] for th in range(3) for tw in range(3))
+                        acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + s   # columns from D on: + 0
+
+    where ``row`` counts up from `acc_base` with every window of a tile.
     """
 
     UNIT = "array"
@@ -99,6 +120,10 @@ class Array(Ordered):
     acc_base: int = unsigned(15, "first accumulator row")
     acc_bank: int = unsigned(1, "accumulator bank")
     accumulate: int = flag("add to what the accumulators hold")
+    depthwise: int = flag("a window of 3 x 3 per channel instead of a product with the array")
+    dw_group: int = unsigned(6, "depthwise: which D channels of the word")
+    dw_sh: int = unsigned(3, "depthwise: stride of the rows", 1)
+    dw_sw: int = unsigned(3, "depthwise: stride of the columns", 1)
 
 
 class VectorOp(IntEnum):

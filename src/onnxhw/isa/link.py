@@ -5,12 +5,15 @@ little-endian::
 
     0  kind     bits 3..0 command, bits 6..4 protocol version, bit 7 set in replies
     1  seq      sequence number; a reply repeats the command's (HELLO and refusals: the number that is due)
-    2  space    command: address space; reply: Status
+    2  space    command: bits 3..0 address space, bits 7..4 step - 1; reply: Status
     3  session  command: the session's number; reply: credit, free bytes of the device's input in units of 16
     4  address  24 bits, in 32-bit host words; HELLO and RUN: a token
     7  count    words that follow (WRITE, COMMIT, replies) or that are asked for, at most MAX_WORDS
     8  payload  count words
     .. crc      CRC-32C of everything before
+
+A READ or WRITE takes the words at address, address + step, ...: a tensor of few channels uses one host word in
+several.
 
 With at most 512 bytes of payload all errors of one to five bits in a decoded frame are caught (the CRC has
 Hamming distance 6 up to 655 bytes).
@@ -19,15 +22,18 @@ Hamming distance 6 up to 655 bytes).
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from .memory import Space, host_stride, word_bytes
 
-VERSION = 2
+VERSION = 3
 """Version of this protocol; another one is refused by both sides."""
 MAX_WORDS = 128
 """Payload words of one frame."""
+MAX_STEP = 16
+"""Host words from one word of a READ or WRITE to the next."""
 HEADER_BYTES = 8
 CRC_BYTES = 4
 REPLY = 0x80
@@ -53,9 +59,9 @@ class Command(IntEnum):
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words of CONTROL, ACT or `REGISTERS`. Sent again it is performed again."""
+    """Read words, `step` apart, of CONTROL, ACT or `REGISTERS`. Sent again it is performed again."""
     WRITE = 3
-    """Write words to a memory. To any but ACT: the device then holds no complete program until COMMIT."""
+    """Write words, `step` apart, to a memory. To any but ACT: the device holds no complete program until COMMIT."""
     RUN = 4
     """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
     RESET = 5
@@ -103,30 +109,31 @@ LOADED = 1
 
 
 def load_record(space: int, address: int, payload: bytes) -> bytes:
-    """What a WRITE to a program's memory adds to the CRC: where to, and the words."""
+    """What a WRITE to a program's memory adds to the CRC: where to (with the step, as in the header), and the words."""
     return struct.pack("<I", address | space << 24) + payload
 
 
-@dataclass(frozen=True)
-class Header:
+_HEADER = struct.Struct("<BBBBI")
+
+
+class Header(NamedTuple):
     """The first eight bytes of a frame; in replies `space` is the status and `session` the credit."""
 
     kind: int
     seq: int
     space: int
     address: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     session: int = 0
 
     def pack(self) -> bytes:
         """The eight bytes."""
-        rest = self.address | self.count << 24
-        return struct.pack("<BBBBI", self.kind, self.seq, self.space, self.session, rest)
+        return _HEADER.pack(self.kind, self.seq, self.space, self.session, self.address | self.count << 24)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Header":
         """Inverse of `pack`; `data` has at least eight bytes."""
-        kind, seq, space, session, rest = struct.unpack_from("<BBBBI", data)
+        kind, seq, space, session, rest = _HEADER.unpack_from(data)
         return cls(kind, seq, space, rest & 0xFFFFFF, rest >> 24, session)
 
 

@@ -5,11 +5,12 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the units 
     ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
     issue[i]  = max(ready[i], free[i-1], done[after_*] + ORDER)  # `done` of the last instruction waited for
 
-and then, with P = oh_n * ow_n pixels per weight tile and T = R / k steps per tile load:
+and then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
 
-- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
-- array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + SHADOW_READY)``, where D is P, but at least
+- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``, a `shadow_free` of tile n-1;
+- array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + shadow_ready)``, where D is P, but at least
   MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``;
+- a depthwise tile starts no sooner than `settle` cycles after the end of the last array tile before it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
 
@@ -19,7 +20,7 @@ The two tile recurrences run across instructions: tiles are numbered over the wh
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from .instructions import UNITS, Array, Load, Ordered, Vector
 
@@ -39,41 +40,100 @@ DRAIN_READ = 1 + MEMORY + 1
 """The same for an accumulator row."""
 ACCUMULATE = 4
 """Cycles from the read of an accumulator until a later read sees the sum."""
+DEPTHWISE = 1 + MULTIPLY + 4
+"""Cycles from a pixel at the depthwise unit to its sums: window, products, four levels of additions."""
 MIN_TILE = ACCUMULATE
 """Fewest cycles between two weight tiles of the same accumulators: none must be in flight twice."""
 LOAD_TO_SHADOW = 1 + MEMORY + 2
-"""Cycles from a load step until its weights stand at the shadow registers of column 0 (and row 0, where k = R)."""
+"""Cycles from a load step until its weights stand at the west edge of the array, but for their `weight_skew`."""
 STREAM_TO_SWAP = ACT_READ
-"""Cycles from the issue of a tile's first pixel to the swap in row 0, column 0."""
-SHADOW_READY = 1
-"""Cycles from the start of a tile's load until the array may start that tile."""
+"""Cycles from the issue of a tile's first pixel to the swap at the west edge, row 0."""
+WEIGHT_HOP = 4
+"""Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
 REQUANTIZE = 16
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
 """Cycles of a run that no instruction accounts for: one until the units leave reset, two to notice the end."""
 
 
-def shadow_free(config: HwConfig) -> int:
-    """Cycles from the start of a tile in the array until the load of the next one may start.
+def weight_hops(config: HwConfig, row: int) -> int:
+    """Register stages that the weights of an array row pass on their way down, one more every `WEIGHT_HOP` rows."""
+    return row // config.load_rows * config.load_rows // WEIGHT_HOP if config.load_rows > 1 else 0
 
-    The swap walks down one row per cycle, the load k rows per cycle: a load must not overtake it. Where k = R the
-    load walks down as the swap does.
+
+def weight_skew(config: HwConfig, row: int, column: int) -> int:
+    """By how many cycles the load unit gives a row and column of a weight word later, if a word is a whole tile.
+
+    Then weights walk through the array as the swap does: behind the column of activation products, down the elements
+    and across the columns.
     """
-    lead = config.rows - config.tile_words if config.tile_words > 1 else 0
-    return STREAM_TO_SWAP - LOAD_TO_SHADOW + lead
+    return int(config.fast) + row // config.element_rows + column if config.tile_words == 1 else 0
+
+
+def _lead(config: HwConfig) -> list[int]:
+    """Per row, by how many cycles the swap comes later than the weights, both counted from row 0.
+
+    The swap walks down one element per cycle, the load k rows per cycle and its register stages; or like the swap.
+    """
+    if config.tile_words == 1:
+        return [0]
+    rows = range(config.rows)
+    return [row // config.element_rows - row // config.load_rows - weight_hops(config, row) for row in rows]
+
+
+def shadow_free(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from the start of a tile in the array, or the depthwise unit, until the load of the next one may start.
+
+    A load must not overtake the swap; the depthwise unit's comes a cycle after the array's first.
+    """
+    if depthwise:
+        return max(shadow_free(config), STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW)
+    return STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
+
+
+def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from the start of a tile's load until that tile may start.
+
+    The array's swap must not overtake the load; the depthwise unit needs all of it.
+    """
+    if depthwise:
+        used = WINDOW**2 * config.depthwise_lanes
+        places = (divmod(byte, config.weight_word) for byte in range(used))
+        last = max(step + weight_skew(config, *divmod(byte, config.cols)) for step, byte in places)
+        return max(1, last + LOAD_TO_SHADOW - STREAM_TO_SWAP)
+    return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 
 def array_pipeline(config: HwConfig) -> int:
-    """Cycles from operands at the west edge to aligned sums at the south edge."""
-    return MULTIPLY + 1 + (config.rows - 1) + (config.cols - 1)
+    """Cycles from operands at the west edge to aligned sums at the south edge.
+
+    Down the elements of a column, across the columns; the fast inner product has one column more and a subtraction.
+    """
+    down = config.rows // config.element_rows - 1
+    return MULTIPLY + 1 + down + (config.cols - 1) + (2 if config.fast else 0)
 
 
-def array_latency(config: HwConfig) -> int:
+def sums_pipeline(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from operands to sums at the accumulators.
+
+    Where there is a depthwise unit, its sums and the array's meet in a register, and the array's come no sooner.
+    """
+    if not config.depthwise:
+        return array_pipeline(config)
+    return (DEPTHWISE if depthwise else max(array_pipeline(config), DEPTHWISE)) + 1
+
+
+def settle(config: HwConfig) -> int:
+    """Cycles between the last pixel of an array tile and the first of a depthwise tile: sums must not overtake."""
+    return sums_pipeline(config) - sums_pipeline(config, 1)
+
+
+def array_latency(config: HwConfig, depthwise: int = 0) -> int:
     """Cycles from the issue of the last pixel until its accumulators can be read.
 
-    Operand read, pad multiplexer, the walk through the array, addition, write.
+    Operand read, pad multiplexer, the way to the sums, addition, write.
     """
-    return ACT_READ + 1 + array_pipeline(config) + 2
+    return ACT_READ + 1 + sums_pipeline(config, depthwise) + 2
 
 
 def vector_latency() -> int:
@@ -105,6 +165,19 @@ def tile_distance(instruction: Array, last: bool) -> int:
     """Cycles from the start of a weight tile (perhaps the instruction's `last`) until the next may start."""
     alone = instruction.nt_n * pixels(instruction) < MIN_TILE
     return max(pixels(instruction), MIN_TILE if alone or last else 1)
+
+
+def sums(instruction: Array) -> tuple[int, int]:
+    """Rows and columns of sums per weight tile: its pixels, or the windows of its strip."""
+    if not instruction.depthwise:
+        return instruction.oh_n, instruction.ow_n
+    rows, cols = max(0, instruction.oh_n - WINDOW), max(0, instruction.ow_n - WINDOW)
+    return rows // max(1, instruction.dw_sh) + 1, cols // max(1, instruction.dw_sw) + 1
+
+
+def load_steps(instruction: Load, config: HwConfig) -> int:
+    """Weight words, and cycles, of each tile of a load."""
+    return config.depthwise_words if instruction.depthwise else config.tile_words
 
 
 def vector_cycles(instruction: Vector) -> int:
@@ -150,7 +223,10 @@ class _Run:
         self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
         self.load_start: list[int] = []
         self.tile_start: list[int] = []
+        self.load_end = 0
         self.tile_end = 0
+        self.settled = 0
+        self.free_shadow = 0
         self.part: dict[str, list[int]] = {}
 
     def issue(self, unit: str) -> tuple[int, int, int] | None:
@@ -181,7 +257,7 @@ class _Run:
             if times is None:
                 return False
             self.part[unit] = [*times, 0, 0]
-        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]
+        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]  # each unit's memory has its kind
 
     def _finish(self, unit: str, end: int, done: int) -> bool:
         ready, ordered, issue, _, stalled = self.part.pop(unit)
@@ -189,13 +265,14 @@ class _Run:
         return True
 
     def _load(self, instruction: Load) -> bool:
-        n, steps = len(self.load_start), self.config.tile_words
+        n, steps = len(self.load_start), load_steps(instruction, self.config)
         start = self.part["load"][2] + 1
         if n:
             if n > len(self.tile_start):
                 return False
-            start = max(start, self.load_start[-1] + steps, self.tile_start[n - 1] + shadow_free(self.config))
+            start = max(start, self.load_end, self.free_shadow)
         self.load_start.append(start)
+        self.load_end = start + steps
         self.part["load"][3] += 1
         if self.part["load"][3] == tiles(instruction):
             self._finish("load", start + steps - 1, start + steps)
@@ -206,15 +283,20 @@ class _Run:
         if n >= len(self.load_start):
             return False
         free = max(self.part["array"][2] + START, self.tile_end)
-        start = max(free, self.load_start[n] + SHADOW_READY)
+        if instruction.depthwise:
+            free = max(free, self.settled)
+        start = max(free, self.load_start[n] + shadow_ready(self.config, instruction.depthwise))
         self.part["array"][4] += start - free
         self.tile_start.append(start)
+        self.free_shadow = start + shadow_free(self.config, instruction.depthwise)
+        if not instruction.depthwise:
+            self.settled = start + pixels(instruction) + settle(self.config)
         self.part["array"][3] += 1
         last = self.part["array"][3] == tiles(instruction)
         self.tile_end = start + tile_distance(instruction, last)
         if last:
             end = start + pixels(instruction) - 1
-            self._finish("array", end, end + array_latency(self.config))
+            self._finish("array", end, end + array_latency(self.config, instruction.depthwise))
         return True
 
     def _vector(self, instruction: Vector) -> bool:

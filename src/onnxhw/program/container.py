@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from ..config import HwConfig
 from ..errors import InternalError, OnnxhwError, UsageError
 from ..ir.graph import Port
 from ..isa.instructions import UNITS, Ordered
+from .kept import Constants, Patches, Shape
 from .layout import Place
 from .mixed import MixedProgram
 from .model import Entry, Layer, Program
 from .parts import pack, unpack
 from .schema import message
 
-FORMAT, MIXED = 1, 2
+FORMAT, MIXED = 3, 4
 """Versions of the container and of the instruction encoding, of a program and of a model in parts; a file of
 another version is refused."""
 MAGIC = "onnxhw program"
@@ -169,12 +171,16 @@ def _record(program: Program) -> Any:
     record.params = program.params.astype("<u8").tobytes()
     record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
     for entry in program.tensors.values():
-        place = entry.place
-        record.tensors.add(
+        place, kept = entry.place, entry.kept
+        added = record.tensors.add(
             name=entry.name, base=place.base, plane=place.plane, row=place.row, shape=place.shape, lane=place.lane,
             scale=float(entry.scale), zero_point=entry.zero_point, ready=entry.ready, last=entry.last,
-            op=entry.op, golden=entry.golden,
+            op=entry.op, golden=entry.golden, model=entry.model or (),
         )  # fmt: skip
+        if kept is not None:
+            target = added.patches if isinstance(kept, Patches) else added.constants
+            for field in fields(kept):
+                getattr(target, field.name).extend(getattr(kept, field.name))
     for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
         for port in ports:
             target.add(
@@ -248,9 +254,31 @@ def _code(codes: Any) -> dict[str, list[Ordered]]:
 def _entry(entry: Any) -> Entry:
     _, channels, height, width = entry.shape
     place = Place(entry.base, entry.plane, entry.row, (1, channels, height, width), entry.lane)
+    kept, model = _kept(entry)
+    if kept is not None and (model is None or kept.kept(model) != place.shape):
+        raise ValueError(f"tensor {entry.name!r} of shape {model} is not kept as one of shape {place.shape}")
     return Entry(
-        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden
+        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden, kept, model
     )  # fmt: skip
+
+
+def _kept(entry: Any) -> tuple[Patches | Constants | None, Shape | None]:
+    """How a tensor is kept, and the shape of the model's."""
+    if not entry.model:
+        return None, None
+    _, channels, height, width = entry.model
+    shape = 1, channels, height, width
+    if entry.HasField("patches") == entry.HasField("constants"):
+        raise ValueError(f"tensor {entry.name!r} must be kept either as patches or without its constants")
+    if entry.HasField("constants"):
+        values = tuple(entry.constants.values)
+        if values and not -128 <= min(values) <= max(values) <= 127:
+            raise ValueError(f"tensor {entry.name!r} has constants beyond int8")
+        return Constants(tuple(entry.constants.channels), values), shape
+    found = entry.patches
+    (kh, kw), (sh, sw), (dh, dw) = found.kernel, found.strides, found.dilations
+    top, left, bottom, right = found.pads
+    return Patches((kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right)), shape
 
 
 def _layer(layer: Any) -> Layer:

@@ -32,8 +32,8 @@ def tensor_image(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -
     """Host address in ACT and words of the pieces of every tensor; words between the pieces are not touched."""
     word = program.config.word
     for name, values in inputs.items():
-        place = program.tensors[name].place
-        data = place.pack(values, word).reshape(-1, word)
+        entry = program.tensors[name]
+        place, data = entry.place, entry.place.pack(entry.store(values), word).reshape(-1, word)
         for address, first, count in _pieces(place, word):
             yield address * host_stride(word), to_host(data[first : first + count], word)
 
@@ -47,9 +47,9 @@ def tensor_spans(program: Program, name: str) -> list[tuple[int, int]]:
 
 def tensor_of(program: Program, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
     """The tensor whose pieces (see `tensor_spans`) have been read."""
-    word, place = program.config.word, program.tensors[name].place
-    shape = place.blocks(word), *place.shape[2:]
-    return place.unpack(from_host(np.concatenate(pieces), word).reshape(*shape, word), word)
+    word, entry = program.config.word, program.tensors[name]
+    shape = entry.place.blocks(word), *entry.place.shape[2:]
+    return entry.restore(entry.place.unpack(from_host(np.concatenate(pieces), word).reshape(*shape, word), word))
 
 
 @lru_cache(maxsize=256)

@@ -9,17 +9,18 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
+from .kept import Array8, Constants, Element, Patches, Shape
 from .layout import Place
 
 
 @dataclass
 class Entry:
-    """A row of the tensor table.
+    """A row of the tensor table: a tensor of the model, and where activation memory has it.
 
     The tensor is complete in activation memory once `ready` vector instructions have completed (0: it is an
     input) and stays until `last` have (the program's length for outputs). `golden` is the SHA-256 of its
     int8 values for the program's test vector, empty if there is none. `op` names the operation that
-    made it.
+    made it. `place` has the model's shape, unless `kept` says what lies there instead of a tensor of shape `model`.
     """
 
     name: str
@@ -30,6 +31,38 @@ class Entry:
     last: int = 0
     op: str = ""
     golden: str = ""
+    kept: Patches | Constants | None = None
+    model: Shape | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """(1, C, H, W) of the model's tensor."""
+        return self.model or self.place.shape
+
+    def store(self, values: Array8) -> Array8:
+        """What lies at `place` if the model's input is `values`, int8 ``(1, C, H, W)``."""
+        if isinstance(self.kept, Patches):
+            return self.kept.store(values, self.zero_point)
+        return values
+
+    def restore(self, kept: Array8) -> Array8:
+        """The model's tensor, from what lies at `place`; only if it is `whole`."""
+        if self.kept is None:
+            return kept
+        values = self.kept.restore(kept, self.shape)
+        assert values is not None
+        return values
+
+    @property
+    def whole(self) -> bool:
+        """Whether memory has every element of the model's tensor: patches need not meet all."""
+        if isinstance(self.kept, Patches):
+            return self.kept.restore(np.zeros(self.place.shape, np.int8), self.shape) is not None
+        return True
+
+    def element(self, at: Element) -> Element | None:
+        """Where `place` has an element of the model's tensor, None if it is not kept."""
+        return self.kept.element(at, self.shape) if self.kept else at
 
 
 @dataclass
@@ -70,7 +103,8 @@ class Program:
     """A compiled model.
 
     `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64
-    ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run.
+    ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
+    multiply-accumulates: the model's, less those of constant channels that are not computed.
     """
 
     config: HwConfig

@@ -17,7 +17,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
         [
             (1, "", "string", "magic", "'onnxhw program'"),
-            (2, "", "uint32", "format", "1: the payload is a Program, 2: a Mixed"),
+            (2, "", "uint32", "format", "3: the payload is a Program, 4: a Mixed"),
             (3, "", "bytes", "sha256", "of the payload"),
             (4, "", "bytes", "payload", "a serialized Program or Mixed"),
         ],
@@ -37,7 +37,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (10, "repeated", "Port", "outputs", ""),
             (11, "repeated", "Layer", "layers", ""),
             (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
-            (13, "", "uint64", "macs", "multiply-accumulates of the model"),
+            (13, "", "uint64", "macs", "multiply-accumulates of a run"),
         ],
     ),
     "Mixed": (
@@ -91,6 +91,26 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (10, "", "uint32", "last", "kept until this many vector instructions are complete"),
             (11, "", "string", "op", "operation that made it"),
             (12, "", "string", "golden", "SHA-256 of its values for the test vector, or empty"),
+            (13, "repeated", "uint32", "model", "shape of the model's tensor where another array is kept, else empty"),
+            (14, "", "Patches", "patches", "the kept array is patches of the model's tensor"),
+            (15, "", "Constants", "constants", "the kept array is the model's tensor less its constant channels"),
+        ],
+    ),
+    "Patches": (
+        "Channel (kh * KW + kw) * C + c of pixel (y, x) is channel c of the model's pixel under tap (kh, kw) of the "
+        "window's position (y, x).",
+        [
+            (1, "repeated", "uint32", "kernel", "rows, columns"),
+            (2, "repeated", "uint32", "strides", ""),
+            (3, "repeated", "uint32", "dilations", ""),
+            (4, "repeated", "sint32", "pads", "top, left, bottom, right; the zero point lies there"),
+        ],
+    ),
+    "Constants": (
+        "The channels of the model's tensor that are kept, and what the others hold.",
+        [
+            (1, "repeated", "uint32", "channels", "kept ones, in the order of the kept array"),
+            (2, "repeated", "sint32", "values", "of the other channels in order"),
         ],
     ),
     "Port": (

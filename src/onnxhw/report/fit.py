@@ -4,17 +4,21 @@ The scheduler answers exactly, in about a tenth of a second per operation. Beyon
 must hold for every schedule:
 
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
-    weights      >= the bytes of all weights
+    weights      >= the bytes of all output channels' weights, equal ones once
     activations  >= the bytes of the largest tensor
+
+each the least that a rewrite of the graph (`onnxhw.passes`) leaves of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from ..config import HwConfig
+from ..board import boards
+from ..config import PRESETS, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph
+from ..passes import variants
 
 QUICK = 64
 """Most operations that are scheduled."""
@@ -25,7 +29,7 @@ class Fit:
     """What the hardware parts need together; each runs alone, so memory is that of the largest.
 
     `exact`: they were scheduled, and `cycles` is what a run takes; else bounds from below. `fits` is None where the
-    bounds leave it open. `code` and `reason` say what does not fit, or why a part cannot be scheduled.
+    bounds leave it open. `code` and `reason` say what does not fit.
     """
 
     operations: int
@@ -43,38 +47,98 @@ class Fit:
 
 
 def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
-    """The fit of a model's hardware parts on a configuration."""
+    """The fit of a model's hardware parts on a configuration.
+
+    `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
+    operations, or in a part that is too large.
+    """
     operations = sum(len(graph.ops) for graph in graphs)
-    weights = max((weight_bytes(graph) for graph in graphs), default=0)
-    activations = max((largest_tensor(graph) for graph in graphs), default=0)
-    macs = sum(graph.macs() for graph in graphs)
+    options = [variants(graph) for graph in graphs]
+    every = [[variant.graph for group in groups for variant in group] for groups in options]
+    weights = max((min(map(weight_bytes, each)) for each in every), default=0)
+    activations = max((min(map(largest_tensor, each)) for each in every), default=0)
+    macs = sum(min(graph.macs() for graph in each) for each in every)
 
     def found(cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "") -> Fit:
         return Fit(operations, macs, cycles, exact, weights, activations, config.weight_bytes, config.act_bytes, fits,
                    code, reason, hint)  # fmt: skip
 
     least = ceil(macs / config.macs_per_cycle)
-    if weights > config.weight_bytes:
-        reason = f"a part has {weights} bytes of weights, {config.name} has room for {config.weight_bytes}"
-        return found(least, False, False, "E5102", reason, "a board or preset with more weight memory")
-    if activations > config.act_bytes:
-        reason = f"a tensor has {activations} bytes, {config.name} has room for {config.act_bytes}"
-        return found(least, False, False, "E5101", reason, "a board or preset with more activation memory")
-    if operations > quick:
+    over = [too_much for graph in graphs if (too_much := excess(graph, config))]
+    if operations > quick and not over:
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
     from .. import sched  # only here: it takes long to import
 
+    if over:
+        for graph in graphs:
+            if operations <= quick or excess(graph, config):
+                sched.map_operations(graph, config)
+        code, reason = over[0]
+        return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
-        return found(sum(sched.schedule(graph, config).cycles for graph in graphs), True, True)
+        return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
-        return found(least, False, False, error.code, error.what, error.hint)
-    except UnsupportedError as error:
-        return found(least, False, None, error.code, error.what, "onnxhw compile moves these operations to the host")
+        return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
+
+
+def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
+    """Code and reason if no schedule of a part can have room for its weights, or for its largest tensor."""
+    weights, activations = weight_bytes(graph), largest_tensor(graph)
+    if weights > config.weight_bytes:
+        return "E5102", f"a part has {weights} bytes of weights, {config.name} has room for {config.weight_bytes}"
+    if activations > config.act_bytes:
+        return "E5101", f"a tensor has {activations} bytes, {config.name} has room for {config.act_bytes}"
+    return None
+
+
+ROOM: dict[str, Callable[[HwConfig], int]] = {
+    "E5101": lambda config: config.act_bytes,
+    "E5102": lambda config: config.weight_bytes,
+    "E5103": lambda config: config.param_depth,
+    "E5104": lambda config: config.load_ucode + config.array_ucode + config.vector_ucode,
+    "E5105": lambda config: config.tables,
+    "E5106": lambda config: config.acc_bits,
+}
+"""By code, how much a configuration has of what is too little."""
+
+
+def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QUICK) -> str:
+    """A hint: the presets, with their boards, that have more of what is too little, and room as far as `fit` can tell
+    without scheduling."""
+    owners = {name: [board.name for board in boards().values() if name in board.presets] for name in PRESETS}
+    found = [
+        f"preset {name} on {', '.join(owners[name])}"
+        for name, other in PRESETS.items()
+        if owners[name] and _has_more(other, config, code) and _may_fit(graphs, other, quick)
+    ]
+    if found:
+        return f"large enough may be {'; '.join(found)}. onnxhw boards MODEL tries them"
+    return "no preset of any board is large enough: the model must become smaller"
+
+
+def _has_more(other: HwConfig, config: HwConfig, code: str) -> bool:
+    return code not in ROOM or ROOM[code](other) > ROOM[code](config)
+
+
+def _may_fit(graphs: Sequence[Graph], config: HwConfig, quick: int) -> bool:
+    if any(excess(graph, config) for graph in graphs):
+        return False
+    if sum(len(graph.ops) for graph in graphs) > quick:
+        return True
+    from .. import sched
+
+    try:
+        for graph in graphs:
+            sched.check_capacity(sched.map_operations(graph, config), config)
+    except (DoesNotFitError, UnsupportedError):
+        return False
+    return True
 
 
 def weight_bytes(graph: Graph) -> int:
-    """Bytes of all weights, without any padding."""
-    return sum(op.weight.size for op in graph.ops if isinstance(op, Conv))
+    """Bytes of the weights of all output channels, without padding; equal ones count once, as they may be stored."""
+    rows = {row.tobytes() for op in graph.ops if isinstance(op, Conv) for row in op.weight}
+    return sum(map(len, rows))
 
 
 def largest_tensor(graph: Graph) -> int:

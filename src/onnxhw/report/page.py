@@ -10,6 +10,7 @@ from markupsafe import Markup
 from .. import __version__
 from ..program.model import Program
 from . import svg
+from .kept import constant_channels, patched, sentences
 from .memory import lives, usage
 from .profile import CAUSES, Profile
 
@@ -51,6 +52,7 @@ def page(
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
         usage=usage(program),
+        kept=sentences(patched([program]), constant_channels([program])),
         lives=lives(program, profile.timeline),
         causes=CAUSES,
         cause_text=CAUSE_TEXT,

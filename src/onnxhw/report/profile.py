@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 from ..config import HwConfig
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector
-from ..isa.timing import Span, Timeline, pixels, tiles, timeline, vector_cycles
+from ..isa.timing import Span, Timeline, load_steps, pixels, tiles, timeline, vector_cycles
 from ..program.model import Program
 
 
@@ -91,7 +91,7 @@ def profile(program: Program) -> Profile:
 def busy(instruction: Ordered, config: HwConfig) -> int:
     """Cycles of an instruction's own work: load steps, array pixels, vector groups and window positions."""
     if isinstance(instruction, Load):
-        return instruction.tiles * config.tile_words
+        return instruction.tiles * load_steps(instruction, config)
     if isinstance(instruction, Array):
         return tiles(instruction) * pixels(instruction)
     assert isinstance(instruction, Vector)

@@ -31,7 +31,7 @@ class Accumulators(wiring.Component):
         super().__init__(
             {
                 "i_target": In(target(config)),
-                "i_sums": In(signed(config.psum_bits)).array(config.cols),
+                "i_sums": In(signed(config.sum_bits)).array(config.cols),
                 "drain_bank": In(1),
                 "drain_row": In(bits_for(config.acc_depth)),
                 "drain": Out(config.cols * config.acc_bits),

@@ -1,64 +1,28 @@
-"""`SystolicArray`: the weight-stationary array of R x C processing elements."""
+"""`SystolicArray`: the weight-stationary array of R x C products per cycle."""
 
 from typing import Any
 
-from amaranth import Module, Signal, Value, signed
+from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.timing import array_pipeline
-from .cells import Multiplier
+from ..isa.timing import array_pipeline, weight_hops
 from .delay import delay
-from .floorplan import WEIGHT_HOP, array_sites
-
-
-class ProcessingElement(wiring.Component):
-    """One multiplier with its weight and its shadow weight.
-
-    Cycle 0: ``swap`` makes the shadow weight the active one. Cycle 1: ``a`` enters the multiplier.
-    `MULTIPLY` cycles later ``south = north + a * weight``, registered. ``a`` and ``swap`` go east after one cycle.
-    `site` is the place of a multiplier cell on the device, if it is to have one.
-    """
-
-    def __init__(self, psum_bits: int, style: str, site: str = "") -> None:
-        self.style, self.site = style, site
-        super().__init__(
-            {
-                "a": In(signed(8)),
-                "swap": In(1),
-                "load": In(1),
-                "weight": In(signed(8)),
-                "north": In(signed(psum_bits)),
-                "a_east": Out(signed(8)),
-                "swap_east": Out(1),
-                "south": Out(signed(psum_bits)),
-            }
-        )
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.submodules.multiplier = multiplier = Multiplier(8, 8, style=self.style, site=self.site)
-        shadow = Signal(signed(8), reset_less=True)
-        active = Signal(signed(8), reset_less=True)
-        with m.If(self.load):
-            m.d.sync += shadow.eq(self.weight)
-        with m.If(self.swap):
-            m.d.sync += active.eq(shadow)
-        a_east = Signal(signed(8), reset_less=True)
-        south = Signal.like(self.south, reset_less=True)
-        m.d.comb += [multiplier.a.eq(self.a), multiplier.b.eq(active), self.a_east.eq(a_east), self.south.eq(south)]
-        m.d.sync += [a_east.eq(self.a), south.eq(self.north + multiplier.p), self.swap_east.eq(self.swap)]
-        return m
+from .element import ActivationElement, ProcessingElement
+from .floorplan import array_sites
 
 
 class SystolicArray(wiring.Component):
-    """``sums[c] = sum_r x[r] * w[r, c]``, `latency` cycles after ``x``, every cycle.
+    """``sums[c] = sum_r x[r] * w[r, c]``, `latency` cycles after ``x``, every cycle; with the fast inner product
+    ``+ sum_r w[2 * r, c] * w[2 * r + 1, c]``.
 
     ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
-    ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: row r and
-    column c see operands and swap r + c cycles later, weights c cycles later, and if k > 1 one more every
-    `WEIGHT_HOP` rows. Only where k = R, ``weights`` come skewed: those of row r and column c r + c cycles later.
+    ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one
+    row, or of a pair) and column c see operands and swap e + c cycles later, weights c cycles later and those of
+    `weight_hops`. Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of
+    activation products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
+    subtracted.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -77,40 +41,75 @@ class SystolicArray(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        west_a: list[Value] = []
-        west_swap: list[Value] = []
-        for r in range(config.rows):
-            west_a.append(delay(m, self.x.word_select(r, 8), r, name=f"skew_{r}", reset=False))
-            west_swap.append(self.swap if r == 0 else delay(m, west_swap[-1], 1, name=f"swap_{r}"))
-        enable = self.row_enable
+        sites = array_sites(platform, config) if config.multiplier == "dsp" else {}
+        bits = 8 * config.element_rows
+        elements = range(config.rows // config.element_rows)
+        west_a = [delay(m, self.x.word_select(e, bits), e, name=f"skew_{e}", reset=False) for e in elements]
+        swap: Value = self.swap
+        enable: Value = self.row_enable
+        weights: Value = self.weights
         skewed = config.tile_words == 1
-        west_load = [delay(m, enable, r, name=f"load_{r}") for r in range(config.rows)] if skewed else []
-        sites = array_sites(platform, config.rows, config.cols) if config.multiplier == "dsp" else {}
+        products: Value | None = None  # of activations, at the foot of the column in the west
+        if config.fast:
+            products = self._activation_column(m, west_a, sites)
+            swap = delay(m, swap, 1, name="swap_west")
+            enable = delay(m, enable, 1, name="row_enable_west")
+            weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
+        west_swap = [swap]
+        for e in elements[1:]:
+            west_swap.append(delay(m, west_swap[-1], 1, name=f"swap_{e}"))
         for c in range(config.cols):
             if c:
                 enable = delay(m, enable, 1, name=f"row_enable_{c}")
-            load: Value = enable
-            column = [self.weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
+            column = [weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
             if not skewed:
                 column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
-            north, hops = 0, 0
-            for r in range(config.rows):
-                # Rows farther down take them a cycle later; their swap comes r cycles, their step r / k cycles later.
-                if config.load_rows > 1 and not skewed and r % config.load_rows == 0 and r // WEIGHT_HOP > hops:
-                    hops += 1
-                    load = delay(m, load, 1, name=f"row_enable_{c}_{r}")
-                    column = [delay(m, w, 1, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
-                pe = ProcessingElement(config.psum_bits, config.multiplier, sites.get((r, c), ""))
-                m.submodules[f"pe_{r}_{c}"] = pe
+            rows = self._weight_rows(m, c, enable, column)
+            north: Value | int = 0
+            for e in elements:
+                pe = ProcessingElement(
+                    config.psum_bits, config.element_rows, config.multiplier, sites.get((e, c), "")
+                )
+                m.submodules[f"pe_{e}_{c}"] = pe
+                mine = rows[e * config.element_rows : (e + 1) * config.element_rows]
                 m.d.comb += [
-                    pe.a.eq(west_a[r]),
-                    pe.swap.eq(west_swap[r]),
-                    pe.load.eq(west_load[r] if skewed else load[r // config.load_rows]),
-                    pe.weight.eq(column[r % config.load_rows]),
+                    pe.a.eq(west_a[e]),
+                    pe.swap.eq(west_swap[e]),
+                    pe.load.eq(Cat(load for load, _ in mine)),
+                    pe.weight.eq(Cat(weight for _, weight in mine)),
                     pe.north.eq(north),
                 ]
-                west_a[r], west_swap[r], north = pe.a_east, pe.swap_east, pe.south
-                if skewed:
-                    west_load[r] = delay(m, west_load[r], 1, name=f"load_{r}_{c}")
+                west_a[e], west_swap[e], north = pe.a_east, pe.swap_east, pe.south
+            if products is not None:
+                products = delay(m, products, 1, name=f"products_{c}", reset=False)
+                corrected = Signal(signed(config.psum_bits), name=f"corrected_{c}", reset_less=True)
+                m.d.sync += corrected.eq(north - products)
+                north = corrected
             m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
         return m
+
+    def _activation_column(self, m: Module, west_a: list[Value], sites: dict[tuple[int, int], str]) -> Value:
+        """The column of activation products; `west_a` goes on behind it. Returns the sum at its foot."""
+        config = self.config
+        north: Value | int = 0
+        for e in range(len(west_a)):
+            element = ActivationElement(config.psum_bits, config.multiplier, sites.get((e, -1), ""))
+            m.submodules[f"products_{e}"] = element
+            m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
+            west_a[e], north = element.a_east, element.south
+        return north
+
+    def _weight_rows(self, m: Module, c: int, enable: Value, column: list[Value]) -> list[tuple[Value, Value]]:
+        """Load enable and weight of each row of a column."""
+        config, hops, rows = self.config, 0, []
+        skewed = config.tile_words == 1
+        for r in range(config.rows):
+            # Rows farther down take them later; so does their swap come later. Skewed weights are late already.
+            more = (r // config.element_rows if skewed else weight_hops(config, r)) - hops
+            if more:
+                hops += more
+                enable = delay(m, enable, more, name=f"row_enable_{c}_{r}")
+            if more and not skewed:
+                column = [delay(m, w, more, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
+            rows.append((enable[r // config.load_rows], column[r % config.load_rows]))
+        return rows

@@ -77,9 +77,12 @@ class Core(wiring.Component):
             self.running.eq(control.running),
             # weights: load -> array
             array.loaded.eq(load.started),
+            array.loaded_depthwise.eq(load.started_depthwise),
             load.taken.eq(array.taken),
+            load.taken_depthwise.eq(array.taken_depthwise),
             array.weights.eq(load.weights),
             array.row_enable.eq(load.row_enable),
+            array.depthwise_enable.eq(load.depthwise_enable),
             # activations
             act.read_array.eq(array.read),
             array.word.eq(act.word_array),

@@ -39,7 +39,8 @@ class Facts:
 
         `frame` is a `FrameCollector` whose `r_addr` is at the first word of the payload all the while.
         """
-        kind, seq, space, of_session = (frame.head.word_select(i, 8) for i in range(4))
+        kind, seq, where, of_session = (frame.head.word_select(i, 8) for i in range(4))
+        space = where[:4]
         count, is_ = frame.rest[24:], self.command
         with m.State("CHECK"):
             follow = (kind[:4] == Command.WRITE) | (kind[:4] == Command.COMMIT)

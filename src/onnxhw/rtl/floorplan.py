@@ -3,13 +3,14 @@
 The multipliers of an ECP5 lie in a few rows across the chip, in groups of four. The array is laid into them so that its
 reduction runs along a row: element (r, c) of the q columns that share a row takes the row's site ``r * q + c % q``.
 Sums then step over q sites, activations to the next site, and weights come in from one side (`SystolicArray` delays
-them by a register stage every `WEIGHT_HOP` array rows).
+them by `weight_hops`). The column of activation products is the first.
 """
 
 from typing import Any
 
 from ..config import HwConfig
 from . import ebr
+from .blocks import blocks
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -21,16 +22,19 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 """The same of the block RAMs, whose groups have the multipliers' columns."""
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70)}
 """Rows of block RAMs used for activations, for accumulators and weights, and for the other weights."""
-WEIGHT_HOP = 4
-"""Array rows that one register stage of the weights serves."""
 
 
-def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], str]:
-    """Site names by (row, column) of an array; empty where the device is not known or the array too large."""
+def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
+    """Site names by (element, column) of an array, the activation products' column is -1.
+
+    Empty where the device is not known or the array too large.
+    """
     device = str(getattr(platform, "device", ""))
     if device not in ROWS:
         return {}
     lines, groups = ROWS[device], GROUPS[device]
+    first = -1 if config.fast else 0
+    rows, cols = config.rows // config.element_rows, config.cols - first
     for used in range(1, len(lines) + 1):
         shared = -(-cols // used)
         if rows * shared <= len(GROUP) * len(groups):
@@ -44,13 +48,13 @@ def array_sites(platform: Any, rows: int, cols: int) -> dict[tuple[int, int], st
         for r in range(rows):
             group, member = divmod(r * width + place, len(GROUP))
             offset, name = GROUP[member]
-            found[r, c] = f"X{groups[group] + offset}/Y{line}/{name}"
+            found[r, first + c] = f"X{groups[group] + offset}/Y{line}/{name}"
     return found
 
 
 def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
     """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
-    taken = set(array_sites(platform, config.rows, config.cols).values()) if config.multiplier == "dsp" else set()
+    taken = set(array_sites(platform, config).values()) if config.multiplier == "dsp" else set()
     count = min(config.requant_dsps, 4)  # the product's; the fifth multiplier goes anywhere
     if not taken or not count:
         return [[]] * config.lanes
@@ -72,10 +76,11 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 
     Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
-    weights where they go in. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights``.
+    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. The keys
+    are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
-    if device not in MEMORY_ROWS or not array_sites(platform, config.rows, config.cols):
+    if device not in MEMORY_ROWS or not array_sites(platform, config):
         return {}
     near, middle, far = MEMORY_ROWS[device]
     groups = GROUPS[device]
@@ -89,21 +94,28 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     row = config.cols * config.acc_bits
     act = len(ebr.plan(8 * config.word, config.act_depth, 8))
     acc = len(ebr.plan(row, config.acc_depth, row))
-    weights = ebr.plan(8 * config.weight_word, config.weight_depth, 8)
-    columns = [tile.slots[0].low // 8 % config.cols for tile in weights]
-    order = sorted(range(len(weights)), key=lambda number: columns[number])
-    room = per_row - 2 * acc
-    if act * config.act_banks > per_row or room < 0 or len(weights) > room + per_row:
+    parts = blocks(config)
+    tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth, 8)
+    weights = [part.bytes[tile.slots[0].low // 8] for part in parts for tile in tiles]  # first byte of each
+    lowest = [byte if config.tile_words == 1 else byte % config.cols for byte in weights]
+    order = sorted(range(len(weights)), key=lambda number: lowest[number])
+    banks = config.act_banks
+    above = min(act, per_row // banks)  # tiles of each bank in the near row; the last ones lie below the array's end
+    below = banks * (act - above)
+    room = per_row - 2 * acc - below
+    if room < 0 or len(weights) > room + per_row:
         return {}
     found = {}
-    for bank in range(config.act_banks):
-        places = (tile * config.act_banks + bank for tile in range(act))
-        found[f"act_{bank}"] = tuple(site(near, place * per_row // (act * config.act_banks)) for place in places)
+    for bank in range(banks):
+        upper = (site(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above))
+        lower = (site(middle, room + (tile - above) * banks + bank) for tile in range(above, act))
+        found[f"act_{bank}"] = (*upper, *lower)
     for bank in range(2):
-        found[f"acc_{bank}"] = tuple(site(middle, room + 2 * tile + bank) for tile in range(acc))
+        found[f"acc_{bank}"] = tuple(site(middle, room + below + 2 * tile + bank) for tile in range(acc))
     rank = {number: place for place, number in enumerate(order)}
-    found["weights"] = tuple(
-        site(middle, rank[number]) if rank[number] < room else site(far, rank[number] - room)
-        for number in range(len(weights))
-    )
+    for n, part in enumerate(parts):
+        places = [rank[number] for number in range(n * len(tiles), (n + 1) * len(tiles))]
+        found[f"weights {part.name}"] = tuple(
+            site(middle, place) if place < room else site(far, place - room) for place in places
+        )
     return found

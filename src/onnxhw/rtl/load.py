@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,9 +17,10 @@ from .weights import WeightMemory
 class LoadUnit(wiring.Component):
     """Executes `Load`: one weight word (k rows of the tile) per cycle.
 
-    A tile starts when the array has taken the one before (`taken`, `shadow_free` cycles earlier, or now) and then
-    takes R / k cycles; `started` pulses with its first step. ``row_enable[g]`` and ``weights`` reach the array
-    `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`). The weight memory is written by the host.
+    A tile starts when the one before has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles earlier) and
+    then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
+    ``row_enable[g]`` of the array or ``depthwise_enable`` come `LOAD_TO_SHADOW` cycles after their step (see
+    `WeightMemory`). The weight memory is written by the host.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -34,9 +35,12 @@ class LoadUnit(wiring.Component):
                 "free": Out(1),
                 "take": Out(1),
                 "taken": In(1),
+                "taken_depthwise": In(1),
                 "started": Out(1),
+                "started_depthwise": Out(1),
                 "weights": Out(8 * config.weight_word),
                 "row_enable": Out(config.tile_words),
+                "depthwise_enable": Out(1),
                 "done": Out(1),
             }
         )
@@ -52,48 +56,72 @@ class LoadUnit(wiring.Component):
         following = Signal.like(address, reset_less=True)  # of the first column tile's next tile
         across = Signal.like(address, reset_less=True)  # from the last word of a tile to the next column tile
         tiles, columns, left = Signal(16), Signal(12, reset_less=True), Signal(12, reset_less=True)
-        row = Signal(config.tile_words, init=1)  # one-hot step inside a tile
+        depthwise = Signal()  # the tiles are for the depthwise unit
+        steps = max(config.tile_words, config.depthwise_words) if config.depthwise else config.tile_words
+        row = Signal(steps, init=1)  # one-hot step inside a tile
+        last_row = Signal()
         free = Signal(init=1)  # the shadow registers may be overwritten
-        stepping, ends, now_free = Signal(), Signal(), Signal()
+        stepping, starts, ends, now_free = Signal(), Signal(), Signal(), Signal()
         wait = shadow_free(config)
         m.d.comb += [
             now_free.eq(free | (self.taken if wait == 0 else 0)),
             stepping.eq((tiles != 0) & (~row[0] | now_free)),
-            self.started.eq(stepping & row[0]),
-            ends.eq(stepping & row[-1] & (tiles == 1) & (left == 0)),
+            starts.eq(stepping & row[0]),
+            self.started.eq(starts & ~depthwise),
+            self.started_depthwise.eq(starts & depthwise),
+            last_row.eq(row[config.tile_words - 1]),
+            ends.eq(stepping & last_row & (tiles == 1) & (left == 0)),
             self.free.eq(tiles == 0),
             self.take.eq(self.valid & self.free),
             self.done.eq(ends),
             memory.r_addr.eq(address),
         ]
         with m.If(stepping):
-            m.d.sync += [address.eq(address + 1), row.eq(row.rotate_left(1))]
-            with m.If(row[-1] & (left != 0)):
+            m.d.sync += [address.eq(address + 1), row.eq(Mux(last_row, 1, row << 1))]
+            with m.If(last_row & (left != 0)):
                 m.d.sync += [address.eq(address + across), left.eq(left - 1)]
-            with m.Elif(row[-1]):
+            with m.Elif(last_row):
                 m.d.sync += [
                     address.eq(following),
-                    following.eq(following + config.tile_words),
+                    following.eq(following + self._words(depthwise)),
                     left.eq(columns),
                     tiles.eq(tiles - 1),
                 ]
         with m.If(self.take):
             m.d.sync += [
                 address.eq(fields.base),
-                following.eq(fields.base + config.tile_words),
-                across.eq(fields.nt_step - (config.tile_words - 1)),
+                following.eq(fields.base + self._words(fields.depthwise)),
+                across.eq(fields.nt_step + 1 - self._words(fields.depthwise)),
                 columns.eq(fields.nt_n - 1),
                 left.eq(fields.nt_n - 1),
                 tiles.eq(fields.tiles),
             ]
+        if config.depthwise:
+            with m.If(self.take):
+                m.d.sync += depthwise.eq(fields.depthwise)
+            with m.If(depthwise):
+                m.d.comb += last_row.eq(row[config.depthwise_words - 1])
 
         with m.If(delay(m, self.taken, max(0, wait - 1), name="taken")):
             m.d.sync += free.eq(1)
-        with m.If(self.started):
+        if config.depthwise:
+            with m.If(delay(m, self.taken_depthwise, shadow_free(config, 1) - 1, name="taken_depthwise")):
+                m.d.sync += free.eq(1)
+        with m.If(starts):
             m.d.sync += free.eq(0)
 
         enable = Signal(config.tile_words)
-        m.d.comb += enable.eq(row & stepping.replicate(config.tile_words))
-        m.d.comb += self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable"))
-        m.d.comb += self.weights.eq(memory.r_data)
+        m.d.comb += [
+            enable.eq(row & (stepping & ~depthwise).replicate(config.tile_words)),
+            self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
+            self.weights.eq(memory.r_data),
+        ]
+        if config.depthwise:
+            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW, name="depthwise_enable")
+            m.d.comb += self.depthwise_enable.eq(loading)
         return m
+
+    def _words(self, depthwise: Value) -> Value | int:
+        """Weight words of a tile."""
+        config = self.config
+        return Mux(depthwise, config.depthwise_words, config.tile_words) if config.depthwise else config.tile_words

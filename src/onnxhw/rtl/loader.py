@@ -37,6 +37,8 @@ class State:
         self.left = Signal(8)
         """Words of the payload that are still to be written or sent."""
         self.phase = Signal(3)
+        self.step = Signal(4)
+        """Host words that a READ or WRITE passes over after each."""
         self.first = Signal()
         """The record of a WRITE begins: where to."""
 
@@ -106,7 +108,7 @@ class Loader(wiring.Component):
             description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
         with m.If(self.host_we):
-            m.d.sync += self.host_addr.eq(self.host_addr + 1)
+            m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
         with m.If(self.baked):
             m.d.sync += state.loaded.eq(1)
 
@@ -144,6 +146,7 @@ class Loader(wiring.Component):
                 state.reply_address.eq(frame.rest[:24]),
                 status.eq(Status.OK),
                 state.first.eq(1),
+                state.step.eq(Mux(is_[Command.READ] | is_[Command.WRITE], frame.head[20:24], 0)),
                 self.host_space.eq(Mux(is_[Command.READ] | is_[Command.WRITE], frame.head[16:20], Space.CONTROL)),
                 self.host_addr.eq(
                     Mux(is_[Command.READ] | is_[Command.WRITE] | is_[Command.INFO], frame.rest[:24], Control.RUN)
@@ -277,7 +280,7 @@ class Loader(wiring.Component):
             with m.Else():
                 m.d.comb += word.payload.word.eq(self.host_rdata)
             with m.If(self.host_rvalid):
-                m.d.sync += [self.host_addr.eq(self.host_addr + 1), state.left.eq(state.left - 1)]
+                m.d.sync += [self.host_addr.eq(self.host_addr + state.step + 1), state.left.eq(state.left - 1)]
                 m.next = "FETCH"
                 with m.If(state.left == 1):
                     m.next = "FORGET"

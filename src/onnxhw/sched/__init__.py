@@ -1,6 +1,7 @@
 """The static scheduler: tile, order, place, emit, check."""
 
 from .check import check
-from .schedule import schedule
+from .refusals import TooLargeError, causes
+from .schedule import check_capacity, fastest, map_operations, schedule
 
-__all__ = ["check", "schedule"]
+__all__ = ["TooLargeError", "causes", "check", "check_capacity", "fastest", "map_operations", "schedule"]

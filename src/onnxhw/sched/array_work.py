@@ -7,7 +7,7 @@ from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile, DrainSet, drains, together, weight_step
+from .columns import ColumnTile, DrainSet, drain_sets, together, weight_step
 from .work import ArrayStep, Choice, Region, VectorStep, Work, window_rows
 
 ADDRESS = 0xFFFF
@@ -43,6 +43,15 @@ def geometry(op: Conv | Concat, graph: Graph) -> Geometry:
 def max_rows(y: Tensor, config: HwConfig) -> int:
     """Most output rows of a tile: what the accumulators hold and the instruction can count."""
     return max(1, min(config.acc_depth // min(y.width, config.acc_depth), 4095))
+
+
+def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    """The same cuts and as many more as make every tile at most `rows` high."""
+    out = [0]
+    for first, end in pairwise(cuts):
+        parts = -(-(end - first) // rows)
+        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
+    return tuple(out)
 
 
 def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
@@ -100,12 +109,14 @@ def _work(
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
         arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
-    return Work(g.op, tuple(arrays), tuple(_drain_steps(g, drains(tiles), rows, cols)))
+    found = drain_sets([column.drains for column in tiles])
+    return Work(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
-def _drain_steps(
+def drain_steps(
     g: Geometry, found: list[DrainSet], rows: tuple[int, int], cols: tuple[int, int]
 ) -> list[VectorStep]:
+    """The vector steps that write the sums of a box of output rows and columns."""
     y = g.y
     pixels = (rows[1] - rows[0]) * (cols[1] - cols[0])
     steps = []

@@ -20,10 +20,10 @@ A program that fails is a compiler bug: `InternalError` E12xx with the instructi
 import numpy as np
 import numpy.typing as npt
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, pixels, tiles, timeline
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, sums_pipeline, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -67,7 +67,7 @@ class _Checker:
         starts = [footprint.tile_words(load, self.config) for load in self.loads]
         self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
         self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
-        self.lanes_known: dict[bytes, npt.NDArray[np.bool_]] = {}
+        self.lanes_known: dict[tuple[bytes, int, int], npt.NDArray[np.bool_]] = {}
         # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
         self.array_after = _running([i.after_vector for i in self.arrays])
         self.vector_after = _running([i.after_array for i in self.vectors])
@@ -93,7 +93,7 @@ class _Checker:
             if len(image) > size:
                 raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
         for index, load in enumerate(self.loads):
-            if int(footprint.tile_words(load, config).max()) + config.tile_words > len(program.weights):
+            if int(footprint.tile_words(load, config).max()) + load_steps(load, config) > len(program.weights):
                 self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
@@ -102,6 +102,10 @@ class _Checker:
         loaded, taken = sum(tiles(i) for i in self.loads), sum(tiles(i) for i in self.arrays)
         if loaded != taken:
             raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
+        kinds = [np.repeat([i.depthwise for i in code], [tiles(i) for i in code]) for code in (self.loads, self.arrays)]
+        if (kinds[0] != kinds[1]).any():
+            wrong = int((kinds[0] != kinds[1]).argmax())
+            raise InternalError("E1205", f"weight tile {wrong} is loaded for one unit and taken by another")
 
     def _fields(self, unit: str, index: int, instruction: Ordered) -> None:
         try:
@@ -115,9 +119,22 @@ class _Checker:
     def _array_range(self, index: int, i: Array) -> None:
         if i.sub_n > self.config.row_groups:
             self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
+        if i.depthwise:
+            self._strip(index, i)
         if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
         self._inside("array", index, self.array_reads[index])
+
+    def _strip(self, index: int, i: Array) -> None:
+        config = self.config
+        if not config.depthwise:
+            self._fail("E1204", "array", index, "needs a depthwise unit")
+        if i.sub_n != 1 or i.nt_n != 1 or min(i.dw_sh, i.dw_sw) < 1:
+            self._fail("E1204", "array", index, "sub_n and nt_n must be 1, dw_sh and dw_sw at least 1")
+        if i.oh_n < WINDOW or not WINDOW <= i.ow_n <= config.depthwise:
+            self._fail("E1204", "array", index, f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}")
+        if (i.dw_group + 1) * config.depthwise_lanes > config.word:
+            self._fail("E1204", "array", index, f"dw_group must be below {config.word // config.depthwise_lanes}")
 
     def _vector_range(self, index: int, i: Vector) -> None:
         config = self.config
@@ -191,7 +208,15 @@ class _Checker:
         """``[kt, lane groups]``: whether an array instruction's weights there are not all 0."""
         config, i, first = self.config, self.arrays[index], self.first_tile[index]
         bases = self.tile_bases[first : first + tiles(i)]
-        key = bases.tobytes()
+        key = bases.tobytes(), i.depthwise, i.dw_group
+        if key not in self.lanes_known and i.depthwise:
+            width = config.depthwise_lanes
+            words = self.program.weights[bases[:, None] + np.arange(config.depthwise_words)]
+            weights = words.reshape(len(bases), -1)[:, : WINDOW**2 * width]
+            lanes = np.zeros((i.kt_n, config.word), bool)
+            used = weights.reshape(i.kt_n, -1, width).any(axis=1)
+            lanes[:, i.dw_group * width : (i.dw_group + 1) * width] = used
+            self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
         if key not in self.lanes_known:
             words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
             taps = i.kh_n * i.kw_n * i.nt_n
@@ -244,8 +269,8 @@ class _Checker:
         for which, index in enumerate((earlier, later)):
             i = self.arrays[index]
             first = self.first_tile[index + 1] - i.nt_n if which == 0 else self.first_tile[index]
-            starts = np.array(times.tile_start[first : first + i.nt_n])
-            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + np.arange(pixels(i))).ravel()
+            starts = np.array(times.tile_start[first : first + i.nt_n]) + sums_pipeline(self.config, i.depthwise)
+            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + footprint.summed(i)).ravel()
         return int((used[1] - used[0]).min())
 
     def _drained(self, filler: int, later: int) -> bool:

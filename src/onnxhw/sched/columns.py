@@ -12,9 +12,9 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..fixed import ONE, NotProvable, Scale
+from ..fixed import ONE, Ints, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
-from .certificate import Sums
+from .certificate import Sums, drain_bias
 from .images import Images
 from .narrow import ChannelScale, channel_scale
 
@@ -31,7 +31,10 @@ MAX_STEP = 1 << 20
 
 @dataclass(frozen=True)
 class Run:
-    """Planes ``plane .. plane + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`."""
+    """Planes ``plane .. plane + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`.
+
+    `extra`: what the array adds to each column beyond the products with the activations (see `isa.instructions.Array`).
+    """
 
     tensor: Tensor
     plane: int
@@ -39,6 +42,7 @@ class Run:
     sub_n: int
     weights: int
     tiles: int
+    extra: tuple[int, ...]
 
     def cut(self, plane: int, config: HwConfig) -> list["Run"]:
         """The parts before a plane and from it on."""
@@ -107,11 +111,11 @@ def together(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> lis
     return sets
 
 
-def drains(tiles: list[ColumnTile]) -> list[DrainSet]:
+def drain_sets(columns: list[tuple[Drain, ...]]) -> list[DrainSet]:
     """The drains of a set of column tiles; those that go to adjacent planes alike are one."""
     found: dict[tuple[int, int, int], list[list[tuple[int, Drain]]]] = {}
-    for tile, column in enumerate(tiles):
-        for drain in column.drains:
+    for tile, column in enumerate(columns):
+        for drain in column:
             rows = found.setdefault((drain.lane_group, drain.column_group, drain.groups), [])
             if rows and _continues(rows[-1], tile, drain):
                 rows[-1].append((tile, drain))
@@ -132,11 +136,17 @@ def _continues(row: list[tuple[int, Drain]], tile: int, drain: Drain) -> bool:
     return same and drain.plane == last.plane + 1 and steps[1] >= 0
 
 
-def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> list[ColumnTile]:
-    """The column tiles of a convolution; `UnsupportedError` E4303 if a channel's scale cannot be proved."""
-    x = graph.tensors[op.inputs[0]]
+def conv_scales(op: Conv, graph: Graph, sums: Sums) -> list[ChannelScale]:
+    """The scale of each output channel; `UnsupportedError` E4303 if one cannot be proved."""
     zero = graph.tensors[op.output].zero_point
-    channels = [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+    return [_scale(op, channel, sums, zero) for channel in range(len(op.weight))]
+
+
+def conv_columns(
+    op: Conv, graph: Graph, bounds: Sums, channels: list[ChannelScale], images: Images, config: HwConfig
+) -> list[ColumnTile]:
+    """The column tiles of a convolution whose sums have these bounds."""
+    x = graph.tensors[op.inputs[0]]
     scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
     tiles = []
@@ -155,7 +165,9 @@ def conv_columns(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwC
         else:
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, scales[first:end], images, config)))
+        extra = _extra(runs)
+        bounds.fit(op, range(first, end), extra[: end - first], config.acc_bits)
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, scales[first:end], images, config, extra)))
     return tiles
 
 
@@ -182,7 +194,8 @@ def concat_columns(
                 matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
                 matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
                 runs += _runs(op.name, tensor, low - at, matrix, images, config)
-        tiles.append(ColumnTile(tuple(runs), _drains(op.name, first, [ONE] * (end - first), images, config)))
+        ones = [ONE] * (end - first)
+        tiles.append(ColumnTile(tuple(runs), drains(op.name, first, ones, images, config, _extra(runs))))
     return tiles
 
 
@@ -221,7 +234,8 @@ def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, confi
             stop += 1
         tiles = _tiles(padded[plane - first : stop - first], subs[plane - first], config)
         weights = images.weights(layer, tiles)
-        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles)))
+        extra = _pair_products(tiles, config)
+        runs.append(Run(x, plane, stop - plane, subs[plane - first], weights, len(tiles), extra))
         plane = stop
     return runs
 
@@ -235,15 +249,34 @@ def _tiles(planes: Array8, sub_n: int, config: HwConfig) -> Array8:
     return np.ascontiguousarray(split.transpose(0, 1, 4, 5, 2, 3)).reshape(-1, config.rows, cols)
 
 
-def _drains(layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig) -> tuple[Drain, ...]:
-    """The drains of the columns that hold output channels ``first ..``."""
-    params = images.params(layer, scales)
-    drains: list[Drain] = []
+def _pair_products(tiles: Array8, config: HwConfig) -> tuple[int, ...]:
+    """Per column, the products of each row pair's weights, summed over tiles ``[n, R, C]``; 0 unless `config.fast`."""
+    if not config.fast:
+        return (0,) * config.cols
+    wide = tiles.astype(np.int64)
+    return tuple((wide[:, 0::2] * wide[:, 1::2]).sum(axis=(0, 1)).tolist())
+
+
+def _extra(runs: list[Run]) -> Ints:
+    """What the array adds to each column over all runs: ``[C]``."""
+    total: Ints = np.array([run.extra for run in runs], np.int64).sum(axis=0)
+    return total
+
+
+def drains(
+    layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig, extra: Ints | None = None
+) -> tuple[Drain, ...]:
+    """The drains of the columns that hold output channels ``first ..``, less what is extra in each column."""
+    entries = list(scales)
+    if extra is not None:
+        entries = [replace(s, bias=drain_bias(s.bias, int(more))) for s, more in zip(scales, extra, strict=False)]
+    params = images.params(layer, entries)
+    found: list[Drain] = []
     for group in range(-(-len(scales) // config.lanes)):
         plane, lane = divmod(first // config.lanes + group, config.lane_groups)
-        if drains and drains[-1].plane == plane:
-            last = drains.pop()
-            drains.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
+        if found and found[-1].plane == plane:
+            last = found.pop()
+            found.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
         else:
-            drains.append(Drain(plane, lane, group, 1, params + group))
-    return tuple(drains)
+            found.append(Drain(plane, lane, group, 1, params + group))
+    return tuple(found)

@@ -3,8 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from ..config import HwConfig
+from ..config import WINDOW, HwConfig
 from ..isa.instructions import Array, Load, Vector, VectorOp
+from ..isa.timing import load_steps, sums
 
 Words = npt.NDArray[np.int64]
 ADDRESS = 0xFFFF
@@ -67,13 +68,23 @@ def vector_writes(i: Vector) -> Words:
 def accumulator_rows(i: Array | Vector) -> Words:
     """Accumulator rows that an array instruction fills, in loop order, or a DRAIN reads."""
     if isinstance(i, Array):
-        return np.arange(i.acc_base, i.acc_base + i.nt_n * i.oh_n * i.ow_n)
+        height, width = sums(i)
+        return np.arange(i.acc_base, i.acc_base + i.nt_n * height * width)
     return vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) if i.op == VectorOp.DRAIN else np.zeros(0, np.int64)
+
+
+def summed(i: Array) -> Words:
+    """The pixel, counted from the start of a weight tile, whose arrival completes each sum of the tile's."""
+    rows, cols = sums(i)
+    if not i.depthwise:
+        return np.arange(rows * cols)
+    row, col = WINDOW - 1 + np.arange(rows) * i.dw_sh, WINDOW - 1 + np.arange(cols) * i.dw_sw
+    return (row[:, None] * i.ow_n + col).ravel()
 
 
 def tile_words(i: Load, config: HwConfig) -> Words:
     """First weight word of each tile of a load, in the order of its loop."""
-    return (i.base + np.arange(i.tiles)[:, None] * config.tile_words + np.arange(i.nt_n) * i.nt_step).ravel()
+    return (i.base + np.arange(i.tiles)[:, None] * load_steps(i, config) + np.arange(i.nt_n) * i.nt_step).ravel()
 
 
 def last_param(i: Vector) -> int:

@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, Op, Reshape
 from .array_work import array_works, geometry
-from .certificate import certify
-from .columns import concat_columns, conv_columns
+from .certificate import Sums, certify
+from .columns import concat_columns, conv_columns, conv_scales
 from .copy_work import lower_copy
+from .depthwise import cycles_alone, depthwise_lanes, depthwise_works, possible
 from .images import Images
 from .places import Homes, find_homes
 from .ranges import value_ranges
+from .refusals import TooLargeError, UnmappedError
+from .tiling import coarsest
 from .vector_work import lower_vector
 from .work import Choice, Work
 
@@ -38,7 +43,7 @@ class Plan:
 
 
 def lower(graph: Graph, config: HwConfig) -> Plan:
-    """Lower all operations; `UnsupportedError` E4300 lists every operation that cannot be mapped."""
+    """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     homes = find_homes(graph, config)
     images = Images(config)
     ranges = value_ranges(graph)
@@ -48,9 +53,8 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
     def one(op: Op) -> Lowered:
         if isinstance(op, Conv):
             x = graph.tensors[op.inputs[0]]
-            sums = certify(op, x.zero_point, ranges[x.name], config.acc_bits)
-            columns = conv_columns(op, graph, sums, images, config)
-            return lambda choice: array_works(geometry(op, graph), columns, choice, config)
+            sums = certify(op, x.zero_point, ranges[x.name])
+            return _conv(op, graph, sums, images, config)
         if isinstance(op, Concat):
             copies = concat_columns(op, graph, homes.copied, images, config)
             return lambda choice: array_works(geometry(op, graph), copies, choice, config)
@@ -69,9 +73,30 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
     if len(blockers) == 1:
         raise blockers[0]
     if blockers:
-        lines = "".join(f"\n  {error.text()}" for error in blockers)
-        raise UnsupportedError("E4300", f"{len(blockers)} operations cannot be mapped:{lines}")
+        raise UnmappedError(blockers)
     return Plan(graph, config, homes, images, lowered)
+
+
+def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> Lowered:
+    """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
+    g, channels = geometry(op, graph), conv_scales(op, graph, sums)
+
+    def on_array(images: Images) -> Lowered:
+        columns = conv_columns(op, graph, sums, channels, images, config)
+        return lambda choice: array_works(g, columns, choice, config)
+
+    def on_depthwise(images: Images) -> Lowered:
+        sums.fit(op, range(len(op.weight)), np.zeros(len(op.weight), np.int64), config.acc_bits)
+        lanes = depthwise_lanes(op, graph, channels, images, config)
+        return lambda choice: depthwise_works(g, lanes, choice, config)
+
+    if not possible(op, graph, config):
+        return on_array(images)
+
+    def cycles(way: Callable[[Images], Lowered]) -> int:
+        return cycles_alone(way(Images(config))(coarsest(op, graph, config)), config)
+
+    return min((on_depthwise, on_array), key=cycles)(images)
 
 
 FROM_TILING = {"oh_n", "ow_n"}
@@ -79,7 +104,7 @@ FROM_TILING = {"oh_n", "ow_n"}
 
 
 def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
-    """`UnsupportedError` E4307 if a property of the operation exceeds a field of its instruction."""
+    """`TooLargeError` E4307 if a property of the operation exceeds a field of its instruction."""
     for work in works:
         for step in work.vectors:
             instructions = [step.vector, *(s for array in work.arrays for s in (array.load, array.array))]
@@ -92,8 +117,9 @@ def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
                         if spec.name in FROM_TILING or spec.name.endswith("base"):
                             continue
                         field = f"{instruction.UNIT}.{spec.name}"
-                        raise UnsupportedError(
+                        raise TooLargeError(
                             "E4307",
                             f"{spec.doc} is {value}, more than the {spec.bits} bits of {field} hold",
+                            "E5107",
                             where=f"node {op.name!r} ({type(op).__name__})",
                         ) from None

@@ -1,21 +1,23 @@
 """`schedule`: a typed integer graph onto one accelerator, as a checked program."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..errors import DoesNotFitError
+from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Port
 from ..program.layout import Place
 from ..program.model import Entry, Layer, Program, runs_of
+from ..program.variant import Variant
 from .check import check
 from .images import Images
 from .lower import Plan, lower
 from .places import producers
 from .rewrite import same_operand
-from .search import Candidate, best
+from .search import Candidate, first, improve
 from .work import Region
 
 
@@ -25,11 +27,56 @@ def schedule(graph: Graph, config: HwConfig) -> Program:
     `UnsupportedError` (E43xx) names what cannot be mapped, `DoesNotFitError` (E51xx) what is too large,
     with the numbers.
     """
+    return finish(draft(graph, config))
+
+
+def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig) -> Program:
+    """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
+
+    Of each group the first that can be scheduled counts; the first of all is the model itself. Of equally fast ones the
+    first is taken. If none can be scheduled, the error is that of the last which is too large, if the model is too
+    large, and else the model's.
+    """
+    drafts: list[tuple[Variant, Draft]] = []
+    errors: list[DoesNotFitError | UnsupportedError] = []
+    for group in groups:
+        for variant in group:
+            try:
+                drafts.append((variant, draft(variant.graph, config)))
+                break
+            except (DoesNotFitError, UnsupportedError) as error:
+                errors.append(error)
+    if not drafts:
+        too_large = [error for error in errors if isinstance(error, DoesNotFitError)]
+        raise too_large[-1] if isinstance(errors[0], DoesNotFitError) else errors[0]
+    variant, chosen = min(drafts, key=lambda each: each[1].candidate.cycles)
+    program = finish(chosen)
+    for name, (kept, shape) in variant.kept.items():
+        program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
+    return program
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A graph ready to be scheduled, and its program before the search for better cuts."""
+
+    plan: Plan
+    candidate: Candidate
+
+
+def draft(graph: Graph, config: HwConfig) -> Draft:
+    """The first program of a graph; errors as `schedule`."""
     plan = lower(same_operand(graph), config)
     check_capacity(plan.images, config)
-    candidate = best(plan)
+    return Draft(plan, first(plan))
+
+
+def finish(begun: Draft) -> Program:
+    """The checked program of a draft."""
+    plan, graph = begun.plan, begun.plan.graph
+    candidate = improve(plan, begun.candidate)
     program = Program(
-        config,
+        plan.config,
         graph.name,
         candidate.code,
         plan.images.weight_image,
@@ -44,6 +91,11 @@ def schedule(graph: Graph, config: HwConfig) -> Program:
     )
     check(program)
     return program
+
+
+def map_operations(graph: Graph, config: HwConfig) -> Images:
+    """What the operations keep in the memories of weights, parameters and tables; `UnsupportedError` as `schedule`."""
+    return lower(same_operand(graph), config).images
 
 
 def unnamed(port: Port) -> Port:

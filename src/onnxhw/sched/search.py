@@ -1,10 +1,11 @@
 """Choosing cuts, orders and placement by the exact predicted cycles."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..config import HwConfig
 from ..errors import DoesNotFitError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Op
 from ..isa.instructions import UNITS, Ordered
 from ..isa.timing import Timeline, timeline
 from ..program.layout import Place
@@ -14,7 +15,7 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import AHEAD, candidates, chained, coarsest, wide
+from .tiling import AHEAD, candidates, chained, coarsest, wide, wider
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -100,8 +101,8 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]
 
 
-def best(plan: Plan) -> Candidate:
-    """The fastest program found; `DoesNotFitError` E5101 or E5104 if there is none."""
+def first(plan: Plan) -> Candidate:
+    """The fastest of the first settings; `DoesNotFitError` E5101 or E5104 if none fits."""
     found: Candidate | None = None
     smallest: Candidate | None = None
     for group in first_settings(plan):
@@ -115,11 +116,22 @@ def best(plan: Plan) -> Candidate:
         raise _no_room(plan)
     if found is None:
         raise _no_microcode(plan, smallest)
-    return improve(plan, found)
+    return found
 
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
-    """Descent: where the array waits longest, try other cuts of the operation and of what it waits for."""
+    """Descent: where the array waits longest, try other cuts of the operation and of what it waits for, then other
+    sets of column tiles. One after the other, because tries are few: sets must not cost those of better cuts.
+    """
+    for ways in (candidates, wider):
+        found = _descend(plan, found, ways)
+    return found
+
+
+Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choice]]
+
+
+def _descend(plan: Plan, found: Candidate, ways: Ways) -> Candidate:
     size = 1 + len(found.code["array"]) + len(found.code["vector"])
     left = max(8, min(TRIES, EFFORT // size))
     ops = {op.name: op for op in plan.graph.ops}
@@ -127,7 +139,7 @@ def improve(plan: Plan, found: Candidate) -> Candidate:
     while moved:
         moved = False
         for name in suspects(plan, found):
-            for choice in candidates(ops[name], plan.graph, found.setting.choices, plan.config):
+            for choice in ways(ops[name], plan.graph, found.setting.choices, plan.config):
                 if choice == found.setting.choices[name]:
                     continue
                 if not left:

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
-from ..isa.timing import MIN_TILE, SHADOW_READY, shadow_free
-from .array_work import max_rows
+from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
+from .array_work import limit, max_rows
 from .places import producers
 from .work import Choice
 
@@ -21,15 +21,6 @@ def even(height: int, parts: int) -> tuple[int, ...]:
     """`parts` tiles of nearly equal height."""
     parts = max(1, min(parts, height))
     return tuple(height * i // parts for i in range(parts + 1))
-
-
-def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
-    """The same cuts and as many more as make every tile at most `rows` high."""
-    out = [0]
-    for first, end in pairwise(cuts):
-        parts = -(-(end - first) // rows)
-        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
-    return tuple(out)
 
 
 def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
@@ -117,7 +108,7 @@ def _first_planes(maker: Choice, config: HwConfig) -> int:
 
 def short_tile(config: HwConfig) -> int:
     """Pixels below which the array waits for weights."""
-    return max(shadow_free(config) + SHADOW_READY, config.tile_words, MIN_TILE)
+    return max(shadow_free(config) + shadow_ready(config), config.tile_words, MIN_TILE)
 
 
 def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
@@ -141,13 +132,14 @@ def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
             pointless = one_plane or (array and len(cut) == 2)
             if choice not in found and not (planes_first and pointless):
                 found.append(choice)
-    if isinstance(op, Conv) and not one_plane:
-        found += _wider(op, y, chosen, config)
     return found
 
 
-def _wider(op: Conv, y: Tensor, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
-    """Column tiles together, where at least two fit the accumulators."""
+def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
+    """The choice made for a convolution with its column tiles together, where at least two fit the accumulators."""
+    y = graph.tensors[op.output]
+    if not isinstance(op, Conv) or y.channels <= config.used_cols:
+        return []
     pixels = max(end - first for first, end in pairwise(chosen[op.name].cuts)) * y.width
     if 2 * pixels > config.acc_depth:
         return []

@@ -12,6 +12,7 @@ from onnxhw.frontend.reading.limits import LimitError, Limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 import error_codes
+import hostile_base
 import hostile_models
 
 CHILD = {"E3170", "E3171", "E3172"}
@@ -19,7 +20,7 @@ CHILD = {"E3170", "E3171", "E3172"}
 
 
 @pytest.mark.parametrize("case", hostile_models.CASES, ids=lambda case: f"{case.code}-{case.name}")
-def test_code(case: hostile_models.Case, tmp_path: Path) -> None:
+def test_code(case: hostile_base.Case, tmp_path: Path) -> None:
     source = case.build(tmp_path)
     with pytest.raises(InvalidModelError) as caught:
         read(source, Limits.from_flags(case.flags))
@@ -31,7 +32,7 @@ def test_code(case: hostile_models.Case, tmp_path: Path) -> None:
 
 def test_the_base_of_all_cases_is_valid(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert read(hostile_models.base().SerializeToString()).warnings == ()
+        assert read(hostile_base.base().SerializeToString()).warnings == ()
     assert not caplog.records
 
 
@@ -52,7 +53,7 @@ def test_the_script_writes_every_case(tmp_path: Path) -> None:
 
 def test_raising_the_limit_as_the_hint_says_helps() -> None:
     """What is over a limit is not invalid: with the flag it is read."""
-    data = hostile_models.base().SerializeToString()
+    data = hostile_base.base().SerializeToString()
     flags = ["nodes=5", "subgraph_depth=0", "values=10", "total_bytes=30", "file_bytes=100"]
     while True:
         try:

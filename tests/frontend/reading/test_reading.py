@@ -19,7 +19,8 @@ from onnxhw.frontend.load import read
 from onnxhw.frontend.reading.limits import Limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-from hostile_models import DATA, attribute_tensor, base, sparse, subgraph_tensor
+from hostile_base import DATA, attribute_tensor, base, subgraph_tensor
+from hostile_models import sparse
 
 
 def codes(model: onnx.ModelProto) -> list[str]:

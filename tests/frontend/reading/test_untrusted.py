@@ -15,7 +15,8 @@ from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.frontend.reading.untrusted import read_untrusted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-from hostile_models import DATA, base, outside
+from hostile_base import DATA, base
+from hostile_external import outside
 
 INFINITE = np.full_like(DATA, np.inf)
 BUSY = "\n_limit(1, 1 << 34)\nwhile True: pass"

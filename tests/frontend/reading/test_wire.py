@@ -17,7 +17,8 @@ from onnxhw.frontend.reading.container import MODEL
 from onnxhw.frontend.reading.wire import TooManyFieldsError, WireError, walk
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-from hostile_models import base, nested
+from hostile_base import base
+from hostile_models import nested
 
 DATA = base().SerializeToString()
 

@@ -138,6 +138,18 @@ def test_an_initializer_of_a_nested_graph_is_no_input_from_ir_4_on() -> None:
     assert found(model) == set()
 
 
+def test_before_ir_4_initializers_follow_the_inputs_that_a_loop_gives() -> None:
+    model = nested_with_initializer(3)
+    body = model.graph.node[0].attribute[0].g
+    inputs = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in body.input]
+    del body.input[:]
+    body.input.extend([inputs[3], *inputs[:3]])
+    assert found(model) == {"E3322"}
+    model = nested_with_initializer(3)
+    model.graph.node[0].attribute[0].g.initializer[0].name = "s"
+    assert "E3322" in found(model)
+
+
 def test_what_hides_a_value_of_the_graph_around() -> None:
     model = nested_with_initializer(8)
     body = model.graph.node[0].attribute[0].g

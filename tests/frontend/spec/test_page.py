@@ -14,8 +14,10 @@ ROWS = [
 ]
 SOURCES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "onnxhw").rglob("*.py")}
 USED = {code for text in SOURCES.values() for code in re.findall(r'"([EW]\d{4})"', text)}
-TESTS = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "frontend").rglob("test_*.py")}
-CASES = (ROOT / "scripts" / "hostile_models.py").read_text(encoding="utf-8")
+TESTS = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+CASES = "".join(
+    (ROOT / "scripts" / f"hostile_{part}.py").read_text(encoding="utf-8") for part in ("models", "external")
+)
 """The cases of `test_code`, which is about models that a script generates."""
 OURS = ("E33", "E34", "E45", "W33", "W34")
 OUTCOMES = ("error", "unsupported", "warned", "noted", "used", "accepted", "ignored", "refused", "unrolled")

@@ -136,10 +136,10 @@ class CocotbEngine:
             return {name: inputs[name] for name in names if name in inputs}
         word, at, out = self.config.word, 0, {}
         for name in names:
-            place = program.tensors[name].place
-            shape = place.addresses(word).shape
+            entry = program.tensors[name]
+            shape = entry.place.addresses(word).shape
             size = int(np.prod(shape))
-            out[name] = place.unpack(words[at : at + size].reshape(*shape, word), word)
+            out[name] = entry.restore(entry.place.unpack(words[at : at + size].reshape(*shape, word), word))
             at += size
         return out
 

@@ -27,7 +27,7 @@ class Mailbox:
     def put(self, kind: str, number: int, facts: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Post JSON facts and arrays."""
         buffer = io.BytesIO()
-        np.savez(buffer, **{"facts": np.array(json.dumps(facts)), **arrays})  # type: ignore[arg-type]
+        np.savez(buffer, **{"facts": np.array(json.dumps(facts)), **arrays})  # type: ignore[arg-type]  # it may be allow_pickle, for all mypy knows
         scratch = self.folder / f".{kind}-{number}"
         scratch.write_bytes(buffer.getvalue())
         os.replace(scratch, self.folder / f"{kind}-{number}.npz")

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from ...build import tools
 from ...errors import ToolError
 
 HINT = "install a C++ compiler (Debian: apt install g++), or: pip install ziglang"
@@ -57,7 +58,7 @@ def run_all(commands: Sequence[Sequence[str]], directory: Path, *, jobs: int, fi
     what still runs.
     """
     waiting = list(enumerate(commands))
-    running: list[tuple[subprocess.Popen[bytes], Path]] = []
+    running: list[tuple[tools.Child, Path]] = []
     done = 0
     try:
         while waiting or running:
@@ -80,14 +81,11 @@ def run_all(commands: Sequence[Sequence[str]], directory: Path, *, jobs: int, fi
             finished(done)
     finally:
         for process, _ in running:
-            process.kill()
-            process.wait()
+            tools.stop(process)
 
 
-def _start(words: Sequence[str], directory: Path, sink: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _start(words: Sequence[str], directory: Path, sink: IO[bytes]) -> tools.Child:
     try:
-        return subprocess.Popen(
-            list(words), cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
-        )
+        return tools.launch(words, directory, sink, os.environ, scratch=directory)
     except OSError as error:
         raise ToolError("E7402", f"cannot start {words[0]}: {error.strerror}", hint=HINT) from error

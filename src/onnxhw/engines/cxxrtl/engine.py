@@ -135,7 +135,7 @@ def _capture(core: CoreModel, program: Program, ready: int) -> dict[str, npt.NDA
     """The tensors that are complete now."""
     word = program.config.word
     return {
-        name: entry.place.unpack(core.act(entry.place.addresses(word)), word)
+        name: entry.restore(entry.place.unpack(core.act(entry.place.addresses(word)), word))
         for name, entry in program.tensors.items()
-        if entry.ready == ready
+        if entry.ready == ready and entry.whole
     }

@@ -45,7 +45,7 @@ class Affine:
         outputs = len(self.weight)
         combined = np.float32(self.tensor.scale) * self.scale
         multiplier = (combined / result.scale).astype(np.float32)
-        if not bool(np.all(np.isfinite(multiplier) & (multiplier >= SMALLEST_NORMAL))):
+        if not bool((np.isfinite(multiplier) & (multiplier >= SMALLEST_NORMAL)).all()):
             raise BlockedError("input scale * weight scale / output scale leaves float32's range", "check the scales")
         bias = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
@@ -170,7 +170,9 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints, 
             f"weights are quantized along axis {value.axis}, not along the output channels ({axis})",
             "quantize weights per tensor or per output channel",
         )
-    return q, np.broadcast_to(value.scale.ravel(), (q.shape[axis],)).astype(np.float32)
+    scale = np.empty(q.shape[axis], np.float32)
+    scale[:] = value.scale.ravel()
+    return q, scale
 
 
 def _bias(context: Context, node: onnx.NodeProto, index: int) -> Const | QuantConst | None:

@@ -77,7 +77,7 @@ class Binary:
     def finish(self, result: Result) -> Tensor:
         """Add the IR operation."""
         sa, sb = np.float32(self.left.scale), np.float32(self.right.scale)
-        shape = self.left.shape if np.prod(self.left.shape) >= np.prod(self.right.shape) else self.right.shape
+        shape = self.left.shape if prod(self.left.shape) >= prod(self.right.shape) else self.right.shape
         names = (self.left.name, self.right.name)
         multiplies = self.op_type == "Mul"
         ratios = [np.float32(sa * sb) / result.scale] if multiplies else [sa / result.scale, sb / result.scale]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from ... import fixed
 from ...ir.graph import Tensor
@@ -91,6 +90,8 @@ def _indices(context: Context, node: onnx.NodeProto) -> list[Ints]:
         constant = context.constant(node, index)
         if constant is not None:
             feeds[node.input[index]] = constant
+    from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
+
     try:
         results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does

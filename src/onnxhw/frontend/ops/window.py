@@ -105,4 +105,9 @@ def _ceil(size: int, before: int, after: int, extent: int, stride: int) -> int:
 
 
 def _meets(size: int, before: int, positions: int, kernel: int, stride: int, dilation: int) -> bool:
-    return all(any(0 <= p * stride - before + k * dilation < size for k in range(kernel)) for p in range(positions))
+    """Does the first tap at or after the input's start lie in it, and is there one, at every position?"""
+    for first in range(-before, positions * stride - before, stride):
+        skipped = max(0, -(first // dilation))
+        if skipped >= kernel or first + skipped * dilation >= size:
+            return False
+    return True

@@ -129,7 +129,15 @@ class Parameters:
         found: Parameters | None = context.parameters.get(key)
         if found is None:
             found = context.parameters[key] = cls(context, node)
-        return copy(found)
+        return found
+
+    def typed(self, dtype: str) -> "Parameters":
+        """The same scale and zero point for integers of type `dtype`."""
+        if dtype == self.dtype:
+            return self
+        made = copy(self)
+        made.dtype = dtype
+        return made
 
     def activation(self) -> Grid:
         """The grid of an activation with these parameters."""

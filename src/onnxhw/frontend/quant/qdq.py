@@ -91,9 +91,9 @@ def dequantize(context: Context, node: onnx.NodeProto) -> Value:
     if isinstance(value, Fed):
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}", "feed int8, uint8 or float32")
-        parameters.dtype = value.dtype
+        parameters = parameters.typed(value.dtype)
     if isinstance(value, Held) and not parameters.explicit:
-        parameters.dtype = "uint8" if value.unsigned else "int8"
+        parameters = parameters.typed("uint8" if value.unsigned else "int8")
     grid = parameters.activation()
     if isinstance(value, Hosted):
         step = {**_step("DequantizeLinear", name, grid), "zero_point": int(parameters.zero_point.item())}

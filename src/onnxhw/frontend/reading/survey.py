@@ -5,7 +5,7 @@ never reads.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -66,9 +66,9 @@ class _Walker:
         names += [entry.key for entry in graph.metadata_props]
         self.nodes(graph.node, depth)
 
-    def nodes(self, nodes: Iterable[onnx.NodeProto], depth: int) -> None:
+    def nodes(self, nodes: Collection[onnx.NodeProto], depth: int) -> None:
         """Names of nodes, and what their attributes hold."""
-        total = self.found.nodes + len(nodes)  # type: ignore[arg-type]
+        total = self.found.nodes + len(nodes)
         self.limits.check("E3106", "nodes", total, "nodes:", self.where)
         self.found.nodes = total
         names = self.names

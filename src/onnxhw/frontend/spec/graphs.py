@@ -11,7 +11,10 @@ from .findings import Findings, label
 from .functions import Functions
 from .nodes import node_rules
 from .order import cycle
+from .signatures import canonical
 
+SCAN_WITH_LENGTHS = 8
+"""The operator set whose Scan has an input that its graph does not get: the lengths of its sequences."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
@@ -24,10 +27,10 @@ class Names:
 
     def see(self, names: Iterable[str]) -> None:
         """Count those that are not."""
-        for name in names:
-            if name and not IDENTIFIER(name):
-                self.count += 1
-                self.first = self.first or name
+        odd = [name for name in names if name and not IDENTIFIER(name)]
+        if odd:
+            self.count += len(odd)
+            self.first = self.first or min(odd)
 
 
 @dataclass
@@ -96,34 +99,40 @@ def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None
 
 def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope: Scope) -> set[str]:
     """Rules of a list of nodes in a scope; returns what they take from around it."""
-    findings = rules.findings
+    findings, defined, later = rules.findings, scope.defined, scope.later
     free: set[str] = set()
     uses: list[set[str]] = []
     named: set[str] = set()
+    attributes: list[str] = []
     unsorted: list[tuple[onnx.NodeProto, str]] = []
     for node in nodes:
         node_rules(node, rules.sets, rules.functions, rules.in_function, findings)
-        taken = {name for name in node.input if name} | _nested(node, rules, scope)
+        taken = set(node.input)
+        taken.discard("")
+        if node.attribute:
+            taken |= _nested(node, rules, scope)
+            attributes += [attribute.name for attribute in node.attribute]
         uses.append(taken)
-        for name in sorted(taken):
+        for name in sorted(taken - defined):
             if not scope.sees(name):
-                if name in scope.later:
+                if name in later:
                     unsorted.append((node, name))
                 elif name in node.input and not scope.will_see(name):  # what comes later around is said there
                     findings.error("E3313", label(node), f"uses {name!r}, which nothing defines")
-            if name not in scope.defined and name not in scope.later:
+            if name not in later:
                 free.add(name)
         for name in node.output:
             if name:
                 _define(name, node, scope, findings)
-        if node.name:
-            if node.name in named:
+        own = node.name
+        if own:
+            if own in named:
                 findings.error("E3318", label(node), f"another node of {where} has the same name")
-            named.add(node.name)
+            named.add(own)
     if unsorted:
         _order(nodes, uses, unsorted, findings)
     rules.names.see(named)
-    rules.names.see(attribute.name for node in nodes for attribute in node.attribute)
+    rules.names.see(attributes)
     return free
 
 
@@ -169,10 +178,24 @@ def _nested(node: onnx.NodeProto, rules: Rules, scope: Scope) -> set[str]:
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             free |= graph_rules(attribute.g, rules, scope)
+            if attribute.g.initializer and rules.ir_version < 4:
+                _given(node, attribute.g, rules)
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             for graph in attribute.graphs:
                 free |= graph_rules(graph, rules, scope)
     return free
+
+
+def _given(node: onnx.NodeProto, graph: onnx.GraphProto, rules: Rules) -> None:
+    """E3322 before IR version 4: the inputs that the operator gives come first, and have no initializers."""
+    if node.op_type not in ("Loop", "Scan") or canonical(node.domain):
+        return
+    constants = {tensor.name for tensor in graph.initializer}
+    lengths = node.op_type == "Scan" and rules.sets.get("") == SCAN_WITH_LENGTHS
+    for value in graph.input[: len(node.input) - lengths]:
+        if value.name in constants:
+            what = f"gives its graph {graph.name!r} the input {value.name!r}, which is an initializer there"
+            rules.findings.error("E3322", label(node), what, "constants are listed after the inputs that are given")
 
 
 def _define(name: str, node: onnx.NodeProto, scope: Scope, findings: Findings) -> None:

@@ -59,8 +59,16 @@ def _unknown(node: onnx.NodeProto, domain: str, version: int, findings: Findings
 
 
 def _arity(node: onnx.NodeProto, known: Signature, findings: Findings) -> None:
-    _count("E3332", "input", list(node.input), known.inputs, known.least_inputs, known.most_inputs, node, findings)
-    _count("E3333", "output", list(node.output), known.outputs, known.least_outputs, known.most_outputs, node, findings)
+    inputs, outputs = list(node.input), list(node.output)
+    if (
+        known.least_inputs <= len(inputs) <= known.most_inputs
+        and known.least_outputs <= len(outputs) <= known.most_outputs
+        and all(inputs)
+        and all(outputs)
+    ):
+        return
+    _count("E3332", "input", inputs, known.inputs, known.least_inputs, known.most_inputs, node, findings)
+    _count("E3333", "output", outputs, known.outputs, known.least_outputs, known.most_outputs, node, findings)
 
 
 def _count(

@@ -1,0 +1,111 @@
+"""`kinds`: what each value is to the samples of a batch, or the node in which samples may meet.
+
+    WHOLE   it does not depend on the batch: the same for all samples and any number of them
+    ROWS    its first dimension is N * k, and rows k*i to k*i + k - 1 depend on sample i alone, as at batch 1
+    SIZE    integers that depend on the size N of the batch alone, and affinely: a + b * N
+
+A node is allowed if a rule says that its result has such a form (`persample`). What no rule knows is refused.
+"""
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from math import prod
+
+import onnx
+
+from .blockers import BlockedError
+from .context import attributes, label
+from .fold import constant_node
+from .handlers import key
+from .hosting import reads, subgraphs
+from .persample import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, Seen
+from .shapes import Shape
+from .tensors import array
+
+KNOWN = 1024
+"""Elements of a constant up to which its values are looked at."""
+OLDEST = 7
+"""In older operator sets broadcasting has attributes of its own."""
+
+
+class MixingError(Exception):
+    """Samples may meet in `node`, because of `reason`."""
+
+    def __init__(self, node: str, reason: str) -> None:
+        super().__init__(f"{node}: {reason}")
+        self.node, self.reason = node, reason
+
+
+def kinds(model: onnx.ModelProto, shapes: Mapping[str, Shape], batched: Collection[str], size: int) -> dict[str, Kind]:
+    """The kind of every value that an output needs, if the inputs `batched` are the ones with a row per sample.
+
+    `shapes` are those at a batch of `size`, at least 2. Raises `MixingError`. The kinds are proved on condition that
+    shapes at batch 1 are those of `at_one`: see `batch`.
+    """
+    graph = model.graph
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    constants = constants_of(model)
+    found: dict[str, Kind] = {tensor.name: WHOLE for tensor in graph.initializer}
+    found |= {value.name: ROWS if value.name in batched else WHOLE for value in graph.input}
+    for node in _needed(graph):
+        kind = _kind(Seen(node, opset, shapes, found, constants, attributes(node)))
+        for name in filter(None, node.output):
+            shape = shapes.get(name)
+            if kind == ROWS and (not shape or 0 in shape or shape[0] % size):
+                raise MixingError(label(node), f"the shape of {name!r} does not begin with the batch")
+            found[name] = kind
+    for value in graph.output:
+        if found[value.name] == SIZE:
+            raise MixingError(value.name, "the output tells the size of the batch")
+    return found
+
+
+def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
+    """The values of the model's small constants: initializers and Constant nodes."""
+    found = {tensor.name: array(tensor) for tensor in model.graph.initializer if prod(tensor.dims) <= KNOWN}
+    for node in model.graph.node:
+        if key(node) == ("", "Constant"):
+            with suppress(BlockedError):
+                value = constant_node(node)
+                if value is not None and value.array.size <= KNOWN:
+                    found[node.output[0]] = value.array
+    return found
+
+
+def at_one(shape: Shape, kind: Kind, size: int) -> Shape:
+    """The shape that a value has at batch 1, from the one at batch `size`."""
+    return (shape[0] // size, *shape[1:]) if kind == ROWS else shape
+
+
+def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    names, found = {value.name for value in graph.output}, []
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            found.append(node)
+            names.update(reads(node))
+    return found[::-1]
+
+
+def _kind(seen: Seen) -> Kind:
+    node = seen.node
+    if any(True for _ in subgraphs(node)):
+        raise MixingError(label(node), "control flow is not looked into")
+    if node.op_type in RANDOM:
+        raise MixingError(label(node), "its result is random")
+    read = {seen.kinds[name] for name in filter(None, node.input)}
+    if read <= {WHOLE}:
+        return WHOLE
+    if seen.opset < OLDEST:
+        raise MixingError(label(node), f"operator set {seen.opset} is older than {OLDEST}")
+    operator = key(node)
+    if operator in (("", "Shape"), ("", "Size")) and ROWS in read:
+        return SIZE
+    if operator in LINEAR and ROWS not in read and LINEAR[operator](seen):
+        return SIZE
+    if SIZE in read and any(seen.kind(i) == SIZE for i in range(len(node.input)) if (operator, i) not in SIZED):
+        raise MixingError(label(node), "it computes with the size of the batch")
+    rule = RULES.get(operator)
+    reason = rule(seen) if rule else f"nothing is known about {node.op_type}"
+    if reason:
+        raise MixingError(label(node), reason)
+    return ROWS

@@ -1,0 +1,56 @@
+"""`constants_last`: an order of the channels in which those that an operation need not compute lie together.
+
+A convolution whose channels 3, 17 and 40 are constant, but seen at a border, computes them with all their neighbours in
+the array's columns. At the end of the tensor they fill columns of their own, which stream no weights.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.graph import Concat, Conv, Graph, Op, Reshape
+from .known import VARIES, Ints
+
+Mask = npt.NDArray[np.bool_]
+Order = npt.NDArray[np.int64]
+
+
+def constants_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
+    """Per tensor its channels without those in `drop`: the model's order, but for constant ones of a convolution.
+
+    Tensors whose channels an operation takes one by one have one order. Inputs keep the model's, and what is
+    concatenated, reshaped into other channels or convolved in groups.
+    """
+    parent = {name: name for name in drop}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = name = parent[parent[name]]
+        return name
+
+    for op in graph.ops:
+        if _one_by_one(op, graph):
+            for name in op.inputs:
+                parent[root(name)] = root(op.output)
+    pinned = {root(port.tensor) for port in graph.inputs}
+    late = {name: np.zeros(len(mask), bool) for name, mask in drop.items()}
+    for op in graph.ops:
+        plain = isinstance(op, Conv) and op.groups == 1
+        if plain:
+            late[root(op.output)] |= known[op.output] != VARIES
+        elif not _one_by_one(op, graph):
+            pinned |= {root(name) for name in (*op.inputs, op.output)}
+    orders = {}
+    for name, mask in drop.items():
+        kept = np.flatnonzero(~mask)
+        orders[name] = kept if root(name) in pinned else kept[np.argsort(late[root(name)][kept], kind="stable")]
+    return orders
+
+
+def _one_by_one(op: Op, graph: Graph) -> bool:
+    """Whether channel c of the result is made of channel c of each operand."""
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    if isinstance(op, Conv):
+        return op.groups == x.channels == y.channels
+    if isinstance(op, Reshape):
+        return x.channels == y.channels
+    return not isinstance(op, Concat)

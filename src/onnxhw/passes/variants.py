@@ -1,0 +1,23 @@
+"""`variants`: the graphs that a scheduler may choose from for a model."""
+
+from ..ir.graph import Graph
+from ..program.variant import Variant
+from .constants import without_constants
+from .patches import WINDOWS, as_patches
+
+
+def variants(graph: Graph) -> list[list[Variant]]:
+    """In groups, of which one each need be tried: the model; less its constant channels; and with inputs as patches.
+
+    Later ones build on earlier ones. A rewrite that finds nothing to do adds no variant. Patches of the whole window
+    are the fastest; parts of it need less memory.
+    """
+    base = Variant(graph)
+    found = [[base]]
+    reduced = without_constants(graph)
+    if reduced is not None:
+        base = reduced
+        found.append([base])
+    packed = [as_patches(base.graph, axes) for axes in WINDOWS]
+    found.append([Variant(each.graph, {**base.kept, **each.kept}) for each in packed if each])
+    return found

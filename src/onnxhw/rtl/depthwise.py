@@ -1,0 +1,151 @@
+"""`DepthwiseUnit`: a 3 x 3 window per channel, sliding over rows of activation words."""
+
+from itertools import zip_longest
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import WINDOW, HwConfig, bits_for
+from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
+from .cells import BlockRam, Multiplier
+from .delay import delay
+
+
+class WindowCounter(wiring.Component):
+    """Which pixels of a strip complete a window: the last of its rows and columns that the stride hits.
+
+    ``step`` advances by a pixel; ``last_column`` and ``last``: it is the last of its row, or strip.
+    ``start`` comes before the first. ``hit`` and ``column`` are of the pixel of the next `step`. Strides: at least 1.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        super().__init__(
+            {
+                "start": In(1),
+                "step": In(1),
+                "last_column": In(1),
+                "last": In(1),
+                "stride_rows": In(3),
+                "stride_columns": In(3),
+                "hit": Out(1),
+                "column": Out(bits_for(columns)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        column = Signal.like(self.column, reset_less=True)
+        new_row = self.start | self.last_column
+        row_hit = self._hit(m, self.start | (self.step & self.last_column), self.start | self.last, self.stride_rows)
+        column_hit = self._hit(m, self.start | self.step, new_row, self.stride_columns)
+        m.d.comb += [self.hit.eq(row_hit & column_hit), self.column.eq(column)]
+        with m.If(self.start | self.step):
+            m.d.sync += column.eq(Mux(new_row, 0, column + 1))
+        return m
+
+    @staticmethod
+    def _hit(m: Module, move: Value, again: Value, stride: Value) -> Signal:
+        """Whether the stride hits: the third position since `again`, and every `stride` moves from there on."""
+        left, following = Signal(3, reset_less=True), Signal(3)
+        hit = Signal(reset_less=True)
+        m.d.comb += following.eq(Mux(again, WINDOW - 1, Mux(hit, stride, left) - 1))
+        with m.If(move):
+            m.d.sync += [left.eq(following), hit.eq(following == 0)]
+        return hit
+
+
+class DepthwiseUnit(wiring.Component):
+    """``sums[d] = sum of x[row - 2 + th, column - 2 + tw][d] * w[th, tw, d]`` over 3 x 3 taps, every cycle.
+
+    Pixels ``x`` of D channels come row by row, ``valid`` with each; ``column`` comes `MEMORY` cycles before its pixel.
+    A row has at least three. `latency` cycles after the pixel the sums of the window that it completes show; they mean
+    nothing for the first two rows and columns. ``load`` shifts a weight word in, each byte `weight_skew` cycles later;
+    ``swap``, with the first pixel of a tile, makes the last 3 x 3 x D bytes its weights.
+    """
+
+    latency = DEPTHWISE
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "x": In(8 * config.depthwise_lanes),
+                "column": In(bits_for(config.depthwise)),
+                "valid": In(1),
+                "swap": In(1),
+                "weights": In(8 * config.weight_word),
+                "load": In(1),
+                "sums": Out(signed(16 + bits_for(WINDOW**2))).array(config.depthwise_lanes),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        window, weights = self._window(m), self._weights(m)
+        taps = WINDOW**2
+        for d in range(self.config.depthwise_lanes):
+            terms: list[Value] = []
+            for tap in range(taps):
+                m.submodules[f"multiplier_{d}_{tap}"] = multiplier = Multiplier(8, 8, style="fabric")
+                m.d.comb += [
+                    multiplier.a.eq(window[tap].word_select(d, 8)),
+                    multiplier.b.eq(weights.word_select(tap * self.config.depthwise_lanes + d, 8)),
+                ]
+                terms.append(multiplier.p)
+            level = 0
+            while len(terms) > 1:
+                level += 1
+                terms = [_registered(m, pair, f"sum_{d}_{level}_{n}") for n, pair in enumerate(_pairs(terms))]
+            m.d.comb += self.sums[d].eq(terms[0])
+        return m
+
+    def _window(self, m: Module) -> list[Value]:
+        """The words of the nine taps, a cycle after the pixel that completes the window."""
+        config, width = self.config, len(self.x)
+        m.submodules.lines = lines = BlockRam(width=2 * width, depth=config.depthwise)
+        above = lines.r_data[:width], lines.r_data[width:]  # of the row above, and the one above that
+        m.d.comb += [
+            lines.r_addr.eq(self.column),
+            lines.w_addr.eq(delay(m, self.column, MEMORY, name="column", reset=False)),
+            lines.w_data.eq(Cat(self.x, above[0])),
+            lines.w_en.eq(self.valid),
+        ]
+        taps: list[Value] = []
+        for th, row in enumerate((above[1], above[0], self.x)):
+            right = delay(m, row, 1, name=f"row_{th}", reset=False)
+            middle = delay(m, right, 1, name=f"row_{th}_middle", reset=False)
+            taps += [delay(m, middle, 1, name=f"row_{th}_left", reset=False), middle, right]
+        return taps
+
+    def _weights(self, m: Module) -> Signal:
+        """The weights of the running tile, byte ``tap * D + lane``."""
+        config = self.config
+        loads: list[Value] = [self.load]
+        shadow = Signal(8 * config.weight_word * config.depthwise_words, reset_less=True)
+        active = Signal(8 * WINDOW**2 * config.depthwise_lanes, reset_less=True)
+        for byte in range(min(config.weight_word, WINDOW**2 * config.depthwise_lanes)):
+            later = weight_skew(config, *divmod(byte, config.cols))
+            while len(loads) <= later:
+                loads.append(delay(m, loads[-1], 1, name=f"load_{len(loads)}"))
+            steps = [shadow.word_select(step, len(self.weights)) for step in range(config.depthwise_words)]
+            mine = Cat(step.word_select(byte, 8) for step in steps)
+            with m.If(loads[later]):
+                m.d.sync += mine.eq(Cat(mine[8:], self.weights.word_select(byte, 8)))
+        with m.If(self.swap):
+            m.d.sync += active.eq(shadow)
+        return active
+
+
+def _pairs(terms: list[Value]) -> list[tuple[Value, ...]]:
+    """Neighbours; the last may be alone."""
+    return [tuple(t for t in pair if t is not None) for pair in zip_longest(terms[::2], terms[1::2])]
+
+
+def _registered(m: Module, terms: tuple[Value, ...], name: str) -> Signal:
+    total = sum(terms[1:], terms[0])
+    out = Signal(total.shape(), name=name, reset_less=True)
+    m.d.sync += out.eq(total)
+    return out

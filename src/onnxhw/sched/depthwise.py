@@ -1,0 +1,132 @@
+"""Works of convolutions on the depthwise unit: every output channel sees one input channel, its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ..config import WINDOW, HwConfig
+from ..ir.graph import Array8, Conv, Graph, Tensor
+from ..isa.instructions import Array, Load, Ordered
+from ..isa.timing import timeline
+from .array_work import ADDRESS, Geometry, drain_steps, limit
+from .columns import Drain, drain_sets, drains
+from .images import Images
+from .narrow import ChannelScale
+from .work import ArrayStep, Choice, Region, Work, window_rows
+
+MAX_STRIDE = 7
+MAX_PIXELS = 4095
+"""Most rows of a strip."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """D channels: group `group` of plane `plane` of the input; weights of `pieces` windows from word `weights`."""
+
+    tensor: Tensor
+    plane: int
+    group: int
+    pieces: tuple[int, int]
+    weights: int
+    drains: tuple[Drain, ...]
+
+
+def possible(op: Conv, graph: Graph, config: HwConfig) -> bool:
+    """Whether the depthwise unit can do it: any kernel, as 3 x 3 windows side by side, but not spread out."""
+    channels = graph.tensors[op.inputs[0]].channels
+    single = op.groups == channels == len(op.weight)
+    dense = all(d == 1 or k == 1 for d, k in zip(op.dilations, op.weight.shape[2:], strict=True))
+    return bool(config.depthwise) and single and dense and max(op.strides) <= MAX_STRIDE
+
+
+def depthwise_lanes(
+    op: Conv, graph: Graph, channels: list[ChannelScale], images: Images, config: HwConfig
+) -> list[Lanes]:
+    """The groups of D channels of a convolution with their weights and drains."""
+    x, width = graph.tensors[op.inputs[0]], config.depthwise_lanes
+    weight = np.where([[[[found.constant]]] for found in channels], 0, op.weight).astype(np.int8)
+    found = []
+    for first in range(0, x.channels, width):
+        end = min(first + width, x.channels)
+        tiles, pieces = _tiles(weight[first:end, 0], config)
+        scales = [channel.scale for channel in channels[first:end]]
+        plane, lane = divmod(first, config.word)
+        at = images.weights(op.name, tiles)
+        found.append(Lanes(x, plane, lane // width, pieces, at, drains(op.name, first, scales, images, config)))
+    return found
+
+
+def _tiles(kernels: Array8, config: HwConfig) -> tuple[Array8, tuple[int, int]]:
+    """Tiles int8 ``[n, bytes]`` of kernels ``[channels, KH, KW]`` padded to 3 x 3 windows, and how many each way."""
+    count, height, width = kernels.shape
+    down, across = -(-height // WINDOW), -(-width // WINDOW)
+    padded = np.zeros((config.depthwise_lanes, down * WINDOW, across * WINDOW), np.int8)
+    padded[:count, :height, :width] = kernels
+    split = padded.reshape(-1, down, WINDOW, across, WINDOW).transpose(1, 3, 2, 4, 0).reshape(down * across, -1)
+    tiles = np.zeros((down * across, config.depthwise_words * config.weight_word), np.int8)
+    tiles[:, : split.shape[1]] = split
+    return tiles, (down, across)
+
+
+def depthwise_works(g: Geometry, lanes: list[Lanes], choice: Choice, config: HwConfig) -> list[Work]:
+    """One work per strip and group of channels; strips are cut where they would exceed the line buffer."""
+    y = g.y
+    most = min(config.acc_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
+    parts = -(-y.width // most)
+    edges = [y.width * i // parts for i in range(parts + 1)]
+    cuts = limit(choice.cuts, (MAX_PIXELS - WINDOW) // g.strides[0] + 1)
+    boxes = [(rows, cols) for rows in pairwise(cuts) for cols in pairwise(edges)]
+    if choice.planes_first:
+        return [_work(g, group, *box) for group in lanes for box in boxes]
+    return [_work(g, group, *box) for box in boxes for group in lanes]
+
+
+def _work(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> Work:
+    x, (down, across) = lanes.tensor, lanes.pieces
+    ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
+    array = Array(
+        act_base=(lanes.plane * x.height * x.width + ih0 * x.width + iw0) & ADDRESS,
+        kh_n=down,
+        kw_n=across,
+        oh_n=(rows[1] - rows[0] - 1) * g.strides[0] + WINDOW,
+        ow_n=(cols[1] - cols[0] - 1) * g.strides[1] + WINDOW,
+        a_kh=WINDOW * x.width & ADDRESS,
+        a_kw=WINDOW,
+        a_oh=x.width,
+        a_ow=1,
+        ih0=ih0,
+        iw0=iw0,
+        ih_kh=WINDOW,
+        iw_kw=WINDOW,
+        ih_oh=1,
+        iw_ow=1,
+        in_h=x.height,
+        in_w=x.width,
+        pad=g.pad,
+        depthwise=1,
+        dw_group=lanes.group,
+        dw_sh=g.strides[0],
+        dw_sw=g.strides[1],
+    )
+    seen_rows = window_rows(*rows, g.strides[0], g.pads[0], WINDOW * down, 1, x.height)
+    seen_cols = window_rows(*cols, g.strides[1], g.pads[1], WINDOW * across, 1, x.width)
+    region = Region(x.name, (lanes.plane, lanes.plane + 1), seen_rows, seen_cols)
+    empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+    load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
+    step = ArrayStep(load, array, x.name, () if empty else (region,))
+    return Work(g.op, (step,), tuple(drain_steps(g, drain_sets([lanes.drains]), rows, cols)))
+
+
+def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
+    """Exact cycles of the works of one operation whose operands are there and lie in banks of their own."""
+    code: dict[str, list[Ordered]] = {"load": [], "array": [], "vector": []}
+    drained = [0, 0]
+    for number, work in enumerate(works):
+        for step in work.arrays:
+            code["load"].append(step.load)
+            code["array"].append(replace(step.array, after_vector=drained[number % 2]))
+        code["vector"] += [replace(step.vector, after_array=len(code["array"])) for step in work.vectors]
+        drained[number % 2] = len(code["vector"])
+    return timeline(config, code).cycles

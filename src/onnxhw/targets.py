@@ -1,0 +1,93 @@
+"""What a session runs: models and compiled programs alike; and on what: engines and devices."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from . import engines
+from .config import HwConfig
+from .errors import UsageError
+from .frontend import Batch, MixedModel, read
+from .frontend.reading.limits import Limits
+from .host.address import BARE_PORT, FORMS
+from .host.artifact import design_of, manifest, skeleton
+from .host.device import Device
+from .ir.graph import Array8, Graph
+from .ir.parts import HardwarePart, Value
+from .program import container
+from .program.mixed import MixedProgram
+from .program.model import Program
+from .program.result import Result
+
+DEVICES = ("golden", "emulator", "cxxrtl")
+"""What runs hardware parts without a device: integers in numpy, instruction by instruction, or the RTL."""
+Runs = Callable[[dict[str, Array8]], Result]
+
+
+def compiled(model: Any) -> Path | None:
+    """The program file, if the model is one that ``compile`` has written, or an output directory."""
+    if not isinstance(model, str | os.PathLike):
+        return None
+    path = Path(model)
+    if path.is_dir():
+        return path / "program.ohw"
+    return path if path.suffix == ".ohw" else None
+
+
+def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
+    """A program file as model and parts, and the key of the bitstream beside it, if it has one.
+
+    What the batch means is asked of the copy of the model beside it; without one, samples are taken as independent.
+    Inputs are those without a default value, which are constants now. Errors: those of
+    `onnxhw.program.container.load_any`, and `UsageError` E2552 for the manifest.
+    """
+    found = container.load_any(path)
+    program = found if isinstance(found, MixedProgram) else _whole(found)
+    parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, Program) else p for p in program.parts)
+    inputs = tuple(value for value in program.inputs if not value.optional)
+    mixed = MixedModel(program.model, inputs, program.outputs, parts, (), batch=_batch(path.parent))
+    return mixed, program, design_of(path.parent)
+
+
+def _batch(folder: Path) -> Batch | None:
+    """The batch of the model from which an output directory was made."""
+    noted, model = manifest(folder), folder / "model.onnx"
+    if not model.is_file() or noted.get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+        return None
+    sizes = (str(size).rpartition("=") for size in noted.get("shapes", []))
+    limits = Limits.from_flags([str(limit) for limit in noted.get("limits", [])])
+    return read(model, limits=limits, shapes={name: int(size) for name, _, size in sizes}).batch
+
+
+def _whole(program: Program) -> MixedProgram:
+    """A program that is the whole model, as parts: one."""
+    inputs, outputs = (
+        tuple(dict.fromkeys(Value(port.name, port.shape, port.dtype) for port in ports))
+        for ports in (program.inputs, program.outputs)
+    )
+    return MixedProgram(program.model, inputs, outputs, [program])
+
+
+def is_address(text: str) -> bool:
+    """Whether a text means a device (`onnxhw.host.address`) rather than one of `DEVICES`."""
+    return text == "auto" or ":" in text or BARE_PORT.fullmatch(text) is not None
+
+
+def unknown(device: str) -> UsageError:
+    """The error for what is neither."""
+    return UsageError("E2500", f"no device named {device!r}", hint=f"devices: {', '.join(DEVICES)}; {FORMS}")
+
+
+def runner(target: Device | str, config: HwConfig, program: Program, graph: Graph, stack: ExitStack) -> Runs:
+    """What runs a hardware part: on a device, which loads the program when another is there, or on an engine."""
+    if isinstance(target, Device):
+        device = target
+        return lambda tensors: device.run_int8(tensors, program)
+    engine = stack.enter_context(engines.open(target, config, graph=graph))
+    engine.load(program)
+    return lambda tensors: engine.run(program, tensors)
+
+

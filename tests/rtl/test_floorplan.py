@@ -1,0 +1,47 @@
+"""Sites of the floor plan: each once, on the device, as many as the preset needs."""
+
+import dataclasses
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from onnxhw.build import estimate
+from onnxhw.config import PRESETS
+from onnxhw.rtl import ebr
+from onnxhw.rtl.blocks import blocks
+from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
+
+DEVICE = SimpleNamespace(device="LFE5U-85F")
+MULTIPLIERS, BLOCK_RAMS = 156, 208
+"""Of the LFE5U-85F, by its data sheet."""
+KEYS = {"activations": "act_", "accumulators": "acc_", "weights": "weights "}
+"""How the names of the planned memories begin."""
+
+
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-45f", "mini"])
+def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
+    config = PRESETS[name]
+    array = array_sites(DEVICE, config)
+    first, rows = -1 if config.fast else 0, config.rows // config.element_rows
+    assert set(array) == {(r, c) for r in range(rows) for c in range(first, config.cols)}
+    dsp = [*array.values(), *(site for lane in lane_sites(DEVICE, config) for site in lane)]
+    memories = memory_sites(DEVICE, config)
+    ram = [site for sites in memories.values() for site in sites]
+    banks = {f"act_{bank}" for bank in range(config.act_banks)}
+    weights = {f"weights {block.name}" for block in blocks(config)}
+    assert not memories or set(memories) == {*banks, "acc_0", "acc_1", *weights}
+    for name, (count, shape) in estimate.memories(config).items() if memories else ():
+        if name in KEYS:
+            mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
+            assert [len(sites) for sites in mine] == [len(ebr.plan(*shape))] * count
+    for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
+        assert len(set(sites)) == len(sites) <= available
+        assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
+    assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+def test_an_unknown_device_and_a_large_array_get_no_plan():
+    assert array_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
+    assert array_sites(DEVICE, dataclasses.replace(PRESETS["mini"], rows=64, cols=64, word=64, acc_bits=32)) == {}
+    assert memory_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}

@@ -1,0 +1,363 @@
+"""Constant channels left out and inputs as patches: the model's tensors are what they were, and cycles fall."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onnxhw import emu, golden
+from onnxhw.bisect import compare
+from onnxhw.compiler import compile
+from onnxhw.config import HwConfig
+from onnxhw.engines import open as open_engine
+from onnxhw.errors import DoesNotFitError, UnsupportedError
+from onnxhw.ir.graph import Conv, Copy, Graph, Piece, Port, Tensor
+from onnxhw.ir.verify import verify
+from onnxhw.passes import variants
+from onnxhw.passes.constants import without_constants
+from onnxhw.passes.known import VARIES, known_channels
+from onnxhw.program.container import dumps, loads
+from onnxhw.program.kept import Constants, Patches
+from onnxhw.program.layout import Place
+from onnxhw.program.model import Entry
+from onnxhw.sched import fastest, schedule
+from onnxhw.sched.schedule import draft
+
+PAD = (1, 1, 1, 1)
+Values = dict[str, Any]
+
+
+def starve(net: Any, y: str, channels: list[int], at_zero: bool = False) -> str:
+    """Take the weights of output channels of the convolution that makes `y`; `at_zero`: they hold its zero point."""
+    (op,) = [op for op in net.ops if op.output == y]
+    op.weight[channels] = 0
+    if at_zero:
+        op.bias[channels] = 0
+    return y
+
+
+def grow(net: Any, data: st.DataObject, x: str) -> str:
+    """One more operation on `x`."""
+    _, channels, height, width = net.tensors[x].shape
+    kind = data.draw(st.sampled_from(KINDS))
+    pads = data.draw(st.sampled_from([(0, 0, 0, 0), PAD, (0, 0, 1, 1), (2, 1, 0, 1)]))
+    kernel = data.draw(st.sampled_from([(1, 1), (3, 3), (2, 3)]))
+    if height + min(pads[0], pads[2]) < kernel[0] or width < kernel[1]:
+        kernel, pads = (1, 1), (0, 0, 0, 0)
+    if kind in ("conv", "depthwise", "grouped"):
+        groups = {"conv": 1, "depthwise": channels, "grouped": 2 if channels % 2 == 0 else 1}[kind]
+        outputs = channels * data.draw(st.integers(1, 2)) if groups > 1 else data.draw(st.integers(1, 9))
+        strides = data.draw(st.sampled_from([(1, 1), (2, 1)]))
+        y = net.conv(x, outputs, kernel, strides, pads=pads, groups=groups)
+        dead = data.draw(st.lists(st.integers(0, outputs - 1), max_size=outputs, unique=True))
+        return starve(net, y, dead, data.draw(st.booleans()))
+    if kind == "residual":
+        y = net.conv(x, channels, (3, 3), pads=PAD)
+        dead = data.draw(st.lists(st.integers(0, channels - 1), max_size=channels, unique=True))
+        return str(net.add(x, starve(net, y, dead)))
+    if kind == "gate":
+        y = net.conv(net.global_average(x), channels, (1, 1))
+        return str(net.mul(x, starve(net, y, [0])))
+    if kind == "concat":
+        y = net.conv(x, data.draw(st.integers(1, 5)), (1, 1))
+        return str(net.concat(x, starve(net, y, [0])))
+    if kind == "pool":
+        pads = pads if kernel != (1, 1) else (0, 0, 0, 0)
+        if data.draw(st.booleans()):
+            return str(net.max_pool(x, kernel, pads=pads))
+        return str(net.average_pool(x, kernel, pads=pads, count_pad=data.draw(st.booleans())))
+    if kind == "copy":
+        return framed(net, x, data.draw(st.sampled_from([0, net.tensors[x].zero_point])))
+    if kind == "reshape":
+        return str(net.reshape(x, channels, width, height))
+    return str(net.table(x))
+
+
+KINDS = ["conv", "conv", "depthwise", "grouped", "residual", "gate", "concat", "pool", "copy", "reshape", "table"]
+
+
+def network(new_net: Any, data: st.DataObject) -> tuple[Any, Graph]:
+    """A random chain that begins with a convolution and has dead channels."""
+    net = new_net(data.draw(st.integers(0, 1 << 16)))
+    x = net.input(data.draw(st.integers(1, 4)), data.draw(st.integers(3, 7)), data.draw(st.integers(3, 6)))
+    kernel = data.draw(st.sampled_from([(3, 3), (3, 1), (2, 3), (1, 1)]))
+    pads = data.draw(st.sampled_from([(0, 0, 0, 0), PAD, (2, 0, 1, 3), (-1, 0, 1, 0)]))
+    kernel = (2, 1) if pads[0] < 0 else kernel
+    y = net.conv(x, data.draw(st.integers(1, 9)), kernel, data.draw(st.sampled_from([(1, 1), (2, 3)])), pads=pads)
+    made = [y]
+    for _ in range(data.draw(st.integers(0, 5))):
+        made.append(grow(net, data, made[-1]))
+    graph = net.graph(*dict.fromkeys([made[-1], data.draw(st.sampled_from(made))]))
+    verify(graph)
+    return net, graph
+
+
+def stored(entry: Entry, values: Any) -> Any:
+    return np.concatenate([entry.store(one[None]) for one in values])
+
+
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@relaxed
+@given(st.data())
+def test_what_is_known_is_so(new_net: Any, data: st.DataObject) -> None:
+    net, graph = network(new_net, data)
+    known = known_channels(graph)
+    for name, values in golden.run(graph, net.values()).items():
+        for channel, value in enumerate(known[name]):
+            assert value == VARIES or (values[:, channel] == value).all(), (name, channel)
+
+
+def framed(net: Any, x: str, fill: int) -> str:
+    """A Copy of `x` below a row of `fill`."""
+    first, name = net.tensors[x], f"copied{len(net.tensors)}"
+    _, channels, height, width = first.shape
+    net.tensors[name] = Tensor(name, (1, channels, height + 1, width), first.scale, first.zero_point)
+    piece = Piece(0, 0, width, 1, height, width, 1)
+    net.ops.append(Copy(f"copy{len(net.ops)}", (x,), name, pieces=(piece,), fill=fill))
+    return name
+
+
+@pytest.mark.parametrize("at_zero", [False, True])
+@pytest.mark.parametrize("count_pad", [False, True])
+def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_pad: bool, new_net: Any) -> None:
+    """Channel 0 has no weights; what is made of it is known if and only if it is one value."""
+    net = new_net(11)
+    x = net.conv(net.input(2, 5, 6), 3, (1, 1))
+    starve(net, x, [0], at_zero)
+    made = [
+        net.average_pool(x, (3, 3), pads=PAD, count_pad=count_pad),
+        net.max_pool(x, (3, 3), pads=PAD),
+        net.max_pool(x, (2, 2), pads=(3, 0, 0, 0)),
+        net.conv(x, 3, (3, 3), pads=PAD, groups=3),
+        net.conv(x, 3, (3, 3), groups=3),
+        net.conv(x, 3, (3, 3), pads=(0, 0, 1, 1), groups=3),
+        framed(net, x, 0),
+        framed(net, x, net.tensors[x].zero_point),
+        net.table(x),
+        net.add(x, x),
+        net.reshape(x, 3, 6, 5),
+    ]
+    graph = net.graph(*made)
+    values, known = golden.run(graph, net.values()), known_channels(graph)
+    varies = 0
+    for name in (x, *made):
+        one = np.unique(values[name][:, 0])
+        varies += len(one) > 1
+        assert known[name][0] == (one[0] if len(one) == 1 else VARIES), name
+    assert varies == {(False, False): 5, (False, True): 6, (True, False): 2, (True, True): 2}[at_zero, count_pad]
+
+
+@relaxed
+@given(st.data())
+def test_every_variant_means_the_model(new_net: Any, data: st.DataObject) -> None:
+    """The golden model of the rewritten graph on what is kept of the inputs gives what is kept of every tensor."""
+    net, graph = network(new_net, data)
+    values = net.values()
+    wanted = golden.run(graph, values)
+    for variant in (each for group in variants(graph) for each in group):
+        verify(variant.graph)
+        entries = {}
+        for name, tensor in variant.graph.tensors.items():
+            kept, model = variant.kept.get(name, (None, None))
+            place = Place(0, 0, 0, tensor.shape)
+            entries[name] = Entry(name, place, tensor.scale, tensor.zero_point, kept=kept, model=model)
+            assert entries[name].shape == graph.tensors[name].shape
+        found = golden.run(variant.graph, {name: entries[name].store(array) for name, array in values.items()})
+        for name, array in found.items():
+            if entries[name].whole:
+                np.testing.assert_array_equal(entries[name].restore(array), wanted[name], err_msg=name)
+
+
+@settings(relaxed, max_examples=25)
+@given(st.data())
+def test_compiled_programs_give_every_tensor_of_the_model(new_net: Any, hw: HwConfig, data: st.DataObject) -> None:
+    net, graph = network(new_net, data)
+    values = net.values()
+    try:
+        program = compile(graph, hw)
+    except (DoesNotFitError, UnsupportedError):
+        return
+    again = loads(dumps(program))
+    assert again.tensors == program.tensors
+    wanted = golden.run(graph, values)
+    machine = emu.Emulator(again)
+    result = machine.run(values, trace=True)
+    assert machine.cycles == program.cycles
+    assert set(result.tensors) == {name for name, entry in again.tensors.items() if entry.whole}
+    for name, array in {**result.tensors, **result.outputs}.items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+
+
+def first_layer(net: Any, pads: tuple[int, int, int, int] = PAD) -> Graph:
+    x = net.input(1, 9, 8)
+    y = net.conv(x, 7, (3, 3), (2, 1), pads=pads)
+    found: Graph = net.graph(y, net.conv(x, 5, (3, 3), (2, 1), pads=pads))
+    return found
+
+
+def test_two_first_layers_share_their_patches_and_cycles_fall(hw: HwConfig, new_net: Any) -> None:
+    graph = first_layer(new_net(1))
+    program = compile(graph, hw)
+    entry = program.tensors["t0"]
+    assert entry.kept == Patches((3, 3), (2, 1), (1, 1), PAD)
+    assert (entry.shape, entry.place.shape) == ((1, 1, 9, 8), (1, 9, 5, 8))
+    assert program.cycles < schedule(graph, hw).cycles
+    assert program.inputs == graph.inputs
+
+
+def test_patches_hold_taps_then_channels_and_the_zero_point_outside() -> None:
+    patches = Patches((2, 3), (2, 1), (1, 2), (1, 0, 0, 1))
+    values = np.arange(2 * 5 * 6).astype(np.int8).reshape(1, 2, 5, 6)
+    kept = patches.store(values, -7)
+    assert kept.shape == patches.kept(values.shape) == (1, 12, 3, 3)
+    for kh, kw, c, y, x in np.ndindex(2, 3, 2, 3, 3):
+        row, col = 2 * y - 1 + kh, x + 2 * kw
+        inside = 0 <= row < 5 and 0 <= col < 6
+        assert kept[0, (kh * 3 + kw) * 2 + c, y, x] == (values[0, c, row, col] if inside else -7)
+    restored = patches.restore(kept, values.shape)
+    np.testing.assert_array_equal(restored, values)
+    at = patches.element((0, 1, 3, 2), values.shape)
+    assert at is not None
+    assert kept[at] == values[0, 1, 3, 2]
+
+
+def test_an_input_whose_last_row_no_window_meets_is_not_traced(hw: HwConfig, new_net: Any) -> None:
+    net = new_net(3)
+    graph = net.graph(net.conv(net.input(1, 8, 7), 4, (3, 3), (2, 2)))
+    program = compile(graph, hw)
+    assert not program.tensors["t0"].whole
+    values = net.values()
+    result = emu.run(program, values, trace=True)
+    assert "t0" not in result.tensors
+    np.testing.assert_array_equal(result.outputs["t1"], golden.run(graph, values)["t1"])
+
+
+@pytest.mark.parametrize("reader", ["pool", "other window", "groups", "output", "1x1"])
+def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any) -> None:
+    net = new_net(4)
+    x = net.input(2, 8, 8)
+    y = net.conv(x, 4, (1, 1) if reader == "1x1" else (3, 3), groups=2 if reader == "groups" else 1)
+    other = {
+        "pool": lambda: net.max_pool(x),
+        "other window": lambda: net.conv(x, 4, (3, 3), (2, 2)),
+        "output": lambda: x,
+    }.get(reader, lambda: y)()
+    assert not any(variant.kept for group in variants(net.graph(*{y: 0, other: 0})) for variant in group)
+
+
+def test_where_patches_do_not_fit_the_columns_or_rows_of_the_window_do(new_net: Any, configure: Any) -> None:
+    """The window is 3 words for each of 625 pixels, its columns are one, as is the result; there are 2,048."""
+    net = new_net(5)
+    graph = net.graph(net.conv(net.input(1, 25, 25), 4, (3, 3), pads=PAD))
+    hw = configure(4, 4, 4, 2, act_depth=512, act_banks=4)
+    program = compile(graph, hw)
+    assert program.tensors["t0"].kept == Patches((1, 3), (1, 1), (1, 1), (0, 1, 0, 1))
+    assert program.cycles < schedule(graph, hw).cycles
+
+
+def dead_net(new_net: Any, at_zero: bool) -> tuple[Any, Graph]:
+    """Dead channels before a padded depthwise layer; what follows it must see their border, unless they are zero."""
+    net = new_net(6)
+    x = net.conv(net.input(8, 6, 6), 16, (1, 1))
+    starve(net, x, list(range(4, 16)), at_zero)
+    y = net.conv(x, 16, (3, 3), pads=PAD, groups=16)
+    return net, net.graph(net.conv(y, 6, (1, 1)))
+
+
+def test_dead_channels_go_through_a_depthwise_layer_at_the_zero_point_only(new_net: Any) -> None:
+    _, graph = dead_net(new_net, at_zero=True)
+    reduced = without_constants(graph)
+    assert reduced is not None
+    assert [op.weight.shape for op in reduced.graph.ops if isinstance(op, Conv)] == [
+        (4, 8, 1, 1), (4, 1, 3, 3), (6, 4, 1, 1),
+    ]  # fmt: skip
+    assert [op.groups for op in reduced.graph.ops if isinstance(op, Conv)] == [1, 4, 1]
+    _, graph = dead_net(new_net, at_zero=False)
+    assert without_constants(graph) is None
+
+
+def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: Any, configure: Any) -> None:
+    net = new_net(9)
+    x = net.conv(net.input(32, 6, 6), 16, (1, 1))
+    starve(net, x, list(range(0, 16, 2)))
+    y = net.conv(x, 16, (3, 3), pads=PAD, groups=16)
+    graph = net.graph(net.conv(y, 6, (1, 1)))
+    reduced = without_constants(graph)
+    assert reduced is not None
+    order = Constants((*range(1, 16, 2), *range(0, 16, 2)), ())
+    assert reduced.kept == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
+    hw = configure(4, 4, 4, 2)
+    program = compile(graph, hw)
+    assert program.cycles < schedule(graph, hw).cycles
+    assert len(program.weights) < len(schedule(graph, hw).weights)
+    values = net.values()
+    wanted = golden.run(graph, values)
+    for name, found in emu.run(program, values, trace=True).tensors.items():
+        np.testing.assert_array_equal(found, wanted[name], err_msg=name)
+
+
+def test_an_input_keeps_the_order_of_its_channels(new_net: Any) -> None:
+    """A constant channel that is added to an input stays where the input has it."""
+    net = new_net(12)
+    x = net.input(4, 5, 5)
+    graph = net.graph(net.add(x, starve(net, net.conv(x, 4, pads=PAD), [0])))
+    assert without_constants(graph) is None
+
+
+def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig) -> None:
+    net = new_net(7)
+    y = starve(net, net.conv(net.input(4, 5, 5), 9, (1, 1)), list(range(9)))
+    graph = net.graph(y)
+    program = compile(graph, hw)
+    assert program.tensors[y].place.shape == (1, 1, 5, 5)
+    values = net.values()
+    np.testing.assert_array_equal(emu.run(program, values).outputs[y], golden.run(graph, values)[y])
+
+
+def test_bisect_names_the_word_of_the_model_s_element(new_net: Any, hw: HwConfig) -> None:
+    net, graph = dead_net(new_net, at_zero=True)
+    program = compile(graph, hw)
+    name = graph.ops[0].output
+    entry = program.tensors[name]
+    assert isinstance(entry.kept, Constants)
+    values = net.values()
+    with open_engine("golden", hw, graph=graph) as one, open_engine("emulator", hw) as two:
+        assert compare(program, values, one, two) is None
+        broken = graph.ops[0]
+        assert isinstance(broken, Conv)
+        broken.bias[3] += 1 << 20
+        difference = compare(program, values, one, two)
+        assert difference is not None
+        assert difference.element[:2] == (0, 3)
+        assert difference.word is not None
+        assert difference.culprits
+        broken.bias[3] -= 1 << 20
+        broken.bias[7] += 1 << 20
+        difference = compare(program, values, one, two)
+        assert difference is not None
+        assert (difference.element[1], difference.word) == (7, None)
+        assert "its channel is constant and not computed" in difference.error().text()
+
+
+def test_the_error_names_what_even_the_smallest_variant_needs(new_net: Any, configure: Any) -> None:
+    _, graph = dead_net(new_net, at_zero=True)
+    hw = configure(4, 4, 4, 2, weight_depth=16)
+    needs = []
+    for group in variants(graph):
+        for variant in group:
+            with pytest.raises(DoesNotFitError) as caught:
+                draft(variant.graph, hw)
+            needs.append(caught.value.what)
+    assert len(set(needs)) > 1
+    with pytest.raises(DoesNotFitError) as caught:
+        fastest(variants(graph), hw)
+    assert caught.value.what == needs[-1]
+
+
+def test_ports_are_the_model_s(new_net: Any, hw: HwConfig) -> None:
+    graph = first_layer(new_net(8))
+    assert compile(graph, hw).inputs == [Port("t0", (1, 1, 9, 8), "int8", "t0")]
