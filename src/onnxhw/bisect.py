@@ -140,21 +140,25 @@ def _culprits(program: Program, ready: int, address: int, lane: int) -> list[Cul
 
 def _written(vector: Vector) -> set[int]:
     """Word addresses that a vector instruction writes."""
+    return _rows(vector, vector.o_base, vector.o_cb, vector.o_oh, vector.o_ow)
+
+
+def _rows(vector: Vector, base: int, step_cb: int, step_oh: int, step_ow: int) -> set[int]:
+    """Addresses of one operand of a vector instruction."""
     cb, oh, ow = np.meshgrid(np.arange(vector.cb_n), np.arange(vector.oh_n), np.arange(vector.ow_n), indexing="ij")
-    addresses = vector.o_base + cb * vector.o_cb + oh * vector.o_oh + ow * vector.o_ow
+    addresses = base + cb * step_cb + oh * step_oh + ow * step_ow
     return set((addresses & 0xFFFF).reshape(-1).tolist())
 
 
 def _drained(program: Program, vector: Vector) -> Iterator[int]:
     """Array instructions whose sums a drain reads, latest first."""
-    first = vector.a_base
-    last = first + vector.cb_n * vector.oh_n * vector.ow_n
+    drained = _rows(vector, vector.a_base, vector.a_cb, vector.a_oh, vector.a_ow)
     for index in reversed(range(vector.after_array)):
         array = program.code["array"][index]
         assert isinstance(array, Array)
         height, width = sums(array)
-        rows = range(array.acc_base, array.acc_base + height * width)
-        if array.acc_bank == vector.acc_bank and rows.start < last and first < rows.stop:
+        filled = range(array.acc_base, array.acc_base + array.nt_n * height * width)
+        if array.acc_bank == vector.acc_bank and not drained.isdisjoint(filled):
             yield index
             if not array.accumulate:
                 return

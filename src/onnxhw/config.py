@@ -42,7 +42,7 @@ class HwConfig:
     act_banks, act_depth : activation memory: banks (power of two) and words per bank (power of two).
     weight_depth : weight words.
     acc_depth : accumulator rows (C accumulators each) per bank; there are two banks.
-    param_depth : requantization parameter entries (one per output channel, 64 bits).
+    param_depth : rows of Q requantization parameters (one per output channel, 64 bits each).
     tables : number of 256-entry int8 tables.
     load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
@@ -237,13 +237,13 @@ PRESETS: dict[str, HwConfig] = {
             cols=16,
             word=16,
             lanes=8,
-            load_rows=2,
+            load_rows=16,
             acc_bits=27,
             act_banks=4,
             act_depth=2048,
-            weight_depth=4096,
+            weight_depth=512,
             acc_depth=512,
-            param_depth=2048,
+            param_depth=512,
             tables=4,
             load_ucode=512,
             array_ucode=2048,
@@ -265,7 +265,7 @@ PRESETS: dict[str, HwConfig] = {
             act_depth=1024,
             weight_depth=8192,
             acc_depth=512,
-            param_depth=2048,
+            param_depth=512,
             tables=4,
             load_ucode=512,
             array_ucode=1024,
@@ -285,7 +285,7 @@ PRESETS: dict[str, HwConfig] = {
             act_depth=1024,
             weight_depth=5120,
             acc_depth=512,
-            param_depth=1024,
+            param_depth=512,
             tables=4,
             load_ucode=512,
             array_ucode=1024,
@@ -307,7 +307,7 @@ PRESETS: dict[str, HwConfig] = {
             act_depth=512,
             weight_depth=5120,
             acc_depth=512,
-            param_depth=1024,
+            param_depth=512,
             tables=2,
             load_ucode=512,
             array_ucode=1536,
@@ -343,13 +343,13 @@ PRESETS: dict[str, HwConfig] = {
             cols=16,
             word=16,
             lanes=8,
-            load_rows=2,
+            load_rows=16,
             acc_bits=27,
             act_banks=4,
             act_depth=8192,
-            weight_depth=16384,
+            weight_depth=2048,
             acc_depth=512,
-            param_depth=4096,
+            param_depth=512,
             tables=4,
             load_ucode=2048,
             array_ucode=8192,

@@ -25,7 +25,7 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
-        "activations": 64, "weights": 64, "accumulators": 24, "depthwise lines": 8, "parameters": 8, "tables": 8,
+        "activations": 64, "weights": 64, "accumulators": 24, "depthwise lines": 8, "parameters": 16, "tables": 8,
         "load microcode": 1, "array microcode": 4, "vector microcode": 4,
     }  # fmt: skip
     assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2

@@ -10,10 +10,10 @@ from onnxhw.isa.instructions import Array, Load, Vector
 from onnxhw.program.model import Program
 
 NAMES = [
-    "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory",
+    "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory.all",
     "design.device.core.load_fetch.ucode", "design.device.core.array_fetch.ucode",
     "design.device.core.vector_fetch.ucode",
-    "design.device.core.vector.params.memory", "design.device.core.vector.tables.lane_0",
+    "design.device.core.vector.params", "design.device.core.vector.tables.lane_0",
     "design.device.core.vector.tables.lane_1", "design.device.core.array.accumulators.bank_0",
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ def program():
     code = {"load": [Load(base=3, tiles=2)], "array": [Array(oh_n=5)] * 2, "vector": [Vector(lo=-3)] * 3}
     weights = np.arange(2 * config.weight_word, dtype=np.uint8).reshape(2, -1)
     tables = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
-    params = np.array([1 << 63, 5], np.uint64)
+    params = np.array([[1 << 63, 5]], np.uint64)
     return Program(config, "m", code, weights, params, tables, {}, [], [], [], 100, 0)
 
 
@@ -34,8 +34,8 @@ def test_every_memory_gets_its_contents(program):
     assert found[f"{core}load_fetch.ucode"] == Load(base=3, tiles=2).encode()
     assert found[f"{core}array_fetch.ucode"] == Array(oh_n=5).encode() * 2
     assert len(found[f"{core}vector_fetch.ucode"]) == 3 * Vector.words()
-    assert found[f"{core}load.memory"] == [0x03020100, 0x07060504]
-    assert found[f"{core}vector.params.memory"] == [1 << 63, 5]
+    assert found[f"{core}load.memory.all"] == [0x03020100, 0x07060504]
+    assert found[f"{core}vector.params"] == [1 << 63 | 5 << 64]
     # Entry 0 is the table's value at -128, itself -128.
     assert found[f"{core}vector.tables.lane_0"][:2] == [0x80, 0x81]
     assert found[f"{core}vector.tables.lane_1"] == found[f"{core}vector.tables.lane_0"]
@@ -49,4 +49,4 @@ def test_every_memory_gets_its_contents(program):
 
 def test_a_design_without_a_needed_memory_is_refused(program):
     with pytest.raises(InternalError, match="no memory for weights"):
-        images(program, [name for name in NAMES if "load.memory" not in name])
+        images(program, [name for name in NAMES if "load.memory.all" not in name])

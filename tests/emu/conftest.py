@@ -49,26 +49,26 @@ def case() -> Case:
         )  # fmt: skip
         code["vector"].append(
             Vector(after_array=tile + 1, op=VectorOp.DRAIN, per_channel=1, exact=1, **half, acc_bank=tile,
-                   o_base=40 + 18 * tile, o_oh=6, o_ow=1, groups=2, zy=4)
+                   a_oh=6, a_ow=1, o_base=40 + 18 * tile, o_oh=6, o_ow=1, groups=2, zy=4)
         )  # fmt: skip
     full = {"oh_n": 6, "ow_n": 6, "a_oh": 6, "a_ow": 1, "o_oh": 6, "o_ow": 1, "groups": 2}
     code["vector"].append(
         Vector(after_vector=2, op=VectorOp.MAX, **full, kh_n=2, kw_n=2, a_base=40, a_kh=6, a_kw=1, ih_kh=1, iw_kw=1,
-               ih_oh=1, iw_ow=1, in_h=6, in_w=6, o_base=80, param_base=4)
+               ih_oh=1, iw_ow=1, in_h=6, in_w=6, o_base=80, param_base=2)
     )  # fmt: skip
     code["vector"].append(
         Vector(after_vector=3, after_array=2, op=VectorOp.ADD, **full, a_base=40, b_base=80, b_oh=6, b_ow=1,
-               in_h=6, in_w=6, param_base=5, za=4)
+               in_h=6, in_w=6, param_base=3, za=4)
     )  # fmt: skip
 
-    scales = [*(Scale(1 << 23, 30, b) for b in bias), ONE, Scale(1 << 22, 23, 1 << 22)]
+    scales = [*(Scale(1 << 23, 30, b) for b in bias), ONE, ONE, *[Scale(1 << 22, 23, 1 << 22)] * 2]
     tiles = weight.transpose(2, 3, 1, 0).reshape(9 * 4, 4)  # KH, KW, I, O
     entries = [
         Entry("x", places["x"], 0.5, zero, 0, 3), Entry("conv", places["conv"], 0.25, 4, 2, 4, "conv"),
         Entry("pool", places["pool"], 0.25, 4, 3, 4, "pool"), Entry("y", places["y"], 0.25, 0, 4, 4, "add"),
     ]  # fmt: skip
     program = Program(
-        config, "tiny", code, tiles.view(np.uint8), np.array([s.pack() for s in scales], np.uint64),
+        config, "tiny", code, tiles.view(np.uint8), np.array([s.pack() for s in scales], np.uint64).reshape(-1, 2),
         np.zeros((0, 256), np.int8), {entry.name: entry for entry in entries},
         [Port("input", (1, 4, 6, 6), "int8", "x")], [Port("output", (1, 4, 6, 6), "int8", "y")],
         [Layer("conv", "Conv", 5184, {"load": [(0, 2)], "array": [(0, 2)], "vector": [(0, 2)]})],

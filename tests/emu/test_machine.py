@@ -52,11 +52,12 @@ class Literal:
                 self.windows.append([(b + 128) % 256 - 128 for word in words for b in word])
             return
         for tile in range(i.tiles):
-            shadow = []
-            for step in range(r // k):
-                word = self.weights[i.base + tile * r // k + step]
-                shadow += [[(b + 128) % 256 - 128 for b in word[row * c : row * c + c]] for row in range(k)]
-            self.shadow.append(shadow)
+            for nt in range(i.nt_n):
+                shadow = []
+                for step in range(r // k):
+                    word = self.weights[i.base + tile * r // k + nt * i.nt_step + step]
+                    shadow += [[(b + 128) % 256 - 128 for b in word[row * c : row * c + c]] for row in range(k)]
+                self.shadow.append(shadow)
 
     def array(self, i: Array) -> None:
         r, c, bits = self.config.rows, self.config.cols, self.config.acc_bits
@@ -65,23 +66,24 @@ class Literal:
             for sub in range(i.sub_n):
                 for kh in range(i.kh_n):
                     for kw in range(i.kw_n):
-                        w = self.shadow.popleft()
-                        for oh in range(i.oh_n):
-                            for ow in range(i.ow_n):
-                                ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
-                                iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
-                                a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
-                                if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
-                                    x = (self.act[a % 65536] + [0] * r)[sub * r : sub * r + r]
-                                else:
-                                    x = [i.pad] * r
-                                row = self.acc[i.acc_bank][i.acc_base + oh * i.ow_n + ow]
-                                for column in range(c):
-                                    total = 0 if first else row[column]
-                                    total += sum(x[n] * w[n][column] for n in range(r))
-                                    if self.config.inner_product == "fast":
-                                        total += sum(w[n][column] * w[n + 1][column] for n in range(0, r, 2))
-                                    row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+                        for nt in range(i.nt_n):
+                            w = self.shadow.popleft()
+                            for oh in range(i.oh_n):
+                                for ow in range(i.ow_n):
+                                    ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
+                                    iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
+                                    a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+                                    if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                                        x = (self.act[a % 65536] + [0] * r)[sub * r : sub * r + r]
+                                    else:
+                                        x = [i.pad] * r
+                                    row = self.acc[i.acc_bank][i.acc_base + (nt * i.oh_n + oh) * i.ow_n + ow]
+                                    for column in range(c):
+                                        total = 0 if first else row[column]
+                                        total += sum(x[n] * w[n][column] for n in range(r))
+                                        if self.config.inner_product == "fast":
+                                            total += sum(w[n][column] * w[n + 1][column] for n in range(0, r, 2))
+                                        row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
                         first = False
 
     def depthwise(self, i: Array) -> None:
@@ -127,10 +129,11 @@ class Literal:
                                 a = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                                 window.append(a % 65536)
                     b = self.act[(i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow) % 65536]
-                    row = i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow
+                    row = (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) % 65536
                     o = self.act[(i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) % 65536]
                     for lane in range(i.groups * q):
-                        p = Scale.unpack(self.params[i.param_base + (lane if i.per_channel else 0)])
+                        entry = i.param_base + cb * i.param_cb + (lane // q if i.per_channel else 0)
+                        p = Scale.unpack(self.params[entry][lane % q])
                         n = i.lane_group * q + lane
                         if i.op == VectorOp.DRAIN:
                             v = self.acc[i.acc_bank][row][i.column_group * q + lane] + p.bias
@@ -162,9 +165,9 @@ def filled(config: HwConfig, seed: int) -> Machine:
     scales = [
         Scale(chance.choice([1 << 23, chance.randrange(1 << 26)]), chance.choice([23, 24, 26, 33, 40]),
               chance.choice([0, 100, -(1 << 31), (1 << 31) - 1, chance.randrange(1 << 26)]))
-        for _ in range(config.param_depth)
+        for _ in range(machine.params.size)
     ]  # fmt: skip
-    machine.params[:] = [scale.pack() for scale in scales]
+    machine.params[:] = np.array([scale.pack() for scale in scales], np.uint64).reshape(machine.params.shape)
     machine.tables[:] = rng.integers(-128, 128, machine.tables.shape)
     return machine
 
@@ -177,7 +180,8 @@ def step(rng: random.Random, most: int) -> int:
 def random_array(config: HwConfig, rng: random.Random) -> Array:
     return Array(
         act_base=READ, kt_n=rng.randint(1, 2), sub_n=rng.randint(1, config.row_groups),
-        kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 2), oh_n=rng.randint(1, 4), ow_n=rng.randint(1, 4),
+        kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 2), nt_n=rng.choice([1, 1, 2]),
+        oh_n=rng.randint(1, 4), ow_n=rng.randint(1, 4),
         a_kt=step(rng, 90), a_kh=step(rng, 9), a_kw=step(rng, 3), a_oh=step(rng, 20), a_ow=step(rng, 3),
         ih0=rng.randint(-3, 2), iw0=rng.randint(-3, 2), ih_kh=rng.randint(0, 2), iw_kw=rng.randint(0, 2),
         ih_oh=rng.randint(0, 3), iw_ow=rng.randint(0, 3), in_h=rng.randint(1, 8), in_w=rng.randint(1, 8),
@@ -197,17 +201,21 @@ def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
     drain = op == VectorOp.DRAIN
     groups = rng.randint(1, min(config.lane_groups, config.col_groups if drain else 99))
     lo, hi = sorted([rng.randint(-128, 127), rng.randint(-128, 127)]) if rng.random() < 0.3 else (-128, 127)
+    a_steps = {"a_cb": step(rng, 90), "a_oh": step(rng, 20), "a_ow": step(rng, 3)}
+    if drain:
+        a_steps = {"a_cb": rng.randint(0, 16), "a_oh": rng.randint(0, 4), "a_ow": rng.randint(0, 3)}
     return Vector(
         op=op, per_channel=rng.randint(0, 1), exact=rng.randint(0, 1), use_table=rng.randint(0, 1),
         table_index=rng.randrange(config.tables), cb_n=rng.randint(1, 2), oh_n=rng.randint(1, 4),
         ow_n=rng.randint(1, 4), kh_n=kh, kw_n=kw, a_base=rng.randint(0, 20) if drain else READ,
-        acc_bank=rng.randint(0, 1), a_cb=step(rng, 90), a_oh=step(rng, 20), a_ow=step(rng, 3), a_kh=step(rng, 9),
+        acc_bank=rng.randint(0, 1), **a_steps, a_kh=step(rng, 9),
         a_kw=step(rng, 3), ih_kh=1, iw_kw=1, ih_oh=rng.randint(0, 2), iw_ow=rng.randint(0, 2), **limits,
         b_base=READ, b_cb=step(rng, 90), b_oh=step(rng, 20), b_ow=step(rng, 3),
         o_base=WRITE, o_cb=step(rng, 90), o_oh=step(rng, 20), o_ow=step(rng, 3), groups=groups,
         column_group=rng.randint(0, config.col_groups - groups) if drain else 0,
         lane_group=rng.randint(0, config.lane_groups - groups), param_base=rng.randint(0, 100),
-        za=rng.randint(-128, 127), zb=rng.randint(-128, 127), zy=rng.randint(-128, 127), lo=lo, hi=hi,
+        param_cb=rng.randint(0, 9), za=rng.randint(-128, 127), zb=rng.randint(-128, 127),
+        zy=rng.randint(-128, 127), lo=lo, hi=hi,
     )  # fmt: skip
 
 
@@ -222,7 +230,10 @@ def test_array_is_its_loop(config: HwConfig, seed: int) -> None:
         tiles = i.kt_n * i.sub_n * i.kh_n * i.kw_n
         split = rng.randint(1, tiles)
         for count in filter(None, (split, tiles - split)):
-            load = Load(base=rng.randint(0, config.weight_depth - count * config.tile_words), tiles=count)
+            room = config.weight_depth - count * config.tile_words
+            step = rng.randint(0, room // i.nt_n)
+            base = rng.randint(0, room - (i.nt_n - 1) * step)
+            load = Load(base=base, tiles=count, nt_n=i.nt_n, nt_step=step)
             machine.execute(load)
             literal.load(load)
         machine.execute(i)
@@ -238,7 +249,8 @@ def test_depthwise_is_its_loop(config: HwConfig, seed: int) -> None:
     machine = filled(config, seed)
     literal = Literal(machine)
     for _ in range(2):
-        strip = {"oh_n": rng.randint(3, 7), "ow_n": rng.randint(3, config.depthwise), "sub_n": 1, "depthwise": 1}
+        size = {"oh_n": rng.randint(3, 7), "ow_n": rng.randint(3, config.depthwise)}
+        strip = {**size, "sub_n": 1, "nt_n": 1, "depthwise": 1}
         group = rng.randrange(config.word // config.depthwise_lanes)
         strides = {"dw_sh": rng.randint(1, 3), "dw_sw": rng.choice([1, 2, 7])}
         i = replace(random_array(config, rng), **strip, **strides, dw_group=group)
@@ -256,7 +268,8 @@ def test_depthwise_is_its_loop(config: HwConfig, seed: int) -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [({"ow_n": 8}, "E1121"), ({"dw_group": 1}, "E1121"), ({"oh_n": 2}, "E1122"), ({"ow_n": 2}, "E1122"),
-     ({"dw_sh": 0}, "E1122"), ({"dw_sw": 0}, "E1122"), ({"sub_n": 2}, "E1122"), ({"kw_n": 2}, "E1124")],
+     ({"dw_sh": 0}, "E1122"), ({"dw_sw": 0}, "E1122"), ({"sub_n": 2}, "E1122"), ({"nt_n": 2}, "E1122"),
+     ({"kw_n": 2}, "E1124")],
 )  # fmt: skip
 def test_a_strip_that_means_nothing_is_refused(fields: dict[str, int], code: str) -> None:
     machine = Machine(WINDOWS[0])
@@ -365,7 +378,7 @@ def test_a_write_keeps_the_other_lanes() -> None:
         (Vector(groups=3), "E1121", "lane group 2 of 2"),
         (Vector(column_group=2), "E1121", "column group 2 of 2"),
         (Vector(use_table=1, table_index=3), "E1121", "table 3 of 3"),
-        (Vector(per_channel=1, param_base=255), "E1121", "parameter entry 256 of 256"),
+        (Vector(per_channel=1, groups=2, param_base=255), "E1121", "parameter row 256 of 256"),
         (Vector(op=7), "E1122", "no vector operation 7"),
         (Vector(op=VectorOp.ADD, kh_n=2), "E1122", "only SUM and MAX have a window"),
         (Vector(op=VectorOp.MUL, iw0=-1), "E1122", "only SUM and MAX may leave positions out"),

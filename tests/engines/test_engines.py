@@ -62,7 +62,7 @@ def test_a_program_is_loaded_once(cxxrtl: CxxrtlEngine, program: Program, inputs
     another = dataclasses.replace(program)
     before = cxxrtl.core.cycles
     cxxrtl.run(another, inputs(1))
-    loading = len(program.weights) + len(program.params) * 2
+    loading = len(program.weights) + program.params.size * 2
     assert cxxrtl.core.cycles - before - second >= loading
 
 

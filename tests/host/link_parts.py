@@ -65,7 +65,7 @@ def program():
     x, y = Place(10, 40, 7, (1, 5, 4, 6), lane=2), Place(200, 30, 5, (1, 9, 3, 5))
     return Program(
         config=CONFIG, model="none", code={"load": [Load(base=5, tiles=2)] * 3, "array": [], "vector": []},
-        weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([1 << 63 | 5, 7], np.uint64),
+        weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([[1 << 63 | 5, 7, 9]], np.uint64),
         tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),
         tensors={"x": Entry("x", x, 1.0, 0), "y": Entry("y", y, 1.0, 0)},
         inputs=[Port("input", (1, 5, 4, 6), "int8", "x")], outputs=[Port("output", (1, 9, 3, 5), "int8", "y")],

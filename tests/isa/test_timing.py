@@ -50,18 +50,25 @@ def test_a_deadlock_is_named(code, stuck: str) -> None:
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
-@pytest.mark.parametrize("pixels", [1, 3, 40])
-def test_the_recurrences_hold(config: HwConfig, pixels: int) -> None:
+@pytest.mark.parametrize(("pixels", "columns"), [(1, 1), (3, 1), (40, 1), (1, 3), (1, 4), (2, 2)])
+def test_the_recurrences_hold(config: HwConfig, pixels: int, columns: int) -> None:
     code = {
-        "load": [Load(tiles=3), Load(tiles=5, after_array=1), Load(tiles=1)],
-        "array": [Array(kw_n=2, ow_n=pixels), Array(kw_n=7, ow_n=pixels, after_vector=1)],
+        "load": [
+            Load(tiles=3, nt_n=columns, nt_step=9),
+            Load(tiles=5, nt_n=columns, after_array=1),
+            Load(tiles=1, nt_n=columns),
+        ],
+        "array": [
+            Array(kw_n=2, nt_n=columns, ow_n=pixels),
+            Array(kw_n=7, nt_n=columns, ow_n=pixels, after_vector=1),
+        ],
         "vector": [Vector(after_array=1, ow_n=9)],
     }
     times = timeline(config, code)
     starts, tiles = times.load_start, times.tile_start
-    loads = [0, 0, 0, 1, 1, 1, 1, 1, 2]
-    arrays = [0] * 2 + [1] * 7
-    for n in range(9):
+    loads = [unit for unit, tiles_of in enumerate((3, 5, 1)) for _ in range(tiles_of * columns)]
+    arrays = [unit for unit, tiles_of in enumerate((2, 7)) for _ in range(tiles_of * columns)]
+    for n in range(9 * columns):
         load, array = times.spans["load"][loads[n]], times.spans["array"][arrays[n]]
         least = [load.issue + 1]
         if n:
@@ -69,7 +76,8 @@ def test_the_recurrences_hold(config: HwConfig, pixels: int) -> None:
         assert starts[n] == max(least)
         least = [array.issue + START, starts[n] + shadow_ready(config)]
         if n:
-            least.append(tiles[n - 1] + max(pixels, MIN_TILE))
+            again = columns * pixels < MIN_TILE or arrays[n - 1] != arrays[n]
+            least.append(tiles[n - 1] + max(pixels, MIN_TILE if again else 1))
         assert tiles[n] == max(least)
 
 
@@ -86,11 +94,11 @@ def test_depthwise_tiles_keep_their_distance() -> None:
     }
     times = timeline(config, code)
     starts, begun = times.load_start, times.tile_start
-    assert (config.tile_words, config.depthwise_words, settle(config), shadow_ready(config, 1)) == (1, 5, 12, 3)
-    assert begun[2] == max(begun[1] + 9 + 12, starts[2] + 3)
-    assert begun[3] == max(times.spans["array"][2].issue + START, begun[2] + 9, starts[3] + 3)
-    assert starts[3] == max(starts[2] + 5, begun[2] + shadow_free(config))
-    assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, begun[3] + shadow_free(config))
+    assert (config.tile_words, config.depthwise_words, settle(config), shadow_ready(config, 1)) == (1, 5, 12, 4 + 15)
+    assert begun[2] == max(begun[1] + 9 + 12, starts[2] + 19)
+    assert begun[3] == max(times.spans["array"][2].issue + START, begun[2] + 9, starts[3] + 19)
+    assert starts[3] == max(starts[2] + 5, begun[2] + shadow_free(config, 1))
+    assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, begun[3] + shadow_free(config, 1))
     spans = times.spans["array"]
     assert [span.done - span.end for span in spans] == [array_latency(config, kind) for kind in (0, 1, 1, 0)]
     assert all(a.done < b.done for a, b in pairwise(spans))

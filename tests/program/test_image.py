@@ -20,7 +20,7 @@ def sample() -> Program:
     rng = np.random.default_rng(1)
     return Program(
         config=CONFIG, model="none", code={"load": [Load(base=5, tiles=2)] * 3, "array": [], "vector": []},
-        weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([1 << 63 | 5, 7], np.uint64),
+        weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([[1 << 63 | 5, 7, 9]], np.uint64),
         tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),
         tensors={"x": Entry("x", Place(10, 40, 7, (1, 5, 4, 6), lane=2), 1.0, 0)},
         inputs=[], outputs=[], layers=[], cycles=100, macs=0,
@@ -33,7 +33,7 @@ def test_memories_follow_the_host_layout(sample: Program) -> None:
     assert found[Space.LOAD_UCODE].tolist() == Load(base=5, tiles=2).encode() * 3
     w = sample.weights.astype(int)
     assert found[Space.WEIGHT][4] == w[4, 0] | w[4, 1] << 8 | w[4, 2] << 16
-    assert found[Space.PARAM].tolist() == [5, 1 << 31, 7, 0]
+    assert found[Space.PARAM].tolist() == [5, 1 << 31, 7, 0, 9, 0, 0, 0]
     assert found[Space.TABLE][0] == 0x80
     assert found[Space.TABLE][128] == 0
     assert found[Space.TABLE][255] == 0x7F

@@ -7,7 +7,7 @@ import numpy as np
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.timing import params, sums, tiles, timeline
+from onnxhw.isa.timing import sums, tiles, timeline
 from onnxhw.program import Program
 
 
@@ -29,7 +29,7 @@ class Builder:
         self.code: dict[str, list] = {"load": [], "array": [], "vector": []}
         numbers = np.random.default_rng(seed)
         self.weights = numbers.integers(0, 256, (config.weight_depth, config.weight_word), np.uint8)
-        self.params: list[int] = []
+        self.params: list[list[int]] = []
         self.tables = numbers.integers(-128, 128, (config.tables, 256)).astype(np.int8)
         self.act = numbers.integers(-128, 128, (config.act_words, config.word)).astype(np.int8)
         bank = config.act_depth
@@ -45,6 +45,7 @@ class Builder:
         oh, ow = (r.randint(1, 5), r.randint(1, 5)) if r.random() < 0.8 else (1, r.randint(1, 2))
         kt = r.randint(1, 2)
         sub = r.randint(1, c.row_groups)
+        nt = r.choice([n for n in range(1, 6) if 7 + n * oh * ow <= c.acc_depth])
         in_h, in_w = r.randint(1, 8), r.randint(1, 8)
         instruction = Array(
             **(self.wait_all() if wait else {}),
@@ -53,6 +54,7 @@ class Builder:
             sub_n=sub,
             kh_n=kh,
             kw_n=kw,
+            nt_n=nt,
             oh_n=oh,
             ow_n=ow,
             a_kt=r.randint(0, 40),
@@ -78,8 +80,10 @@ class Builder:
         split = r.randint(1, tiles)
         for count in (split, tiles - split):
             if count:
-                base = r.randrange(0, c.weight_depth - count * c.tile_words)
-                self.code["load"].append(Load(base=base, tiles=count))
+                room = c.weight_depth - count * c.tile_words
+                step = r.randint(0, room // nt)
+                base = r.randint(0, room - (nt - 1) * step)
+                self.code["load"].append(Load(base=base, tiles=count, nt_n=nt, nt_step=step))
         return oh, ow
 
     def depthwise(self, *, bank: int = 0) -> tuple[int, int]:
@@ -121,14 +125,14 @@ class Builder:
         self.code["load"].append(Load(base=base, tiles=tiles, depthwise=1))
         return sums(instruction)
 
-    def vector(self, op: VectorOp, *, bank: int = 0, oh: int = 0, ow: int = 0) -> None:
+    def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0) -> None:
         c, r = self.config, self.rng
         limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
         groups = r.randint(1, min(limit, c.lane_groups))
         lane_group = r.randint(0, c.lane_groups - groups)
         window = op in (VectorOp.SUM, VectorOp.MAX)
         oh, ow = oh or r.randint(1, 4), ow or r.randint(1, 4)
-        cb = 1 if op == VectorOp.DRAIN else r.randint(1, 2)
+        cb = cb or r.randint(1, 2)
         kh, kw = (r.randint(1, 3), r.randint(1, 3)) if window else (1, 1)
         lo, hi = sorted((r.randint(-128, 127), r.randint(-128, 127))) if r.random() < 0.5 else (-128, 127)
         extent = dict(ih0=0, iw0=0, in_h=99, in_w=99)
@@ -151,9 +155,9 @@ class Builder:
             kw_n=kw,
             a_base=r.randint(0, 7) if op == VectorOp.DRAIN else 20 + r.randint(0, 7),
             acc_bank=bank,
-            a_cb=r.randint(0, 50),
-            a_oh=r.randint(0, 9),
-            a_ow=r.randint(0, 3),
+            a_cb=oh * ow if op == VectorOp.DRAIN else r.randint(0, 50),
+            a_oh=ow if op == VectorOp.DRAIN else r.randint(0, 9),
+            a_ow=1 if op == VectorOp.DRAIN else r.randint(0, 3),
             a_kh=r.randint(0, 9),
             a_kw=r.randint(0, 3),
             ih_kh=1,
@@ -173,13 +177,15 @@ class Builder:
             column_group=r.randint(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
             lane_group=lane_group,
             param_base=len(self.params),
+            param_cb=r.randint(0, 3),
             za=r.randint(-128, 127),
             zb=r.randint(-128, 127),
             zy=r.randint(-128, 127),
             lo=lo,
             hi=hi,
         )
-        self.params += [random_scale(r, op).pack() for _ in range(params(instruction, c))]
+        rows = (cb - 1) * instruction.param_cb + (groups if per_channel else 1)
+        self.params += [[random_scale(r, op).pack() for _ in range(c.lanes)] for _ in range(rows)]
         self.code["vector"].append(instruction)
 
     def program(self) -> Program:
@@ -218,9 +224,10 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
             if build.rng.random() < 0.4:  # the same rows again, at once
                 again = build.code["array"][-1]
                 build.code["array"].append(type(again)(**{**vars(again), "accumulate": 1, "after_array": 0}))
-                build.code["load"].append(Load(base=0, tiles=tiles(again), depthwise=again.depthwise))
-            oh, ow = sums(build.code["array"][-1])
-            build.vector(VectorOp.DRAIN, bank=bank, oh=oh, ow=ow)
+                build.code["load"].append(Load(0, 0, 0, 0, tiles(again) // again.nt_n, again.nt_n, 0, again.depthwise))
+            done = build.code["array"][-1]
+            oh, ow = sums(done)
+            build.vector(VectorOp.DRAIN, bank=bank, cb=done.nt_n, oh=oh, ow=ow)
             build.code["vector"][-1] = type(build.code["vector"][-1])(
                 **{**vars(build.code["vector"][-1]), "a_base": build.code["array"][-1].acc_base}
             )

@@ -5,7 +5,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
-from onnxhw.isa.timing import LOAD_TO_SHADOW, STREAM_TO_SWAP, array_pipeline, shadow_free, shadow_ready
+from onnxhw.isa.timing import LOAD_TO_SHADOW, STREAM_TO_SWAP, array_pipeline, shadow_free, shadow_ready, weight_skew
 from onnxhw.rtl.array import SystolicArray
 
 pytestmark = pytest.mark.rtl
@@ -19,6 +19,7 @@ def hardware(rows: int, cols: int, load_rows: int, inner_product: str) -> HwConf
 
 GEOMETRIES = [
     hardware(1, 2, 1, "plain"), hardware(5, 3, 1, "plain"), hardware(6, 2, 3, "plain"), hardware(16, 8, 2, "plain"),
+    hardware(6, 4, 6, "plain"),
     hardware(2, 1, 1, "fast"), hardware(4, 3, 1, "fast"), hardware(4, 3, 4, "fast"), hardware(6, 5, 2, "fast"),
     hardware(6, 5, 3, "fast"), hardware(16, 2, 16, "fast"), hardware(16, 16, 1, "fast"), hardware(16, 16, 2, "fast"),
     hardware(16, 16, 4, "fast"),
@@ -54,12 +55,15 @@ def is_exact(config: HwConfig, *, free: int, ready: int) -> bool:
         for cycle in range(length + latency):
             ctx.set(array.x, word(x[min(cycle, length - 1)]))
             ctx.set(array.swap, cycle - STREAM_TO_SWAP in starts)
-            ctx.set(array.row_enable, 0)
-            for tile, start in enumerate(loads):
-                step = cycle - start - LOAD_TO_SHADOW
-                if 0 <= step < config.tile_words:
-                    ctx.set(array.row_enable, 1 << step)
-                    ctx.set(array.weights, word(w[tile, step * config.load_rows : (step + 1) * config.load_rows]))
+            steps = {cycle - start - LOAD_TO_SHADOW: tile for tile, start in enumerate(loads)}
+            ctx.set(array.row_enable, sum(1 << step for step in range(config.tile_words) if step in steps))
+            weights = rng.integers(-128, 128, (config.load_rows, config.cols))
+            for row, column in np.ndindex(weights.shape):
+                for step in range(config.tile_words):
+                    if step + weight_skew(config, row, column) in steps:
+                        tile = steps[step + weight_skew(config, row, column)]
+                        weights[row, column] = w[tile, step * config.load_rows + row, column]
+            ctx.set(array.weights, word(weights))
             if cycle >= latency:
                 found[cycle - latency] = [ctx.get(total) for total in array.sums]
             await ctx.tick()
@@ -83,6 +87,6 @@ def test_sums_are_exact_at_the_fastest_change_of_weights(config: HwConfig) -> No
 
 @pytest.mark.parametrize("config", GEOMETRIES[2:], ids=lambda config: config.name)
 def test_a_cycle_less_is_too_few(config: HwConfig) -> None:
-    assert not is_exact(config, free=shadow_free(config) - 1, ready=max(shadow_ready(config), config.tile_words))
+    assert not is_exact(config, free=shadow_free(config) - 1, ready=max(shadow_ready(config), config.tile_words + 1))
     if shadow_ready(config) > 1:
         assert not is_exact(config, free=config.tile_words, ready=shadow_ready(config) - 1)

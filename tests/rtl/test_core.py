@@ -26,8 +26,14 @@ GEOMETRIES = [
     HwConfig("fast 4x3", rows=4, cols=3, word=5, lanes=1, acc_bits=24, inner_product="fast", **SMALL),
     HwConfig("fast 6x5", rows=6, cols=5, word=8, lanes=4, acc_bits=24, load_rows=3, inner_product="fast", **SMALL),
     HwConfig("fast 8x4", rows=8, cols=4, word=8, lanes=2, acc_bits=20, load_rows=4, inner_product="fast", **SMALL),
+    HwConfig("fast 4x4 whole tiles, depthwise unit", rows=4, cols=4, word=8, lanes=2, acc_bits=24, load_rows=4,
+             inner_product="fast", depthwise=9, **SMALL),
+    HwConfig("fast 6x3 depthwise unit", rows=6, cols=3, word=6, lanes=3, acc_bits=24, load_rows=2,
+             inner_product="fast", depthwise=9, **SMALL),
+    HwConfig("3x4 whole tiles, depthwise unit", rows=3, cols=4, word=4, lanes=4, acc_bits=24, load_rows=3,
+             depthwise=9, **SMALL),
     HwConfig("fast 10x2", rows=10, cols=2, word=10, lanes=2, acc_bits=24, load_rows=2, inner_product="fast", **SMALL),
-]
+]  # fmt: skip
 
 
 def expect_equal(program, before, registers, after) -> None:
@@ -47,7 +53,7 @@ def expect_equal(program, before, registers, after) -> None:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("config", [*GEOMETRIES[:3], *GEOMETRIES[5:7]], ids=lambda c: c.name)
+@pytest.mark.parametrize("config", [*GEOMETRIES[:3], *GEOMETRIES[5:7], GEOMETRIES[11]], ids=lambda c: c.name)
 def test_random_programs(config: HwConfig) -> None:
     Bench(config).each([random_program(config, seed, 5) for seed in range(2)], expect_equal)
 

@@ -1,5 +1,6 @@
 """The depthwise unit by itself equals its definition; scheduled layers on it equal the golden model in the core."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.ir.graph import Conv, Graph, Port, Tensor
 from onnxhw.ir.verify import window_size
-from onnxhw.isa.timing import MEMORY
+from onnxhw.isa.timing import MEMORY, weight_skew
 from onnxhw.rtl.depthwise import DepthwiseUnit, WindowCounter
 from onnxhw.sched import lower, schedule
 
@@ -20,20 +21,23 @@ pytestmark = pytest.mark.rtl
 
 SIZES = {"act_banks": 2, "act_depth": 128, "weight_depth": 512, "acc_depth": 64, "param_depth": 256, "tables": 1}
 WHOLE = HwConfig("W4 C5", rows=4, cols=5, word=4, lanes=2, depthwise=16, **SIZES)
-HALF = HwConfig("W8 C6", rows=8, cols=6, word=8, lanes=2, load_rows=2, depthwise=12, **SIZES)
+HALF = HwConfig("W8 C6", rows=8, cols=6, word=8, lanes=2, load_rows=8, depthwise=12, **SIZES)
 
 
-@pytest.mark.parametrize("columns", [3, 4, 16])
-def test_unit(columns: int) -> None:
+TILE = dataclasses.replace(WHOLE, name="whole tiles", load_rows=4)
+
+
+@pytest.mark.parametrize(("config", "columns"), [(WHOLE, 3), (WHOLE, 4), (WHOLE, 16), (TILE, 6)])
+def test_unit(config: HwConfig, columns: int) -> None:
     """Two strips behind each other without a gap, weights loaded during the first."""
     rng = np.random.default_rng(columns)
-    lanes, rows = WHOLE.depthwise_lanes, 5
+    lanes, rows = config.depthwise_lanes, 5
     x = rng.choice([-128, 127, *range(-5, 5)], (2, rows, columns, lanes)).astype(np.int8)
     w = rng.choice([-128, 127, *range(-5, 5)], (2, 3, 3, lanes)).astype(np.int8)
-    images = np.zeros((2, WHOLE.depthwise_words * WHOLE.weight_word), np.uint8)
+    images = np.zeros((2, config.depthwise_words * config.weight_word), np.uint8)
     images[:, : 9 * lanes] = w.reshape(2, -1).view(np.uint8)
-    words = images.reshape(2, WHOLE.depthwise_words, WHOLE.weight_word)
-    unit = DepthwiseUnit(WHOLE)
+    words = images.reshape(2, config.depthwise_words, config.weight_word)
+    unit = DepthwiseUnit(config)
     found: list[list[int]] = []
     start, pixels = 20, rows * columns
 
@@ -49,8 +53,12 @@ def test_unit(columns: int) -> None:
             step = cycle - start + 10 if cycle < start else cycle - start - 1
             tile = 0 if cycle < start else 1
             ctx.set(unit.load, 0 <= step < len(words[0]))
-            if 0 <= step < len(words[0]):
-                ctx.set(unit.weights, int.from_bytes(words[tile][step].tobytes(), "little"))
+            weights = rng.integers(0, 256, config.weight_word).astype(np.uint8)
+            for byte in range(config.weight_word):
+                own = step - weight_skew(config, *divmod(byte, config.cols))
+                if 0 <= own < len(words[0]):
+                    weights[byte] = words[tile][own, byte]
+            ctx.set(unit.weights, int.from_bytes(weights.tobytes(), "little"))
             if cycle >= start + unit.latency:
                 found.append([ctx.get(s) for s in unit.sums])
             await ctx.tick()

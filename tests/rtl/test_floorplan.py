@@ -6,12 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from onnxhw.build import estimate
 from onnxhw.config import PRESETS
+from onnxhw.rtl import ebr
+from onnxhw.rtl.blocks import blocks
 from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
 
 DEVICE = SimpleNamespace(device="LFE5U-85F")
 MULTIPLIERS, BLOCK_RAMS = 156, 208
 """Of the LFE5U-85F, by its data sheet."""
+KEYS = {"activations": "act_", "accumulators": "acc_", "weights": "weights "}
+"""How the names of the planned memories begin."""
 
 
 @pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-45f", "mini"])
@@ -24,7 +29,12 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     memories = memory_sites(DEVICE, config)
     ram = [site for sites in memories.values() for site in sites]
     banks = {f"act_{bank}" for bank in range(config.act_banks)}
-    assert not memories or set(memories) == {*banks, "acc_0", "acc_1", "weights"}
+    weights = {f"weights {block.name}" for block in blocks(config)}
+    assert not memories or set(memories) == {*banks, "acc_0", "acc_1", *weights}
+    for name, (count, shape) in estimate.memories(config).items() if memories else ():
+        if name in KEYS:
+            mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
+            assert [len(sites) for sites in mine] == [len(ebr.plan(*shape))] * count
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)

@@ -137,9 +137,9 @@ CONFIGS = {
     "5x3": config(5, 3, 5, 1),
     "8x16": config(8, 16, 8, 8, load_rows=4),
     "4x6": config(4, 6, 8, 2, load_rows=2),
-    "3x5": config(3, 5, 8, 4, act_depth=2048),
+    "3x5": config(3, 5, 8, 4, load_rows=3, act_depth=2048),
     "fast 4x3": config(4, 3, 5, 1, inner_product="fast", acc_bits=24),
-    "fast 8x6": config(8, 6, 8, 2, inner_product="fast", load_rows=2),
+    "fast 8x6": config(8, 6, 8, 2, inner_product="fast", load_rows=8),
 }
 """Odd geometries: W = R and not, C beyond W, C that Q does not divide, R that does not divide W; two fast ones."""
 

@@ -85,6 +85,36 @@ def test_shifted_addresses_are_caught(program: Program) -> None:
     refused(broken(program, "array", 0, act_base=program.code["array"][0].act_base + 300), "E1206")
 
 
+def test_column_tiles_together_are_checked(new_net: Any, configure: Any) -> None:
+    net = new_net(5)
+    x = net.conv(net.input(24, 1, 1), 40, (1, 1))
+    program = schedule(net.graph(net.conv(x, 24, (1, 1))), configure(4, 4, 4, 2, load_rows=4))
+    array = next(i for i, a in enumerate(program.code["array"]) if a.nt_n > 1)
+    drain = next(i for i, v in enumerate(program.code["vector"]) if v.cb_n > 1)
+    refused(broken(program, "load", array, nt_step=len(program.weights)), "E1204")
+    refused(broken(program, "vector", drain, param_cb=len(program.params)), "E1204")
+    refused(broken(program, "vector", drain, a_cb=program.config.acc_depth), "E1204")
+    more = program.code["vector"][drain].cb_n + 1
+    refused(broken(program, "vector", drain, cb_n=more), "E1204", "E1206", "E1207", "E1208", "E1211")
+
+
+def test_rows_met_again_too_soon_are_caught(new_net: Any, configure: Any) -> None:
+    net = new_net(6)
+    program = schedule(net.graph(net.conv(net.input(24, 1, 1), 24, (1, 1))), configure(4, 4, 4, 2, load_rows=4))
+    array, load = program.code["array"][0], program.code["load"][0]
+    assert array.kt_n > 1
+    assert array.nt_n > 1
+    # The same channels in two instructions, the second of which begins with the row that the first ends with.
+    parts = [dataclasses.replace(array, kt_n=1), dataclasses.replace(array, kt_n=array.kt_n - 1, accumulate=1)]
+    loads = [dataclasses.replace(load, tiles=1), dataclasses.replace(load, tiles=load.tiles - 1)]
+    vectors = [dataclasses.replace(v, after_array=v.after_array + 1) for v in program.code["vector"]]
+    code = {"load": loads + program.code["load"][1:], "array": parts + program.code["array"][1:], "vector": vectors}
+    split = dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
+    check(split)
+    at = {"acc_base": array.nt_n - 1}
+    refused(broken(split, "array", 1, **at, nt_n=array.nt_n), "E1208")
+
+
 def test_a_wrong_lane_group_is_caught(program: Program) -> None:
     drain = next(i for i, v in enumerate(program.code["vector"]) if v.op == VectorOp.DRAIN and v.lane_group == 0)
     groups = program.config.lane_groups
@@ -97,7 +127,7 @@ def test_memories_are_bounded(program: Program) -> None:
     depth = program.config.acc_depth
     refused(broken(program, "array", 0, acc_base=depth - 1), "E1204")
     refused(broken(program, "vector", 0, a_base=depth - 1), "E1204")
-    refused(broken(program, "vector", 0, param_base=len(program.params) - 1), "E1204")
+    refused(broken(program, "vector", 0, param_base=len(program.params)), "E1204")
     refused(broken(program, "load", 0, base=len(program.weights)), "E1204")
     table = next(i for i, v in enumerate(program.code["vector"]) if v.use_table)
     refused(broken(program, "vector", table, table_index=7), "E1204")

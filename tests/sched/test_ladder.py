@@ -1,5 +1,6 @@
 """Scheduled programs in the emulator give the golden model's integers, on every tensor, in any legal order."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -194,3 +195,18 @@ def random_net(net: NetType) -> Graph:
 def test_random_networks(seed: int, hw: HwConfig, new_net: NetType) -> None:
     net = new_net(1000 + seed)
     equal(net, random_net(net), hw)
+
+
+def test_column_tiles_of_small_maps_are_streamed_together(hw: HwConfig, new_net: NetType) -> None:
+    hw = dataclasses.replace(hw, load_rows=hw.rows)
+    net = new_net(11)
+    x = net.conv(net.input(3, 4, 4), 19, (3, 3))
+    x = net.conv(x, 37, (2, 2))
+    for channels in (41, 6, 33):
+        x = net.conv(x, channels, (1, 1))
+    graph = net.graph(x)
+    program = schedule(graph, hw)
+    assert max(i.nt_n for i in program.code["array"]) > 1
+    if hw.word % hw.used_cols == 0:
+        assert max(i.cb_n for i in program.code["vector"]) > 1
+    equal(net, graph, hw)

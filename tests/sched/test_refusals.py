@@ -37,7 +37,8 @@ def test_weights_parameters_and_tables_too_large(new_net: Any, configure: Any) -
     net = new_net(2)
     y = net.conv(net.input(16, 6, 6), 32)
     refused(net.graph(y), configure(4, 4, 4, 2, weight_depth=100), "E5102", "needs 1152 weight words", "conv0")
-    refused(net.graph(y), configure(4, 4, 4, 2, param_depth=8), "E5103", "needs 32 parameter entries", "has 8")
+    rows = "needs 16 parameter rows of 2 entries"
+    refused(net.graph(y), configure(4, 4, 4, 2, param_depth=8), "E5103", rows, "has 8")
     net.table(net.table(y))
     refused(net.graph("t3"), configure(4, 4, 4, 2, tables=1), "E5105", "needs 2 tables", "has 1")
 

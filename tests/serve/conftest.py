@@ -37,14 +37,14 @@ def tiny_program() -> Program:
     code: dict[str, Any] = {
         "load": [Load(tiles=1)],
         "array": [Array(**image, a_oh=3, a_ow=1, in_h=2, in_w=3)],
-        "vector": [Vector(after_array=1, op=VectorOp.DRAIN, per_channel=1, exact=1, **image, o_base=40, o_oh=3, o_ow=1,
-                          groups=2, zy=3)],
+        "vector": [Vector(after_array=1, op=VectorOp.DRAIN, per_channel=1, exact=1, a_oh=3, a_ow=1, **image,
+                          o_base=40, o_oh=3, o_ow=1, groups=2, zy=3)],
     }  # fmt: skip
     params = [Scale(1 << 24, 31, bias).pack() for bias in (0, -700, 5000, 12)]
     shape = (1, 4, 2, 3)
     return Program(
         config=TINY, model="tiny", code=code,
-        weights=rng.integers(0, 256, (4, 4)).astype(np.uint8), params=np.array(params, np.uint64),
+        weights=rng.integers(0, 256, (4, 4)).astype(np.uint8), params=np.array(params, np.uint64).reshape(2, 2),
         tables=np.zeros((0, 256), np.int8),
         tensors={name: Entry(name, place, 1.0, 0) for name, place in places.items()},
         inputs=[Port("input", shape, "int8", "x")], outputs=[Port("output", shape, "int8", "y")],

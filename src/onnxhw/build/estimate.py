@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..board import Board
-from ..config import WINDOW, HwConfig
-from ..isa.timing import weight_hops
+from ..config import WINDOW, HwConfig, bits_for
+from ..isa.timing import weight_hops, weight_skew
 from ..rtl import ebr
+from ..rtl.blocks import blocks
 from ..rtl.ecp5 import fabric_levels
 from .flow import check_fit
 
@@ -44,14 +45,14 @@ class Estimate:
 
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
-    row = config.cols * config.acc_bits
+    row, parts = config.cols * config.acc_bits, blocks(config)
     lines = 16 * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
-        "weights": (1, (8 * config.weight_word, config.weight_depth, 8)),
+        "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
         **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise else {}),
-        "parameters": (1, (64, config.param_depth, 8)),
+        "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         "load microcode": (1, (32, config.load_ucode, 32)),
         "array microcode": (1, (32, config.array_ucode, 32)),
@@ -120,14 +121,12 @@ def counted(config: HwConfig) -> tuple[int, int]:
     serve, cols, psum = config.element_rows, config.cols, config.psum_bits
     down = config.rows // serve
     elements = down * cols
-    hops = weight_hops(config, config.rows - 1) * cols
-    skew = 8 * serve * _triangle(down) + (8 * config.load_rows + psum) * _triangle(cols)
-    skew += (8 * config.load_rows + config.tile_words) * hops
+    skew = 8 * serve * _triangle(down) + psum * _triangle(cols) + _weight_delays(config)
     lut, ff = elements * (psum + 2), elements * (psum + 24 * serve + 1) + skew
     shapes = [(8, 8)] * elements
     if config.fast:  # operands' adders; the activation products' column, their way east, and what is subtracted
         lut += elements * 2 * _chain(9) + (down + cols) * (psum + 2)
-        ff += down * (psum + 16) + cols * 2 * psum + 8 * config.weight_word + config.tile_words
+        ff += down * (psum + 16) + cols * 2 * psum
         shapes = [(9, 9)] * elements + [(8, 8)] * down
     if config.multiplier == "dsp":
         shapes = []
@@ -136,6 +135,19 @@ def counted(config: HwConfig) -> tuple[int, int]:
         lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
     shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
     return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
+
+
+def _weight_delays(config: HwConfig) -> int:
+    """Flip-flops that delay weights and their enables on the way to the elements, and the addresses if they do it."""
+    ways = 8 * config.load_rows + config.tile_words
+    if config.tile_words > 1:
+        hops = weight_hops(config, config.rows - 1) * config.cols
+        west = config.cols * 8 * config.load_rows + config.tile_words if config.fast else 0
+        return ways * hops + 8 * config.load_rows * _triangle(config.cols) + west
+    late = {byte: weight_skew(config, *divmod(byte, config.cols)) for byte in range(config.weight_word)}
+    within = sum(late[byte] - part.later for part in blocks(config) for byte in part.bytes)
+    enables = config.rows // config.element_rows * config.cols
+    return 8 * within + bits_for(config.weight_depth) * max(part.later for part in blocks(config)) + enables
 
 
 def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
@@ -147,7 +159,7 @@ def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
         additions += terms // 2 * _chain(bits)
         registers += terms // 2 * bits + terms % 2 * (bits - 1)
         terms -= terms // 2
-    weights = 8 * (taps * lanes + config.weight_word * config.depthwise_words)
+    weights = 8 * (taps * lanes + min(taps * lanes, config.weight_word) * config.depthwise_words)
     window = 8 * lanes * taps
     meet = config.sum_bits * config.cols
     return additions * lanes + meet, registers * lanes + weights + window + meet, taps * lanes

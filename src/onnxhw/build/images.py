@@ -6,19 +6,25 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..config import HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
+from ..rtl.blocks import blocks
 
-PLACES = {
+COMMON = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
-    "weights": r"(^|\.)load\.memory$",
-    "parameters": r"(^|\.)params\.memory$",
+    "parameters": r"(^|\.)vector\.params$",
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
 }
-"""Where the memories lie in the design: a pattern of the names that `standalone.memories` gives."""
+"""Where most memories lie in the design: a pattern of the names that `standalone.memories` gives."""
+
+
+def places(config: HwConfig) -> dict[str, str]:
+    """Where all memories lie; the weights are in the blocks of `rtl.weights`."""
+    return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
 
 
 def words(image: npt.NDArray[np.uint8]) -> list[int]:
@@ -27,7 +33,7 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
 
 
 def contents(program: Program) -> dict[str, list[int]]:
-    """What each kind of memory (the keys of `PLACES`) holds."""
+    """What each kind of memory (the keys of `places`) holds."""
     code = program.code
     found = {
         f"{unit} microcode": [word for instruction in code.get(unit, ()) for word in instruction.encode()]
@@ -36,8 +42,9 @@ def contents(program: Program) -> dict[str, list[int]]:
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
     load, array, vector = (len(code.get(unit, ())) for unit in UNITS)
     start = Standalone(load, array, vector, budget=2 * program.cycles, at_reset=True)
-    found["weights"] = words(program.weights)
-    found["parameters"] = [int(entry) for entry in program.params]
+    for block in blocks(program.config):
+        found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
+    found["parameters"] = words(program.params.astype("<u8").view(np.uint8))
     found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
     found["counts"] = list(start.words())
     return found
@@ -49,9 +56,9 @@ def images(program: Program, names: Sequence[str]) -> dict[str, list[int]]:
     Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the
     design lacks a memory that the program needs.
     """
-    out = {}
+    out, patterns = {}, places(program.config)
     for kind, image in contents(program).items():
-        matching = [name for name in names if re.search(PLACES[kind], name)]
+        matching = [name for name in names if re.search(patterns[kind], name)]
         if image and not matching:
             raise InternalError("E1131", f"the design has no memory for {kind} among {', '.join(sorted(names))}")
         out.update(dict.fromkeys(matching, image))

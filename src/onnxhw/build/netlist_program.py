@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import MismatchError, UsageError
 from ..isa.instructions import UNITS
-from ..isa.memory import UCODE_SPACES, Control, Space, host_stride
+from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
 from ..program.layout import Place, to_host
 from ..program.model import Program
 from ..program.result import Result
@@ -32,7 +32,7 @@ def memory_writes(program: Program) -> Words:
         yield from ((UCODE_SPACES[unit], address, word, ALL) for address, word in enumerate(words))
     weights = to_host(program.weights, config.weight_word)
     yield from ((Space.WEIGHT, address, int(word), ALL) for address, word in enumerate(weights))
-    params = program.params.astype("<u8").view("<u4")
+    params = to_host(program.params.astype("<u8").view(np.uint8), word_bytes(config, Space.PARAM))
     yield from ((Space.PARAM, address, int(word), ALL) for address, word in enumerate(params))
     tables = program.tables.reshape(-1).view(np.uint8)
     yield from ((Space.TABLE, address, int(word), ALL) for address, word in enumerate(tables))

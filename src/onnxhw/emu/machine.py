@@ -33,7 +33,7 @@ class Machine:
     act : int8 ``[act_words, W]``
     weights : uint8 ``[weight_depth, k * C]``
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
-    params : uint64 ``[param_depth]``, packed `fixed.Scale` entries
+    params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
     fifo : every tile that the load unit has provided and the array has not yet taken: its first weight word, and
         whether it is the depthwise unit's
@@ -49,7 +49,7 @@ class Machine:
         self.act = np.zeros((config.act_words, config.word), np.int8)
         self.weights = np.zeros((config.weight_depth, config.weight_word), np.uint8)
         self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
-        self.params = np.zeros(config.param_depth, np.uint64)
+        self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
         self.fifo: deque[tuple[int, int]] = deque()
 
@@ -92,10 +92,11 @@ class Machine:
 
     def _load(self, i: Load) -> None:
         step = load_steps(i, self.config)
-        if i.base + i.tiles * step > len(self.weights):
-            last = i.base + i.tiles * step - 1
+        last = i.base + i.tiles * step + (i.nt_n - 1) * i.nt_step - 1
+        if last >= len(self.weights):
             raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
-        self.fifo.extend((i.base + tile * step, i.depthwise) for tile in range(i.tiles))
+        bases = (i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
+        self.fifo.extend((base, i.depthwise) for base in bases)
 
     def _tile(self, i: Array) -> npt.NDArray[np.float32]:
         """Take the next weight tile: ``[R, C]``."""
@@ -116,7 +117,8 @@ class Machine:
     def _depthwise(self, i: Array) -> None:
         """Windows over a strip: its words ``[oh, ow, D]`` once per tile, each tap a strided view of them."""
         config, lanes = self.config, self.config.depthwise_lanes
-        if not config.depthwise or i.sub_n != 1 or min(i.dw_sh, i.dw_sw) < 1 or min(i.oh_n, i.ow_n) < WINDOW:
+        legal = i.sub_n == i.nt_n == 1 and min(i.dw_sh, i.dw_sw) >= 1 and min(i.oh_n, i.ow_n) >= WINDOW
+        if not config.depthwise or not legal:
             raise InternalError("E1122", "no depthwise instruction of this configuration", where=i.text())
         if (i.dw_group + 1) * lanes > config.word or i.ow_n > config.depthwise:
             what = f"group {i.dw_group} of {config.word // lanes}, {i.ow_n} pixels in a row of {config.depthwise}"
@@ -149,23 +151,25 @@ class Machine:
         if i.sub_n > self.config.row_groups:
             raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
         oh, ow = _grid(i.oh_n, i.ow_n)
-        rows = self._checked((i.acc_base + oh * i.ow_n + ow) & ADDRESS, len(self.acc[0]), i)
-        total = np.zeros((len(rows), self.config.cols))
+        pixels = i.oh_n * i.ow_n
+        rows = self._checked((i.acc_base + np.arange(i.nt_n * pixels)) & ADDRESS, len(self.acc[0]), i)
+        total = np.zeros((i.nt_n, pixels, self.config.cols))
         for kt in range(i.kt_n):
             for sub in range(i.sub_n):
                 lanes = slice(sub * self.config.rows, (sub + 1) * self.config.rows)
                 for kh in range(i.kh_n):
                     for kw in range(i.kw_n):
-                        w = self._tile(i)
                         ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
                         a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                         inside = _inside(ih, iw, i)
-                        x = np.zeros((len(rows), self.config.rows), np.float32)
+                        x = np.zeros((pixels, self.config.rows), np.float32)
                         x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i)
                         x[~inside] = i.pad
-                        total += x @ w + (pair_products(w) if self.config.fast else 0)
+                        for nt in range(i.nt_n):
+                            w = self._tile(i)
+                            total[nt] += x @ w + (pair_products(w) if self.config.fast else 0)
         before = self.acc[i.acc_bank, rows] if i.accumulate else 0
-        self.acc[i.acc_bank, rows] = wrap(before + total.astype(np.int64), self.config.acc_bits)
+        self.acc[i.acc_bank, rows] = wrap(before + total.reshape(rows.size, -1).astype(np.int64), self.config.acc_bits)
 
     def _operand(
         self, addresses: Ints, inside: npt.NDArray[np.bool_], lanes: slice, i: Ordered
@@ -187,7 +191,7 @@ class Machine:
         cb, oh, ow = _grid(i.cb_n, i.oh_n, i.ow_n)
 
         if i.op == VectorOp.DRAIN:
-            v = self._accumulators(i, (i.a_base + (cb * i.oh_n + oh) * i.ow_n + ow) & ADDRESS)
+            v = self._accumulators(i, (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) & ADDRESS)
         elif i.op in (VectorOp.SUM, VectorOp.MAX):
             v = self._window(i, lanes, cb, oh, ow)
         else:
@@ -195,15 +199,15 @@ class Machine:
 
         y = np.empty((len(cb), count), np.int64)
         exact = bool(i.exact)
-        for part, p in self._scales(i, count):
+        for part, p in self._scales(i):
             if i.op == VectorOp.ADD:
-                y[:, part] = lane_add(v[:, part], u[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_add(v[part], u[part], p, exact, i.zy, i.lo, i.hi)
             elif i.op == VectorOp.MUL:
-                y[:, part] = lane_drain(v[:, part] * u[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(v[part] * u[part], p, exact, i.zy, i.lo, i.hi)
             elif i.op == VectorOp.DRAIN:
-                y[:, part] = lane_drain(wrap(v[:, part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(wrap(v[part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
             else:
-                y[:, part] = lane_drain(v[:, part], p, exact, i.zy, i.lo, i.hi)
+                y[part] = lane_drain(v[part], p, exact, i.zy, i.lo, i.hi)
         if i.use_table:
             if i.table_index >= len(self.tables):
                 raise InternalError("E1121", f"table {i.table_index} of {len(self.tables)}", where=i.text())
@@ -247,16 +251,21 @@ class Machine:
         v = self._operand(a, inside, lanes, i).astype(np.int64) - i.za
         return v, self._operand(b, inside, lanes, i).astype(np.int64) - i.zb
 
-    def _scales(self, i: Vector, count: int) -> list[tuple[slice, Scale]]:
-        """The parameter entry of each lane, or the one for all."""
-        entries = count if i.per_channel else 1
-        if i.param_base + entries > len(self.params):
-            last = i.param_base + entries - 1
-            raise InternalError("E1121", f"parameter entry {last} of {len(self.params)}", where=i.text())
-        scales = [Scale.unpack(int(entry)) for entry in self.params[i.param_base : i.param_base + entries]]
-        if not i.per_channel:
-            return [(slice(0, count), scales[0])]
-        return [(slice(lane, lane + 1), scale) for lane, scale in enumerate(scales)]
+    def _scales(self, i: Vector) -> list[tuple[tuple[slice, slice], Scale]]:
+        """The parameter entries, each with the words and lanes of the result that it serves."""
+        words = i.oh_n * i.ow_n
+        first = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb
+        rows = (first + np.arange(i.groups) * i.per_channel) & ADDRESS
+        if int(rows.max()) >= len(self.params):
+            raise InternalError("E1121", f"parameter row {rows.max()} of {len(self.params)}", where=i.text())
+        entries = self.params[rows].reshape(i.cb_n, -1)
+        if (entries == entries[0, 0]).all():
+            return [((slice(None), slice(None)), Scale.unpack(int(entries[0, 0])))]
+        return [
+            ((slice(cb * words, (cb + 1) * words), slice(lane, lane + 1)), Scale.unpack(int(entry)))
+            for cb, row in enumerate(entries)
+            for lane, entry in enumerate(row)
+        ]
 
     @staticmethod
     def _checked(addresses: Ints, size: int, owner: Ordered | Place) -> Ints:

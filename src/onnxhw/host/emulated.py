@@ -121,7 +121,7 @@ class EmulatedCore:
                 raise _StoppedError
             code[unit] = [UNITS[unit].decode(words[n * size : (n + 1) * size]) for n in range(count)]
         machine.weights[:] = from_host(self.memory[Space.WEIGHT], config.weight_word)
-        machine.params[:] = self.memory[Space.PARAM].astype("<u4").view("<u8")
+        machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)
         times = timeline(config, code)
         return code, times, by_time(times), counters(code, times)

@@ -30,9 +30,11 @@ class Load(Ordered):
     """Load weight tiles into the array's shadow registers, one tile ahead of the array::
 
         for tile in range(tiles):
+          for nt in range(nt_n):                 # column tiles
             wait until the array has taken the tile before
             for step in range(R // k):
-                shadow[step * k : (step + 1) * k, 0 : C] = weights[base + tile * R // k + step]
+                word = base + tile * R // k + nt * nt_step + step
+                shadow[step * k : (step + 1) * k, 0 : C] = weights[word]
 
     A weight word is k rows of C int8 weights: byte ``row * C + column``. With `depthwise` the tiles are for the
     depthwise unit: 3 x 3 x D int8 weights each, byte ``(th * 3 + tw) * D + lane`` of ``ceil(9 * D / (k * C))`` words.
@@ -41,7 +43,9 @@ class Load(Ordered):
     UNIT = "load"
 
     base: int = unsigned(24, "first weight word")
-    tiles: int = unsigned(16, "number of weight tiles")
+    tiles: int = unsigned(16, "number of weight tiles of each column tile")
+    nt_n: int = unsigned(12, "column tiles", 1)
+    nt_step: int = unsigned(20, "weight words from one column tile to the next")
     depthwise: int = flag("tiles of the depthwise unit")
 
 
@@ -54,16 +58,17 @@ class Array(Ordered):
           for sub in range(sub_n):               # groups of R channels inside a word
             for kh in range(kh_n):
               for kw in range(kw_n):
-                take the next weight tile: w[R, C]
-                for oh in range(oh_n):
-                  for ow in range(ow_n):
-                    ih = ih0 + kh * ih_kh + oh * ih_oh
-                    iw = iw0 + kw * iw_kw + ow * iw_ow
-                    a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
-                    inside = 0 <= ih < in_h and 0 <= iw < in_w
-                    x = act[a][sub * R : sub * R + R] if inside else [pad] * R
-                    row = acc_base + oh * ow_n + ow
-                    acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
+                for nt in range(nt_n):           # column tiles
+                  take the next weight tile: w[R, C]
+                  for oh in range(oh_n):
+                    for ow in range(ow_n):
+                      ih = ih0 + kh * ih_kh + oh * ih_oh
+                      iw = iw0 + kw * iw_kw + ow * iw_ow
+                      a = act_base + kt * a_kt + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow
+                      inside = 0 <= ih < in_h and 0 <= iw < in_w
+                      x = act[a][sub * R : sub * R + R] if inside else [pad] * R
+                      row = acc_base + (nt * oh_n + oh) * ow_n + ow
+                      acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + x @ w
                 first = False
 
     A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
@@ -77,7 +82,8 @@ class Array(Ordered):
     Accumulators are modulo ``2**acc_bits``.
 
     With `depthwise` the pixels ``oh, ow`` are those of a padded strip of the input, at least 3 x 3 and at most as wide
-    as the line buffer; `sub_n` is 1, a weight tile is ``w[3, 3, D]``, and a window of the strip slides over it::
+    as the line buffer; `sub_n` and `nt_n` are 1, a weight tile is ``w[3, 3, D]``, and a window of the strip slides
+    over it::
 
                     x[oh, ow] = act[a][dw_group * D : dw_group * D + D] if inside else [pad] * D
                     if oh >= 2 and ow >= 2 and (oh - 2) % dw_sh == 0 and (ow - 2) % dw_sw == 0:
@@ -94,6 +100,7 @@ class Array(Ordered):
     sub_n: int = unsigned(6, "row groups inside a word", 1)
     kh_n: int = unsigned(8, "kernel rows", 1)
     kw_n: int = unsigned(8, "kernel columns", 1)
+    nt_n: int = unsigned(12, "column tiles: sets of C output channels", 1)
     oh_n: int = unsigned(12, "output rows", 1)
     ow_n: int = unsigned(12, "output columns", 1)
     a_kt: int = unsigned(16, "address step per kt")
@@ -148,23 +155,22 @@ class Vector(Ordered):
                   inside = 0 <= ih < in_h and 0 <= iw < in_w
                   a = act[a_base + cb * a_cb + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow]
                   b = act[b_base + cb * b_cb + oh * b_oh + ow * b_ow]
-                  # DRAIN: a = acc[acc_bank][a_base + (cb * oh_n + oh) * ow_n + ow], columns
+                  # DRAIN: a = acc[acc_bank][a_base + cb * a_cb + oh * a_oh + ow * a_ow], columns
               for g in range(groups):
                 i = column_group + g if DRAIN else lane_group + g      # Q columns, or Q lanes
-                p = param[(g if per_channel else 0)]
+                p = param[param_base + cb * param_cb + (g if per_channel else 0)]   # Q of them, one per lane
                 y = requantize(op(a[i], b[i]), p.multiplier, p.shift, p.bias, exact)
                 y = clamp(y + zy, lo, hi);  y = table[table_index][y] if use_table
                 act[o_base + cb * o_cb + oh * o_oh + ow * o_ow][lane_group + g] = y
 
-    Positions that are not inside contribute nothing (SUM) or are left out (MAX). Parameters are
-    those at ``param_base``: ``groups * Q`` entries, lane by lane, if `per_channel`; else one for all.
-    `onnxhw.fixed` defines ``requantize``.
+    Positions that are not inside contribute nothing (SUM) or are left out (MAX). A parameter row has
+    an entry for each of the Q lanes. `onnxhw.fixed` defines ``requantize``.
     """
 
     UNIT = "vector"
 
     op: int = unsigned(3, "a VectorOp")
-    per_channel: int = flag("one parameter per lane, else one for all")
+    per_channel: int = flag("a parameter row per group, else one for all groups")
     exact: int = flag("round once (half to even); else as float32: product to 24 bits, then to integer")
     use_table: int = flag("look the result up in a table")
     table_index: int = unsigned(4, "which table")
@@ -173,7 +179,7 @@ class Vector(Ordered):
     ow_n: int = unsigned(15, "output columns", 1)
     kh_n: int = unsigned(8, "window rows", 1)
     kw_n: int = unsigned(8, "window columns", 1)
-    a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN")
+    a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN (so are the steps of a)")
     acc_bank: int = unsigned(1, "accumulator bank for DRAIN")
     a_cb: int = unsigned(16, "step of a per cb")
     a_oh: int = unsigned(16, "step of a per oh")
@@ -199,7 +205,8 @@ class Vector(Ordered):
     groups: int = unsigned(6, "groups of Q lanes per word", 1)
     column_group: int = unsigned(6, "first group of Q accumulator columns (DRAIN)")
     lane_group: int = unsigned(6, "first group of Q lanes of the result word (and of a and b)")
-    param_base: int = unsigned(16, "first parameter entry")
+    param_base: int = unsigned(16, "first parameter row")
+    param_cb: int = unsigned(16, "step of the parameter row per cb")
     za: int = signed(8, "zero point of a")
     zb: int = signed(8, "zero point of b")
     zy: int = signed(8, "zero point of the result")

@@ -77,7 +77,7 @@ def word_bytes(config: HwConfig, space: Space) -> int:
     return {
         Space.ACT: config.word,
         Space.WEIGHT: config.weight_word,
-        Space.PARAM: 8,
+        Space.PARAM: 8 * config.lanes,
         Space.TABLE: 1,
     }.get(space, 4)
 

@@ -7,8 +7,9 @@ The RTL reads the same constants. Cycle 0 is the first cycle in which the units 
 
 and then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
 
-- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``;
-- array tile n starts at ``s[n] = max(issue + START, s[n-1] + max(P, MIN_TILE), l[n] + shadow_ready)``;
+- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``, a `shadow_free` of tile n-1;
+- array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + shadow_ready)``, where D is P, but at least
+  MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``;
 - a depthwise tile starts no sooner than `settle` cycles after the end of the last array tile before it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done.
@@ -26,7 +27,7 @@ from .instructions import UNITS, Array, Load, Ordered, Vector
 MEMORY = 2
 """Cycles from a block RAM's address to its registered output."""
 FETCH_OVERHEAD = MEMORY + 1
-"""Cycles of a fetch beyond one per word, and of a parameter fetch beyond one per entry."""
+"""Cycles of a fetch beyond one per word."""
 ORDER = 1
 """Cycles from a completion until an instruction that waited for it may issue."""
 START = 2
@@ -42,9 +43,9 @@ ACCUMULATE = 4
 DEPTHWISE = 1 + MULTIPLY + 4
 """Cycles from a pixel at the depthwise unit to its sums: window, products, four levels of additions."""
 MIN_TILE = ACCUMULATE
-"""Fewest cycles between two weight tiles: the same accumulator must not be in flight twice."""
-LOAD_TO_SHADOW = 1 + MEMORY + 1
-"""Cycles from a load step until its weights stand at the west edge of the array."""
+"""Fewest cycles between two weight tiles of the same accumulators: none must be in flight twice."""
+LOAD_TO_SHADOW = 1 + MEMORY + 2
+"""Cycles from a load step until its weights stand at the west edge of the array, but for their `weight_skew`."""
 STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap at the west edge, row 0."""
 WEIGHT_HOP = 4
@@ -60,22 +61,34 @@ def weight_hops(config: HwConfig, row: int) -> int:
     return row // config.load_rows * config.load_rows // WEIGHT_HOP if config.load_rows > 1 else 0
 
 
+def weight_skew(config: HwConfig, row: int, column: int) -> int:
+    """By how many cycles the load unit gives a row and column of a weight word later, if a word is a whole tile.
+
+    Then weights walk through the array as the swap does: behind the column of activation products, down the elements
+    and across the columns.
+    """
+    return int(config.fast) + row // config.element_rows + column if config.tile_words == 1 else 0
+
+
 def _lead(config: HwConfig) -> list[int]:
     """Per row, by how many cycles the swap comes later than the weights, both counted from row 0.
 
-    The swap walks down one element per cycle, the load k rows per cycle and its register stages.
+    The swap walks down one element per cycle, the load k rows per cycle and its register stages; or like the swap.
     """
+    if config.tile_words == 1:
+        return [0]
     rows = range(config.rows)
     return [row // config.element_rows - row // config.load_rows - weight_hops(config, row) for row in rows]
 
 
-def shadow_free(config: HwConfig) -> int:
-    """Cycles from the start of a tile in the array until the load of the next one may start.
+def shadow_free(config: HwConfig, depthwise: int = 0) -> int:
+    """Cycles from the start of a tile in the array, or the depthwise unit, until the load of the next one may start.
 
     A load must not overtake the swap; the depthwise unit's comes a cycle after the array's first.
     """
-    array = STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
-    return max(array, STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW) if config.depthwise else array
+    if depthwise:
+        return max(shadow_free(config), STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW)
+    return STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
 
 
 def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
@@ -84,7 +97,10 @@ def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
     The array's swap must not overtake the load; the depthwise unit needs all of it.
     """
     if depthwise:
-        return max(1, config.depthwise_words + LOAD_TO_SHADOW - STREAM_TO_SWAP - 1)
+        used = WINDOW**2 * config.depthwise_lanes
+        places = (divmod(byte, config.weight_word) for byte in range(used))
+        last = max(step + weight_skew(config, *divmod(byte, config.cols)) for step, byte in places)
+        return max(1, last + LOAD_TO_SHADOW - STREAM_TO_SWAP)
     return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 
@@ -128,17 +144,9 @@ def vector_latency() -> int:
     return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
 
 
-def fetch_cycles(instruction: Ordered, config: HwConfig) -> int:
-    """Cycles to fetch an instruction and, for the vector unit, its parameters."""
-    cycles = instruction.words() + FETCH_OVERHEAD
-    if isinstance(instruction, Vector):
-        cycles += params(instruction, config) + FETCH_OVERHEAD
-    return cycles
-
-
-def params(instruction: Vector, config: HwConfig) -> int:
-    """Number of parameter entries that a vector instruction reads."""
-    return instruction.groups * config.lanes if instruction.per_channel else 1
+def fetch_cycles(instruction: Ordered) -> int:
+    """Cycles to fetch an instruction."""
+    return instruction.words() + FETCH_OVERHEAD
 
 
 def pixels(instruction: Array) -> int:
@@ -149,8 +157,14 @@ def pixels(instruction: Array) -> int:
 def tiles(instruction: Load | Array) -> int:
     """Weight tiles that a load provides or an array instruction takes."""
     if isinstance(instruction, Load):
-        return instruction.tiles
-    return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n
+        return instruction.tiles * instruction.nt_n
+    return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n * instruction.nt_n
+
+
+def tile_distance(instruction: Array, last: bool) -> int:
+    """Cycles from the start of a weight tile (perhaps the instruction's `last`) until the next may start."""
+    alone = instruction.nt_n * pixels(instruction) < MIN_TILE
+    return max(pixels(instruction), MIN_TILE if alone or last else 1)
 
 
 def sums(instruction: Array) -> tuple[int, int]:
@@ -212,6 +226,7 @@ class _Run:
         self.load_end = 0
         self.tile_end = 0
         self.settled = 0
+        self.free_shadow = 0
         self.part: dict[str, list[int]] = {}
 
     def issue(self, unit: str) -> tuple[int, int, int] | None:
@@ -226,7 +241,7 @@ class _Run:
             if count:
                 ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
         fetched = done[-1].issue + 1 if done else 0
-        ready = fetched + fetch_cycles(instruction, self.config)
+        ready = fetched + fetch_cycles(instruction)
         free = 0
         if done:
             free = done[-1].done if unit == "vector" else done[-1].end + 1
@@ -255,11 +270,11 @@ class _Run:
         if n:
             if n > len(self.tile_start):
                 return False
-            start = max(start, self.load_end, self.tile_start[n - 1] + shadow_free(self.config))
+            start = max(start, self.load_end, self.free_shadow)
         self.load_start.append(start)
         self.load_end = start + steps
         self.part["load"][3] += 1
-        if self.part["load"][3] == instruction.tiles:
+        if self.part["load"][3] == tiles(instruction):
             self._finish("load", start + steps - 1, start + steps)
         return True
 
@@ -273,11 +288,13 @@ class _Run:
         start = max(free, self.load_start[n] + shadow_ready(self.config, instruction.depthwise))
         self.part["array"][4] += start - free
         self.tile_start.append(start)
-        self.tile_end = start + max(pixels(instruction), MIN_TILE)
+        self.free_shadow = start + shadow_free(self.config, instruction.depthwise)
         if not instruction.depthwise:
             self.settled = start + pixels(instruction) + settle(self.config)
         self.part["array"][3] += 1
-        if self.part["array"][3] == tiles(instruction):
+        last = self.part["array"][3] == tiles(instruction)
+        self.tile_end = start + tile_distance(instruction, last)
+        if last:
             end = start + pixels(instruction) - 1
             self._finish("array", end, end + array_latency(self.config, instruction.depthwise))
         return True

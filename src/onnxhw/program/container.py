@@ -224,7 +224,7 @@ def _program(record: Any, where: str) -> Program:
         model=record.model,
         code=_code(record.code),
         weights=np.frombuffer(record.weights, np.uint8).reshape(-1, config.weight_word).copy(),
-        params=np.frombuffer(record.params, "<u8").astype(np.uint64),
+        params=np.frombuffer(record.params, "<u8").astype(np.uint64).reshape(-1, config.lanes),
         tables=np.frombuffer(record.tables, np.int8).reshape(-1, 256).copy(),
         tensors={entry.name: entry for entry in tensors},
         inputs=[_port(port) for port in record.inputs],

@@ -22,7 +22,7 @@ def memories(program: Program) -> Iterator[tuple[Space, Words]]:
     if program.weights.size:
         yield Space.WEIGHT, to_host(program.weights, word_bytes(program.config, Space.WEIGHT))
     if program.params.size:
-        yield Space.PARAM, program.params.astype("<u8").view("<u4").astype(np.uint32)
+        yield Space.PARAM, to_host(program.params.astype("<u8").view(np.uint8), word_bytes(program.config, Space.PARAM))
     if program.tables.size:
         # Entry order: int8 value v is at index v + 128.
         yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)

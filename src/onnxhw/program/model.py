@@ -102,8 +102,8 @@ def runs_of(indices: Iterable[int]) -> list[tuple[int, int]]:
 class Program:
     """A compiled model.
 
-    `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64), `tables`
-    int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
+    `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64
+    ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
     multiply-accumulates: the model's, less those of constant channels that are not computed.
     """
 

@@ -30,7 +30,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (3, "", "string", "model", "name of the model"),
             (4, "repeated", "Code", "code", "one per unit"),
             (5, "", "bytes", "weights", "weight words from address 0, each k * C int8"),
-            (6, "", "bytes", "params", "parameter entries, 64 bits each, little endian"),
+            (6, "", "bytes", "params", "parameter rows from address 0, each Q entries of 64 bits, little endian"),
             (7, "", "bytes", "tables", "256 int8 each, for the operands -128 .. 127"),
             (8, "repeated", "Entry", "tensors", "the tensor table"),
             (9, "repeated", "Port", "inputs", ""),

@@ -45,7 +45,7 @@ def usage(program: Program) -> list[Usage]:
     rows = [
         Usage("activations", act, config.act_words, act * config.word),
         Usage("weights", len(program.weights), config.weight_depth, program.weights.size),
-        Usage("requantizer parameters", len(program.params), config.param_depth, len(program.params) * 8),
+        Usage("requantizer parameters", len(program.params), config.param_depth, program.params.nbytes),
         Usage("tables", len(program.tables), config.tables, program.tables.size),
     ]
     for unit in UNITS:

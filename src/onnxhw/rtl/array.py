@@ -20,8 +20,9 @@ class SystolicArray(wiring.Component):
     ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
     ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one
     row, or of a pair) and column c see operands and swap e + c cycles later, weights c cycles later and those of
-    `weight_hops`. The fast inner product has a column of activation products in the west, so that all reach column 0
-    a cycle later; at the foot of each column they are subtracted.
+    `weight_hops`. Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of
+    activation products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
+    subtracted.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -47,12 +48,13 @@ class SystolicArray(wiring.Component):
         swap: Value = self.swap
         enable: Value = self.row_enable
         weights: Value = self.weights
+        skewed = config.tile_words == 1
         products: Value | None = None  # of activations, at the foot of the column in the west
         if config.fast:
             products = self._activation_column(m, west_a, sites)
             swap = delay(m, swap, 1, name="swap_west")
             enable = delay(m, enable, 1, name="row_enable_west")
-            weights = delay(m, weights, 1, name="weights_west", reset=False)
+            weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
         west_swap = [swap]
         for e in elements[1:]:
             west_swap.append(delay(m, west_swap[-1], 1, name=f"swap_{e}"))
@@ -60,7 +62,8 @@ class SystolicArray(wiring.Component):
             if c:
                 enable = delay(m, enable, 1, name=f"row_enable_{c}")
             column = [weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
-            column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
+            if not skewed:
+                column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
             rows = self._weight_rows(m, c, enable, column)
             north: Value | int = 0
             for e in elements:
@@ -99,12 +102,14 @@ class SystolicArray(wiring.Component):
     def _weight_rows(self, m: Module, c: int, enable: Value, column: list[Value]) -> list[tuple[Value, Value]]:
         """Load enable and weight of each row of a column."""
         config, hops, rows = self.config, 0, []
+        skewed = config.tile_words == 1
         for r in range(config.rows):
-            # Rows farther down take them later; so does their swap come later.
-            more = weight_hops(config, r) - hops
+            # Rows farther down take them later; so does their swap come later. Skewed weights are late already.
+            more = (r // config.element_rows if skewed else weight_hops(config, r)) - hops
             if more:
                 hops += more
                 enable = delay(m, enable, more, name=f"row_enable_{c}_{r}")
+            if more and not skewed:
                 column = [delay(m, w, more, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
             rows.append((enable[r // config.load_rows], column[r % config.load_rows]))
         return rows

@@ -79,6 +79,7 @@ class Core(wiring.Component):
             array.loaded.eq(load.started),
             array.loaded_depthwise.eq(load.started_depthwise),
             load.taken.eq(array.taken),
+            load.taken_depthwise.eq(array.taken_depthwise),
             array.weights.eq(load.weights),
             array.row_enable.eq(load.row_enable),
             array.depthwise_enable.eq(load.depthwise_enable),
@@ -99,27 +100,8 @@ class Core(wiring.Component):
             control.streaming.eq(array.streaming),
             control.vector_busy.eq(vector.busy | vector.take),
         ]
-        self._parameters(m, vector, fetchers["vector"], resting)
         self._host(m, control, act, load, vector, fetchers)
         return m
-
-    def _parameters(self, m: Module, vector: VectorUnit, fetch: Fetcher, resting: Signal) -> None:
-        """The vector unit's fetch goes on with the instruction's parameter entries."""
-        params = vector.params
-        asked = Signal()  # the parameters of the instruction in `fetch` have been asked for
-        go = Signal()
-        m.d.comb += go.eq(fetch.complete & ~asked)
-        with m.If(vector.take | resting):
-            m.d.sync += asked.eq(0)
-        with m.Elif(go):
-            m.d.sync += asked.eq(1)
-        m.d.comb += [
-            params.go.eq(go),
-            params.base.eq(fetch.fields.param_base),
-            params.groups.eq(fetch.fields.groups),
-            params.per_channel.eq(fetch.fields.per_channel),
-            fetch.extra_done.eq(params.complete),
-        ]
 
     def _host(
         self,

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
-from ..isa.timing import DEPTHWISE, MEMORY
+from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
 from .cells import BlockRam, Multiplier
 from .delay import delay
 
@@ -62,8 +62,8 @@ class DepthwiseUnit(wiring.Component):
 
     Pixels ``x`` of D channels come row by row, ``valid`` with each; ``column`` comes `MEMORY` cycles before its pixel.
     A row has at least three. `latency` cycles after the pixel the sums of the window that it completes show; they mean
-    nothing for the first two rows and columns. ``load`` shifts a weight word in; ``swap``, with the first pixel of a
-    tile, makes the last 3 x 3 x D bytes its weights.
+    nothing for the first two rows and columns. ``load`` shifts a weight word in, each byte `weight_skew` cycles later;
+    ``swap``, with the first pixel of a tile, makes the last 3 x 3 x D bytes its weights.
     """
 
     latency = DEPTHWISE
@@ -123,10 +123,17 @@ class DepthwiseUnit(wiring.Component):
     def _weights(self, m: Module) -> Signal:
         """The weights of the running tile, byte ``tap * D + lane``."""
         config = self.config
+        loads: list[Value] = [self.load]
         shadow = Signal(8 * config.weight_word * config.depthwise_words, reset_less=True)
         active = Signal(8 * WINDOW**2 * config.depthwise_lanes, reset_less=True)
-        with m.If(self.load):
-            m.d.sync += shadow.eq(Cat(shadow, self.weights)[len(self.weights) :])
+        for byte in range(min(config.weight_word, WINDOW**2 * config.depthwise_lanes)):
+            later = weight_skew(config, *divmod(byte, config.cols))
+            while len(loads) <= later:
+                loads.append(delay(m, loads[-1], 1, name=f"load_{len(loads)}"))
+            steps = [shadow.word_select(step, len(self.weights)) for step in range(config.depthwise_words)]
+            mine = Cat(step.word_select(byte, 8) for step in steps)
+            with m.If(loads[later]):
+                m.d.sync += mine.eq(Cat(mine[8:], self.weights.word_select(byte, 8)))
         with m.If(self.swap):
             m.d.sync += active.eq(shadow)
         return active

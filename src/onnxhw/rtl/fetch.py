@@ -19,8 +19,8 @@ class Fetcher(wiring.Component):
     """Fetches the next instruction while the unit executes one.
 
     It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
-    ``take``, if the extra fetch (``extra_done``) has ended and the ordering fields are satisfied by
-    ``completed`` (one cycle after the counter shows it). ``bits`` holds the instruction until it is taken.
+    ``take``, if the ordering fields are satisfied by ``completed`` (one cycle after the counter shows it). ``bits``
+    holds the instruction until it is taken.
     ``waiting``: fetched, but other units are not far enough. ``index``: number of the instruction in `bits`.
     """
 
@@ -39,9 +39,7 @@ class Fetcher(wiring.Component):
                 "completed_load": In(COUNT_BITS),
                 "completed_array": In(COUNT_BITS),
                 "completed_vector": In(COUNT_BITS),
-                "extra_done": In(1, init=1),
                 "bits": Out(self.words * WORD_BITS),
-                "complete": Out(1),
                 "valid": Out(1),
                 "waiting": Out(1),
                 "take": In(1),
@@ -76,13 +74,13 @@ class Fetcher(wiring.Component):
             & (self.completed_array >= self.fields.after_array)
             & (self.completed_vector >= self.fields.after_vector)
         )
-        with m.If(delay(m, final, MEMORY, name="final")):
-            m.d.sync += self.complete.eq(1)
         fetched, fetched_1 = Signal(), Signal()
-        m.d.comb += [fetched.eq(self.complete & self.extra_done), self.waiting.eq(fetched_1 & ~self.valid)]
+        m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)
+        with m.If(delay(m, final, MEMORY, name="final")):
+            m.d.sync += fetched.eq(1)
         with m.If(self.take):
             m.d.sync += [
-                self.complete.eq(0),
+                fetched.eq(0),
                 self.valid.eq(0),
                 fetched_1.eq(0),
                 left.eq(self.words),

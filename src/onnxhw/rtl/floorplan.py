@@ -10,6 +10,7 @@ from typing import Any
 
 from ..config import HwConfig
 from . import ebr
+from .blocks import blocks
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -75,7 +76,8 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 
     Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
-    weights where they go in. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights``.
+    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. The keys
+    are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
@@ -92,9 +94,11 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     row = config.cols * config.acc_bits
     act = len(ebr.plan(8 * config.word, config.act_depth, 8))
     acc = len(ebr.plan(row, config.acc_depth, row))
-    weights = ebr.plan(8 * config.weight_word, config.weight_depth, 8)
-    columns = [tile.slots[0].low // 8 % config.cols for tile in weights]
-    order = sorted(range(len(weights)), key=lambda number: columns[number])
+    parts = blocks(config)
+    tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth, 8)
+    weights = [part.bytes[tile.slots[0].low // 8] for part in parts for tile in tiles]  # first byte of each
+    lowest = [byte if config.tile_words == 1 else byte % config.cols for byte in weights]
+    order = sorted(range(len(weights)), key=lambda number: lowest[number])
     banks = config.act_banks
     above = min(act, per_row // banks)  # tiles of each bank in the near row; the last ones lie below the array's end
     below = banks * (act - above)
@@ -109,8 +113,9 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     for bank in range(2):
         found[f"acc_{bank}"] = tuple(site(middle, room + below + 2 * tile + bank) for tile in range(acc))
     rank = {number: place for place, number in enumerate(order)}
-    found["weights"] = tuple(
-        site(middle, rank[number]) if rank[number] < room else site(far, rank[number] - room)
-        for number in range(len(weights))
-    )
+    for n, part in enumerate(parts):
+        places = [rank[number] for number in range(n * len(tiles), (n + 1) * len(tiles))]
+        found[f"weights {part.name}"] = tuple(
+            site(middle, place) if place < room else site(far, place - room) for place in places
+        )
     return found

@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.instructions import Load
 from ..isa.timing import LOAD_TO_SHADOW, shadow_free
-from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
-from .floorplan import memory_sites
+from .weights import WeightMemory
 
 
 class LoadUnit(wiring.Component):
     """Executes `Load`: one weight word (k rows of the tile) per cycle.
 
-    A tile starts when the one before has been taken (`taken`, `shadow_free` cycles earlier) and then takes `load_steps`
-    cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and ``row_enable[g]`` of the array
-    or ``depthwise_enable`` come `LOAD_TO_SHADOW` cycles after their step. The weight memory is written by the host.
+    A tile starts when the one before has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles earlier) and
+    then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
+    ``row_enable[g]`` of the array or ``depthwise_enable`` come `LOAD_TO_SHADOW` cycles after their step (see
+    `WeightMemory`). The weight memory is written by the host.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -35,6 +35,7 @@ class LoadUnit(wiring.Component):
                 "free": Out(1),
                 "take": Out(1),
                 "taken": In(1),
+                "taken_depthwise": In(1),
                 "started": Out(1),
                 "started_depthwise": Out(1),
                 "weights": Out(8 * config.weight_word),
@@ -48,47 +49,64 @@ class LoadUnit(wiring.Component):
         m = Module()
         config = self.config
         fields = Decoded(Load, self.bits)
-        sites = memory_sites(platform, config).get("weights", ())
-        width, depth = 8 * config.weight_word, config.weight_depth
-        m.submodules.memory = ram = BlockRam(width=width, depth=depth, granularity=8, sites=sites)
-        m.d.comb += [ram.w_addr.eq(self.w_addr), ram.w_data.eq(self.w_data), ram.w_en.eq(self.w_en)]
+        m.submodules.memory = memory = WeightMemory(config)
+        m.d.comb += [memory.w_addr.eq(self.w_addr), memory.w_data.eq(self.w_data), memory.w_en.eq(self.w_en)]
 
-        address = Signal(ram.r_addr.shape(), reset_less=True)
-        ram_address = Signal(ram.r_addr.shape(), reset_less=True)  # near the block RAMs
-        tiles = Signal(16)
+        address = Signal.like(memory.r_addr, reset_less=True)
+        following = Signal.like(address, reset_less=True)  # of the first column tile's next tile
+        across = Signal.like(address, reset_less=True)  # from the last word of a tile to the next column tile
+        tiles, columns, left = Signal(16), Signal(12, reset_less=True), Signal(12, reset_less=True)
         depthwise = Signal()  # the tiles are for the depthwise unit
         steps = max(config.tile_words, config.depthwise_words) if config.depthwise else config.tile_words
         row = Signal(steps, init=1)  # one-hot step inside a tile
         last_row = Signal()
         free = Signal(init=1)  # the shadow registers may be overwritten
-        stepping, starts, ends = Signal(), Signal(), Signal()
+        stepping, starts, ends, now_free = Signal(), Signal(), Signal(), Signal()
+        wait = shadow_free(config)
         m.d.comb += [
-            stepping.eq((tiles != 0) & (~row[0] | free)),
+            now_free.eq(free | (self.taken if wait == 0 else 0)),
+            stepping.eq((tiles != 0) & (~row[0] | now_free)),
             starts.eq(stepping & row[0]),
             self.started.eq(starts & ~depthwise),
             self.started_depthwise.eq(starts & depthwise),
             last_row.eq(row[config.tile_words - 1]),
-            ends.eq(stepping & last_row & (tiles == 1)),
+            ends.eq(stepping & last_row & (tiles == 1) & (left == 0)),
             self.free.eq(tiles == 0),
             self.take.eq(self.valid & self.free),
             self.done.eq(ends),
+            memory.r_addr.eq(address),
         ]
-        m.d.sync += ram_address.eq(address)
-        m.d.comb += ram.r_addr.eq(ram_address)
         with m.If(stepping):
             m.d.sync += [address.eq(address + 1), row.eq(Mux(last_row, 1, row << 1))]
-            with m.If(last_row):
-                m.d.sync += tiles.eq(tiles - 1)
+            with m.If(last_row & (left != 0)):
+                m.d.sync += [address.eq(address + across), left.eq(left - 1)]
+            with m.Elif(last_row):
+                m.d.sync += [
+                    address.eq(following),
+                    following.eq(following + self._words(depthwise)),
+                    left.eq(columns),
+                    tiles.eq(tiles - 1),
+                ]
         with m.If(self.take):
-            m.d.sync += [address.eq(fields.base), tiles.eq(fields.tiles)]
+            m.d.sync += [
+                address.eq(fields.base),
+                following.eq(fields.base + self._words(fields.depthwise)),
+                across.eq(fields.nt_step + 1 - self._words(fields.depthwise)),
+                columns.eq(fields.nt_n - 1),
+                left.eq(fields.nt_n - 1),
+                tiles.eq(fields.tiles),
+            ]
         if config.depthwise:
             with m.If(self.take):
                 m.d.sync += depthwise.eq(fields.depthwise)
             with m.If(depthwise):
                 m.d.comb += last_row.eq(row[config.depthwise_words - 1])
 
-        with m.If(delay(m, self.taken, shadow_free(config) - 1, name="taken")):
+        with m.If(delay(m, self.taken, max(0, wait - 1), name="taken")):
             m.d.sync += free.eq(1)
+        if config.depthwise:
+            with m.If(delay(m, self.taken_depthwise, shadow_free(config, 1) - 1, name="taken_depthwise")):
+                m.d.sync += free.eq(1)
         with m.If(starts):
             m.d.sync += free.eq(0)
 
@@ -96,11 +114,14 @@ class LoadUnit(wiring.Component):
         m.d.comb += [
             enable.eq(row & (stepping & ~depthwise).replicate(config.tile_words)),
             self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
+            self.weights.eq(memory.r_data),
         ]
         if config.depthwise:
             loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW, name="depthwise_enable")
             m.d.comb += self.depthwise_enable.eq(loading)
-        weights = Signal.like(self.weights, reset_less=True)
-        m.d.sync += weights.eq(ram.r_data)
-        m.d.comb += self.weights.eq(weights)
         return m
+
+    def _words(self, depthwise: Value) -> Value | int:
+        """Weight words of a tile."""
+        config = self.config
+        return Mux(depthwise, config.depthwise_words, config.tile_words) if config.depthwise else config.tile_words

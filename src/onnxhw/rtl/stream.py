@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Const, Module, Mux, Signal, Value, signed
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -26,7 +26,7 @@ from .depthwise import DepthwiseUnit, WindowCounter
 from .loops import LoopNest
 from .memory import read_request
 
-LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "oh": 12, "ow": 12}
+LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "nt": 12, "oh": 12, "ow": 12}
 VALUES = {
     "a": (16, ("kt", "kh", "kw", "oh", "ow")),
     "ih": (16, ("kh", "oh")),
@@ -36,7 +36,8 @@ VALUES = {
 
 
 class ArrayUnit(wiring.Component):
-    """One activation word per cycle; for each kt, sub, kh, kw a weight tile (`loaded`, `loaded_depthwise`; `taken`).
+    """One activation word per cycle; for each kt, sub, kh, kw, nt a weight tile: `loaded` and `taken`, or for the
+    depthwise unit `loaded_depthwise` and `taken_depthwise`.
 
     ``streaming`` shows a pixel being issued, ``starved`` a tile that waits for its weights. `done` pulses
     ``array_latency - 1`` cycles after the last pixel.
@@ -55,6 +56,7 @@ class ArrayUnit(wiring.Component):
                 "loaded": In(1),
                 "loaded_depthwise": In(1),
                 "taken": Out(1),
+                "taken_depthwise": Out(1),
                 "weights": In(8 * config.weight_word),
                 "row_enable": In(config.tile_words),
                 "depthwise_enable": In(1),
@@ -81,7 +83,7 @@ class ArrayUnit(wiring.Component):
             self.read.en.eq(self.streaming & within),
             self.read.addr.eq(loops.a),
             array.x.eq(self._operand(m, now, loops, within, config.rows)),
-            array.swap.eq(delay(m, self.taken & ~self._depthwise(now), ACT_READ, name="swap")),
+            array.swap.eq(delay(m, self.taken, ACT_READ, name="swap")),
             array.weights.eq(self.weights),
             array.row_enable.eq(self.row_enable),
             accumulators.drain_bank.eq(self.drain_bank),
@@ -119,7 +121,7 @@ class ArrayUnit(wiring.Component):
             unit.x.eq(array.x if same else self._operand(m, now, loops, within, config.depthwise_lanes)),
             unit.column.eq(delay(m, windows.column, ACT_READ + 1 - MEMORY, name="column", reset=False)),
             unit.valid.eq(delay(m, self.streaming & now.depthwise, ACT_READ + 1, name="pixel")),
-            unit.swap.eq(delay(m, self.taken & now.depthwise, ACT_READ + 1, name="swap_depthwise")),
+            unit.swap.eq(delay(m, self.taken_depthwise, ACT_READ + 1, name="swap_depthwise")),
             unit.weights.eq(self.weights),
             unit.load.eq(self.depthwise_enable),
         ]
@@ -150,15 +152,18 @@ class ArrayUnit(wiring.Component):
         active = Signal()  # the loops hold the running instruction
         ready = Signal()  # the next tile's weights stand in the shadow registers
         cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
+        dense = Signal()  # a row is not met again within MIN_TILE cycles
         at_tile = Signal()
         last = Signal()
         now = Decoded(Array, bits)
-        may_start = Signal()
+        may_start, takes = Signal(), Signal()
         m.d.comb += [
             may_start.eq((cooling == 0) & self._settled(m, now)),
             self.streaming.eq(active & (~at_tile | (ready & may_start))),
             self.starved.eq(active & at_tile & may_start & ~ready),
-            self.taken.eq(self.streaming & at_tile),
+            takes.eq(self.streaming & at_tile),
+            self.taken.eq(takes & ~self._depthwise(now)),
+            self.taken_depthwise.eq(takes & self._depthwise(now)),
             last.eq(self.streaming & loops.last_kt),
             self.free.eq(~busy),
             self.take.eq(self.valid & self.free),
@@ -168,8 +173,10 @@ class ArrayUnit(wiring.Component):
         ]
         with m.If(cooling != 0):
             m.d.sync += cooling.eq(cooling - 1)
-        with m.If(self.taken):
-            m.d.sync += [ready.eq(0), cooling.eq(MIN_TILE - 1), at_tile.eq(0)]
+        with m.If(takes):
+            m.d.sync += [ready.eq(0), at_tile.eq(0)]
+            with m.If(~dense | last):
+                m.d.sync += cooling.eq(MIN_TILE - 1)
         with m.If(delay(m, self.loaded, shadow_ready(self.config) - 1, name="loaded")):
             m.d.sync += ready.eq(1)
         if self.config.depthwise:
@@ -183,7 +190,7 @@ class ArrayUnit(wiring.Component):
         with m.If(self.take):
             m.d.sync += [busy.eq(1), bits.eq(self.bits)]
         with m.If(starting):
-            m.d.sync += [active.eq(1), at_tile.eq(1)]
+            m.d.sync += [active.eq(1), at_tile.eq(1), dense.eq(self._dense(now))]
 
         m.d.comb += [
             loops.base_a.eq(now.act_base),
@@ -196,6 +203,14 @@ class ArrayUnit(wiring.Component):
             *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
         ]
         return bits
+
+    @staticmethod
+    def _dense(now: Decoded) -> Value:
+        """``nt_n * oh_n * ow_n >= MIN_TILE``, which is 4: one of the counts is, or two of them are more than 1."""
+        counts = now.nt_n, now.oh_n, now.ow_n
+        large = Cat(count[2:].any() for count in counts).any()
+        nt, oh, ow = (count[1:].any() for count in counts)
+        return large | (nt & oh) | (nt & ow) | (oh & ow)
 
     def _settled(self, m: Module, now: Decoded) -> Value:
         """Whether the sums of a tile that starts will stay behind those of the tiles before."""
@@ -234,7 +249,7 @@ class ArrayUnit(wiring.Component):
         """The accumulator row of the pixel being issued, if its sums count."""
         tag = Signal(target(self.config))
         row = Signal(15, reset_less=True)
-        first = Signal()  # the instruction's first weight tile
+        first = Signal()  # the first tap and channels
         m.d.comb += [
             tag.valid.eq(self.streaming & counts),
             tag.bank.eq(now.acc_bank),
@@ -242,8 +257,8 @@ class ArrayUnit(wiring.Component):
             tag.replace.eq(first & ~now.accumulate),
         ]
         with m.If(self.streaming):
-            m.d.sync += row.eq(Mux(loops.last_oh, now.acc_base, row + counts))
-            with m.If(loops.last_oh):
+            m.d.sync += row.eq(Mux(loops.last_nt, now.acc_base, row + counts))
+            with m.If(loops.last_nt):
                 m.d.sync += first.eq(0)
         with m.If(loops.start):
             m.d.sync += [row.eq(now.acc_base), first.eq(1)]

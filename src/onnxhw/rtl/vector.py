@@ -9,13 +9,13 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import Vector, VectorOp
-from ..isa.timing import ACT_READ, DRAIN_READ, REQUANTIZE, vector_latency
+from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_latency
+from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
 from .floorplan import lane_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
-from .params import ParamFetch
 from .reduce import WindowReduce
 from .requantize import RequantizeLane
 from .tables import Tables
@@ -26,7 +26,10 @@ VALUES = {
     "b": (16, ("cb", "oh", "ow")),
     "ih": (16, ("oh", "kh")),
     "iw": (16, ("ow", "kw")),
+    "p": (16, ("cb",)),
 }
+PARAM_BITS = 64
+"""Bits of one lane's parameter."""
 OUT_LEVELS = {"cb": 12, "oh": 15, "ow": 15}
 OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
 
@@ -35,7 +38,8 @@ class VectorUnit(wiring.Component):
     """One window position per cycle, then one group of Q lanes per cycle; one instruction at a time.
 
     An instruction is taken when the one before is done. Activation operands arrive `ACT_READ`
-    cycles after their address, accumulator rows `DRAIN_READ`.
+    cycles after their address, accumulator rows `DRAIN_READ`. Each group's parameters, a row of `params`, are read with
+    its operands.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -58,7 +62,7 @@ class VectorUnit(wiring.Component):
                 "done": Out(1),
             }
         )
-        self.params = ParamFetch(config)
+        self.params = BlockRam(width=PARAM_BITS * config.lanes, depth=config.param_depth, granularity=8)
         self.tables = Tables(config)
 
     def elaborate(self, platform: Any) -> Module:
@@ -74,12 +78,11 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             self.free.eq(~self.busy),
             self.take.eq(self.valid & self.free),
-            self.params.take.eq(self.take),
         ]
 
         read, first, word_ends, last = self._sequence(m, loops, now)
         inside = self._inside(m, loops, now)
-        self._addresses(m, loops, now, read & inside, word_ends)
+        self._addresses(m, loops, now, read & inside)
         m.d.comb += [
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first, ACT_READ, name="first")),
@@ -90,8 +93,10 @@ class VectorUnit(wiring.Component):
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
-        word_5 = delay(m, word_ends, ACT_READ + reduce.latency - 1, name="word_ends")
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_5)
+        before = ACT_READ + reduce.latency - 1 - MEMORY
+        word_3 = delay(m, word_ends, before, name="word_ends")
+        param_3 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_3, param_3)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -133,20 +138,17 @@ class VectorUnit(wiring.Component):
         m.d.comb += first.eq(read & at_first)
         return read, first, word_ends, last
 
-    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value, word_ends: Signal) -> None:
-        """Operand addresses; the drain's row counts the words."""
+    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value) -> None:
+        """Operand addresses."""
         draining = now.op == VectorOp.DRAIN
         pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL)
-        row = Signal(16, reset_less=True)
-        with m.If(loops.start):
-            m.d.sync += row.eq(now.a_base)
-        with m.Elif(word_ends):
-            m.d.sync += row.eq(row + 1)
         m.d.comb += [
             loops.base_a.eq(now.a_base),
             loops.base_b.eq(now.b_base),
             loops.base_ih.eq(now.ih0),
             loops.base_iw.eq(now.iw0),
+            loops.base_p.eq(now.param_base),
+            loops.p_cb.eq(now.param_cb),
             *(getattr(loops, f"{v}_{level}").eq(getattr(now, f"{v}_{level}")) for v in "ab" for level in VALUES[v][1]),
             loops.ih_oh.eq(now.ih_oh),
             loops.ih_kh.eq(now.ih_kh),
@@ -157,7 +159,7 @@ class VectorUnit(wiring.Component):
             self.read_b.en.eq(read & pairs),
             self.read_b.addr.eq(loops.b),
             self.drain_bank.eq(now.acc_bank),
-            self.drain_row.eq(row),
+            self.drain_row.eq(loops.a),
         ]
 
     def _inside(self, m: Module, loops: LoopNest, now: Decoded) -> Signal:
@@ -168,26 +170,32 @@ class VectorUnit(wiring.Component):
         return inside
 
     def _lanes(
-        self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded, word_5: Signal
+        self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded, word_3: Value, param_3: Value
     ) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle."""
         config = self.config
-        # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
+        # Cycle 4: a new group number. Cycle 5: its parameter row's address.
+        group_4, left, valid_4, fresh_4 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
+        param_4 = Signal.like(param_3, reset_less=True)
+        m.d.sync += [valid_4.eq(word_3 | (left != 0)), fresh_4.eq(word_3)]
+        with m.If(word_3):
+            m.d.sync += [group_4.eq(0), left.eq(now.groups - 1), param_4.eq(param_3)]
+        with m.Elif(left != 0):
+            m.d.sync += [group_4.eq(group_4 + 1), left.eq(left - 1)]
+            with m.If(now.per_channel):
+                m.d.sync += param_4.eq(param_4 + 1)
+        m.d.comb += self.params.r_addr.eq(param_4)
+        group_6 = delay(m, group_4, MEMORY, name="group", reset=False)
+        valid_6, fresh_6 = delay(m, valid_4, MEMORY, name="valid_4"), delay(m, fresh_4, MEMORY, name="fresh_4")
+
+        # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, the parameters at their memory.
         drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
         held = Signal.like(drain_6, reset_less=True)
-        group_6, left = Signal(6, reset_less=True), Signal(6)
-        valid_6, fresh_6 = Signal(), Signal()
-        m.d.sync += [valid_6.eq(word_5 | (left != 0)), fresh_6.eq(word_5)]
-        with m.If(word_5):
-            m.d.sync += [group_6.eq(0), left.eq(now.groups - 1)]
-        with m.Elif(left != 0):
-            m.d.sync += [group_6.eq(group_6 + 1), left.eq(left - 1)]
         with m.If(fresh_6):
             m.d.sync += held.eq(drain_6)
         row = Mux(fresh_6, drain_6, held)
 
         # Cycle 7: operands and parameters of the group.
-        m.d.comb += self.params.group.eq(Mux(now.per_channel, group_6, 0))
         column = (now.column_group + group_6)[: bits_for(config.col_groups)]
         lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
         results = []
@@ -198,7 +206,7 @@ class VectorUnit(wiring.Component):
             columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
             operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
-            entry = self.params.entries[q]
+            entry = self.params.r_data.word_select(q, PARAM_BITS)
             for port, choices, index in (
                 (unit.acc, columns, column),
                 (unit.a, operands_a, lane),

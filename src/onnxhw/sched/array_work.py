@@ -7,7 +7,7 @@ from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile, Drain
+from .columns import ColumnTile, DrainSet, drain_sets, together, weight_step
 from .work import ArrayStep, Choice, Region, VectorStep, Work, window_rows
 
 ADDRESS = 0xFFFF
@@ -55,19 +55,26 @@ def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
 
 
 def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
-    """One work per spatial tile and column tile; rows wider than the accumulators are cut into columns."""
+    """One work per spatial tile and set of column tiles; rows wider than the accumulators are cut into columns."""
     y = g.y
     parts = -(-y.width // config.acc_depth)
     edges = [y.width * i // parts for i in range(parts + 1)]
     boxes = [(rows, cols) for rows in choice.tiles for cols in pairwise(edges)]
+    largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
+    sets = together(columns, choice.columns, config.acc_depth // largest)
+    pairs = [(box, tiles) for box in boxes for tiles in sets]
     if choice.planes_first:
-        return [_work(g, column, *box) for column in columns for box in boxes]
-    return [_work(g, column, *box) for box in boxes for column in columns]
+        pairs = [(box, tiles) for tiles in sets for box in boxes]
+    return [_work(g, tiles, *box, choice.split if tiles is sets[0] else 0, config) for box, tiles in pairs]
 
 
-def _work(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[int, int]) -> Work:
-    arrays, accumulate = [], 0
-    for run in column.runs:
+def _work(
+    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], split: int, config: HwConfig
+) -> Work:
+    arrays: list[ArrayStep] = []
+    across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
+    runs = [part for whole in tiles[0].runs for part in whole.cut(split, config)]
+    for run in runs:
         x = run.tensor
         plane = x.height * x.width
         ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
@@ -77,6 +84,7 @@ def _work(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[in
             sub_n=run.sub_n,
             kh_n=g.kernel[0],
             kw_n=g.kernel[1],
+            nt_n=len(tiles),
             oh_n=rows[1] - rows[0],
             ow_n=cols[1] - cols[0],
             a_kt=plane & ADDRESS,
@@ -93,40 +101,49 @@ def _work(g: Geometry, column: ColumnTile, rows: tuple[int, int], cols: tuple[in
             in_h=x.height,
             in_w=x.width,
             pad=g.pad,
-            accumulate=accumulate,
+            accumulate=int(bool(arrays)),
         )
         seen_rows = window_rows(*rows, g.strides[0], g.pads[0], g.kernel[0], g.dilations[0], x.height)
         seen_cols = window_rows(*cols, g.strides[1], g.pads[1], g.kernel[1], g.dilations[1], x.width)
         region = Region(x.name, (run.plane, run.plane + run.kt_n), seen_rows, seen_cols)
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
-        arrays.append(ArrayStep(Load(base=run.weights, tiles=run.tiles), array, x.name, () if empty else (region,)))
-        accumulate = 1
-    return Work(g.op, tuple(arrays), tuple(drain_steps(g, column.drains, rows, cols)))
+        load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
+        arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
+    found = drain_sets([column.drains for column in tiles])
+    return Work(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
 def drain_steps(
-    g: Geometry, drains: tuple[Drain, ...], rows: tuple[int, int], cols: tuple[int, int]
+    g: Geometry, found: list[DrainSet], rows: tuple[int, int], cols: tuple[int, int]
 ) -> list[VectorStep]:
     """The vector steps that write the sums of a box of output rows and columns."""
     y = g.y
+    pixels = (rows[1] - rows[0]) * (cols[1] - cols[0])
     steps = []
-    for drain in drains:
+    for drain, tile, count, every, params in found:
         vector = Vector(
             op=VectorOp.DRAIN,
             per_channel=1,
             exact=g.exact,
+            cb_n=count,
             oh_n=rows[1] - rows[0],
             ow_n=cols[1] - cols[0],
+            a_base=tile * pixels,
+            a_cb=every * pixels,
+            a_oh=cols[1] - cols[0],
+            a_ow=1,
             o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
+            o_cb=y.height * y.width & ADDRESS,
             o_oh=y.width,
             o_ow=1,
             groups=drain.groups,
             column_group=drain.column_group,
             lane_group=drain.lane_group,
             param_base=drain.params,
+            param_cb=params,
             zy=g.zero_point,
             lo=g.lo,
             hi=g.hi,
         )
-        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + 1), rows, cols)))
+        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + count), rows, cols)))
     return steps

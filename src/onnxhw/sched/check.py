@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, params, sums_pipeline, tiles, timeline
+from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, sums_pipeline, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -64,7 +64,7 @@ class _Checker:
         self.array_reads = [footprint.array_reads(i) for i in self.arrays]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        starts = [load.base + np.arange(load.tiles) * load_steps(load, self.config) for load in self.loads]
+        starts = [footprint.tile_words(load, self.config) for load in self.loads]
         self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
         self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
         self.lanes_known: dict[tuple[bytes, int, int], npt.NDArray[np.bool_]] = {}
@@ -93,13 +93,13 @@ class _Checker:
             if len(image) > size:
                 raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
         for index, load in enumerate(self.loads):
-            if load.base + load.tiles * load_steps(load, config) > len(program.weights):
+            if int(footprint.tile_words(load, config).max()) + load_steps(load, config) > len(program.weights):
                 self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
         for index, vector in enumerate(self.vectors):
             self._vector_range(index, vector)
-        loaded, taken = sum(i.tiles for i in self.loads), sum(tiles(i) for i in self.arrays)
+        loaded, taken = sum(tiles(i) for i in self.loads), sum(tiles(i) for i in self.arrays)
         if loaded != taken:
             raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
         kinds = [np.repeat([i.depthwise for i in code], [tiles(i) for i in code]) for code in (self.loads, self.arrays)]
@@ -121,7 +121,7 @@ class _Checker:
             self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
         if i.depthwise:
             self._strip(index, i)
-        if footprint.accumulator_rows(i)[1] > self.config.acc_depth:
+        if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
         self._inside("array", index, self.array_reads[index])
 
@@ -129,8 +129,8 @@ class _Checker:
         config = self.config
         if not config.depthwise:
             self._fail("E1204", "array", index, "needs a depthwise unit")
-        if i.sub_n != 1 or min(i.dw_sh, i.dw_sw) < 1:
-            self._fail("E1204", "array", index, "sub_n must be 1, dw_sh and dw_sw at least 1")
+        if i.sub_n != 1 or i.nt_n != 1 or min(i.dw_sh, i.dw_sw) < 1:
+            self._fail("E1204", "array", index, "sub_n and nt_n must be 1, dw_sh and dw_sw at least 1")
         if i.oh_n < WINDOW or not WINDOW <= i.ow_n <= config.depthwise:
             self._fail("E1204", "array", index, f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}")
         if (i.dw_group + 1) * config.depthwise_lanes > config.word:
@@ -146,10 +146,10 @@ class _Checker:
             self._fail("E1204", "vector", index, f"drains column groups beyond {config.col_groups}")
         if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
             self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX")
-        if footprint.accumulator_rows(i)[1] > config.acc_depth:
+        if int(footprint.accumulator_rows(i).max(initial=0)) >= config.acc_depth:
             self._fail("E1204", "vector", index, f"drains beyond {config.acc_depth} accumulator rows")
-        if i.param_base + params(i, config) > len(self.program.params):
-            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter entries")
+        if footprint.last_param(i) >= len(self.program.params):
+            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter rows")
         if i.use_table and i.table_index >= len(self.program.tables):
             self._fail("E1204", "vector", index, f"uses a table beyond {len(self.program.tables)}")
         self._inside("vector", index, self.vector_reads[index])
@@ -219,7 +219,7 @@ class _Checker:
             self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
         if key not in self.lanes_known:
             words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
-            taps = i.kh_n * i.kw_n
+            taps = i.kh_n * i.kw_n * i.nt_n
             used = words.reshape(i.kt_n, i.sub_n, taps, config.rows, config.cols).any(axis=(2, 4))
             lanes = np.zeros((i.kt_n, config.word), bool)
             count = min(config.word, i.sub_n * config.rows)
@@ -240,24 +240,18 @@ class _Checker:
         filled = np.full((2, self.config.acc_depth), NEVER, np.int64)
         last: dict[int, int] = {}
         for index, array in enumerate(self.arrays):
-            box = filled[array.acc_bank, slice(*rows[index])]
+            box = filled[array.acc_bank, rows[index]]
             if array.accumulate and int(box.max()) == NEVER:
                 self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
             if array.accumulate and previous is not None:
-                before = self._arrivals(previous, self.first_tile[previous + 1] - 1, times)
-                now = self._arrivals(index, self.first_tile[index], times)
-                low = max(rows[previous][0], rows[index][0])
-                high = max(low, min(rows[previous][1], rows[index][1]))
-                waits = now[low - rows[index][0] : high - rows[index][0]]
-                waits = waits - before[low - rows[previous][0] : high - rows[previous][0]]
-                wait = int(waits.min(initial=ACCUMULATE))
+                wait = self._apart(previous, index, times)
                 if wait < ACCUMULATE:
                     self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
-            box[...] = np.minimum(box, index)
+            filled[array.acc_bank, rows[index]] = np.minimum(box, index)
             for other in self._beside(index):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
@@ -265,14 +259,19 @@ class _Checker:
                     self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {text}")
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN:
-                box = filled[vector.acc_bank, slice(*footprint.accumulator_rows(vector))]
+                box = filled[vector.acc_bank, footprint.accumulator_rows(vector)]
                 if int(box.max()) >= self.vector_after[index]:
                     self._fail("E1208", "vector", index, "may drain rows before they are filled")
 
-    def _arrivals(self, index: int, tile: int, times: Timeline) -> Words:
-        """When the sums of a tile of an array instruction reach its accumulator rows, but for a constant."""
-        array = self.arrays[index]
-        return times.tile_start[tile] + footprint.summed(array) + sums_pipeline(self.config, array.depthwise)
+    def _apart(self, earlier: int, later: int, times: Timeline) -> int:
+        """Fewest cycles from the last to the first use of an accumulator row by two array instructions."""
+        used = np.full((2, self.config.acc_depth), [[-NEVER], [NEVER]], np.int64)
+        for which, index in enumerate((earlier, later)):
+            i = self.arrays[index]
+            first = self.first_tile[index + 1] - i.nt_n if which == 0 else self.first_tile[index]
+            starts = np.array(times.tile_start[first : first + i.nt_n]) + sums_pipeline(self.config, i.depthwise)
+            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + footprint.summed(i)).ravel()
+        return int((used[1] - used[0]).min())
 
     def _drained(self, filler: int, later: int) -> bool:
         """Whether a DRAIN of the bank is ordered after one array instruction and before another."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..fixed import ONE, SHIFT_MIN, Ints, NotProvable, Scale
+from ..fixed import ONE, Ints, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
 from .certificate import Sums, drain_bias
 from .images import Images
@@ -24,6 +24,10 @@ CALIBRATE = (
     "the range of the results (about range / 255) and no weight scale is far from the others"
 )
 """What to do about a scale that cannot be proved."""
+
+
+MAX_STEP = 1 << 20
+"""What a load's step between column tiles is less than."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,21 @@ class Run:
     tiles: int
     extra: tuple[int, ...]
 
+    def cut(self, plane: int, config: HwConfig) -> list["Run"]:
+        """The parts before a plane and from it on."""
+        before = plane - self.plane
+        if not 0 < before < self.kt_n:
+            return [self]
+        taken = self.tiles // self.kt_n * before
+        rest = replace(
+            self,
+            plane=plane,
+            kt_n=self.kt_n - before,
+            weights=self.weights + taken * config.tile_words,
+            tiles=self.tiles - taken,
+        )
+        return [replace(self, kt_n=before, tiles=taken), rest]
+
 
 @dataclass(frozen=True)
 class Drain:
@@ -53,12 +72,69 @@ class Drain:
     params: int
 
 
+DrainSet = tuple[Drain, int, int, int, int]
+"""The first drain, its column tile, the number of drains, and the steps of column tile and parameter row."""
+
+
 @dataclass(frozen=True)
 class ColumnTile:
     """One column tile: what the array streams and where the columns go."""
 
     runs: tuple[Run, ...]
     drains: tuple[Drain, ...]
+
+
+def weight_step(one: ColumnTile, other: ColumnTile) -> int | None:
+    """Weight words from one column tile to another that takes the same channels; None if they differ otherwise."""
+    if len(one.runs) != len(other.runs):
+        return None
+    steps = set()
+    for a, b in zip(one.runs, other.runs, strict=True):
+        if (a.tensor, a.plane, a.kt_n, a.sub_n, a.tiles) != (b.tensor, b.plane, b.kt_n, b.sub_n, b.tiles):
+            return None
+        steps.add(b.weights - a.weights)
+    step = steps.pop()
+    return step if not steps and 0 <= step < MAX_STEP else None
+
+
+def together(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> list[list[ColumnTile]]:
+    """Column tiles in sets that one instruction can stream, at most `most` each; not across `cuts`, alone if none."""
+    if not cuts:
+        return [[column] for column in columns]
+    sets: list[list[ColumnTile]] = []
+    for index, column in enumerate(columns):
+        last = sets[-1] if sets and index not in cuts else []
+        step = weight_step(last[-1], column) if last else None
+        if step is None or len(last) >= most or (len(last) > 1 and step != weight_step(*last[:2])):
+            sets.append([column])
+        else:
+            last.append(column)
+    return sets
+
+
+def drain_sets(columns: list[tuple[Drain, ...]]) -> list[DrainSet]:
+    """The drains of a set of column tiles; those that go to adjacent planes alike are one."""
+    found: dict[tuple[int, int, int], list[list[tuple[int, Drain]]]] = {}
+    for tile, column in enumerate(columns):
+        for drain in column:
+            rows = found.setdefault((drain.lane_group, drain.column_group, drain.groups), [])
+            if rows and _continues(rows[-1], tile, drain):
+                rows[-1].append((tile, drain))
+            else:
+                rows.append([(tile, drain)])
+    sets = []
+    for row in (row for rows in found.values() for row in rows):
+        (tile, drain), (other, following) = row[0], row[min(1, len(row) - 1)]
+        sets.append((drain, tile, len(row), other - tile, following.params - drain.params))
+    return sorted(sets, key=lambda one: (one[1], one[0].plane))
+
+
+def _continues(row: list[tuple[int, Drain]], tile: int, drain: Drain) -> bool:
+    """Whether a drain is the next of a row of drains with constant steps."""
+    (before, last), (other, earlier) = row[-1], row[max(0, len(row) - 2)]
+    steps = tile - before, drain.params - last.params
+    same = len(row) == 1 or steps == (before - other, last.params - earlier.params)
+    return same and drain.plane == last.plane + 1 and steps[1] >= 0
 
 
 def conv_scales(op: Conv, graph: Graph, sums: Sums) -> list[ChannelScale]:
@@ -192,18 +268,16 @@ def drains(
     layer: str, first: int, scales: list[Scale], images: Images, config: HwConfig, extra: Ints | None = None
 ) -> tuple[Drain, ...]:
     """The drains of the columns that hold output channels ``first ..``, less what is extra in each column."""
-    groups = -(-len(scales) // config.lanes)
     entries = list(scales)
     if extra is not None:
         entries = [replace(s, bias=drain_bias(s.bias, int(more))) for s, more in zip(scales, extra, strict=False)]
-    entries += [Scale(0, SHIFT_MIN)] * (groups * config.lanes - len(scales))
     params = images.params(layer, entries)
     found: list[Drain] = []
-    for group in range(groups):
+    for group in range(-(-len(scales) // config.lanes)):
         plane, lane = divmod(first // config.lanes + group, config.lane_groups)
         if found and found[-1].plane == plane:
             last = found.pop()
             found.append(Drain(plane, last.lane_group, last.column_group, last.groups + 1, last.params))
         else:
-            found.append(Drain(plane, lane, group, 1, params + group * config.lanes))
+            found.append(Drain(plane, lane, group, 1, params + group))
     return tuple(found)

@@ -25,7 +25,7 @@ from .work import Choice, Region, VectorStep, Work
 def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> Lowered:
     """The works of a Copy; nothing in it can fail."""
     inputs, y = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output]
-    template = Vector(op=VectorOp.SUM, exact=1, param_base=images.params(op.name, [ONE]))
+    template = Vector(op=VectorOp.SUM, exact=1, param_base=images.scalar(op.name, ONE))
     empty = op.index(inputs, y) < 0
 
     def works(choice: Choice) -> list[Work]:

@@ -11,7 +11,7 @@ from ..ir.graph import Array8, Conv, Graph, Tensor
 from ..isa.instructions import Array, Load, Ordered
 from ..isa.timing import timeline
 from .array_work import ADDRESS, Geometry, drain_steps, limit
-from .columns import Drain, drains
+from .columns import Drain, drain_sets, drains
 from .images import Images
 from .narrow import ChannelScale
 from .work import ArrayStep, Choice, Region, Work, window_rows
@@ -116,7 +116,7 @@ def _work(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int
     empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
     load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
     step = ArrayStep(load, array, x.name, () if empty else (region,))
-    return Work(g.op, (step,), tuple(drain_steps(g, lanes.drains, rows, cols)))
+    return Work(g.op, (step,), tuple(drain_steps(g, drain_sets([lanes.drains]), rows, cols)))
 
 
 def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from ..config import WINDOW
-from ..isa.instructions import Array, Vector, VectorOp
-from ..isa.timing import sums
+from ..config import WINDOW, HwConfig
+from ..isa.instructions import Array, Load, Vector, VectorOp
+from ..isa.timing import load_steps, sums
 
 Words = npt.NDArray[np.int64]
 ADDRESS = 0xFFFF
@@ -65,19 +65,29 @@ def vector_writes(i: Vector) -> Words:
     return vector_steps(i, i.o_base, i.o_cb, i.o_oh, i.o_ow)
 
 
-def accumulator_rows(i: Array | Vector) -> tuple[int, int]:
-    """Accumulator rows ``(first, end)`` that an array instruction fills or a DRAIN reads."""
+def accumulator_rows(i: Array | Vector) -> Words:
+    """Accumulator rows that an array instruction fills, in loop order, or a DRAIN reads."""
     if isinstance(i, Array):
         height, width = sums(i)
-        return i.acc_base, i.acc_base + height * width
-    rows = i.a_base, i.a_base + i.cb_n * i.oh_n * i.ow_n
-    return rows if i.op == VectorOp.DRAIN else (0, 0)
+        return np.arange(i.acc_base, i.acc_base + i.nt_n * height * width)
+    return vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) if i.op == VectorOp.DRAIN else np.zeros(0, np.int64)
 
 
 def summed(i: Array) -> Words:
-    """The pixel, counted from the start of a weight tile, whose arrival completes the sum of each accumulator row."""
+    """The pixel, counted from the start of a weight tile, whose arrival completes each sum of the tile's."""
     rows, cols = sums(i)
     if not i.depthwise:
         return np.arange(rows * cols)
     row, col = WINDOW - 1 + np.arange(rows) * i.dw_sh, WINDOW - 1 + np.arange(cols) * i.dw_sw
     return (row[:, None] * i.ow_n + col).ravel()
+
+
+def tile_words(i: Load, config: HwConfig) -> Words:
+    """First weight word of each tile of a load, in the order of its loop."""
+    return (i.base + np.arange(i.tiles)[:, None] * load_steps(i, config) + np.arange(i.nt_n) * i.nt_step).ravel()
+
+
+def last_param(i: Vector) -> int:
+    """Highest parameter row that a vector instruction reads."""
+    rows = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb + np.arange(i.groups) * i.per_channel
+    return int((rows & ADDRESS).max())

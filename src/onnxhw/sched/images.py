@@ -4,8 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..fixed import Scale
+from ..fixed import SHIFT_MIN, Scale
 from ..ir.graph import Array8
+
+UNUSED = Scale(0, SHIFT_MIN)
+"""The parameter of a lane whose result nobody reads."""
 
 
 class Images:
@@ -14,7 +17,7 @@ class Images:
     Members
     -------
     weight_use : weight words that each layer added, by name.
-    param_use : parameter entries that each layer added.
+    param_use : parameter rows that each layer added.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -24,7 +27,7 @@ class Images:
         self._weights: list[npt.NDArray[np.uint8]] = []
         self._weight_words = 0
         self._weight_at: dict[bytes, int] = {}
-        self._params: list[int] = []
+        self._params: list[tuple[int, ...]] = []
         self._param_at: dict[tuple[int, ...], int] = {}
         self._tables: list[Array8] = []
 
@@ -40,13 +43,18 @@ class Images:
         return self._weight_at[data]
 
     def params(self, layer: str, scales: list[Scale]) -> int:
-        """First parameter entry of a run of scales."""
-        packed = tuple(scale.pack() for scale in scales)
+        """First parameter row of a run of scales; those that miss in its last row are never used."""
+        lanes = self.config.lanes
+        packed = tuple(scale.pack() for scale in scales + [UNUSED] * (-len(scales) % lanes))
         if packed not in self._param_at:
             self._param_at[packed] = len(self._params)
-            self._params.extend(packed)
-            self.param_use[layer] = self.param_use.get(layer, 0) + len(packed)
+            self._params += [packed[first : first + lanes] for first in range(0, len(packed), lanes)]
+            self.param_use[layer] = self.param_use.get(layer, 0) + len(packed) // lanes
         return self._param_at[packed]
+
+    def scalar(self, layer: str, scale: Scale) -> int:
+        """The parameter row that holds one scale for all lanes."""
+        return self.params(layer, [scale] * self.config.lanes)
 
     def table(self, entries: Array8) -> int:
         """Index of an int8 ``[256]`` table."""
@@ -63,8 +71,8 @@ class Images:
 
     @property
     def param_image(self) -> npt.NDArray[np.uint64]:
-        """uint64 ``[entries]``."""
-        return np.array(self._params, np.uint64)
+        """uint64 ``[rows, Q]``."""
+        return np.array(self._params, np.uint64).reshape(-1, self.config.lanes)
 
     @property
     def table_image(self) -> Array8:

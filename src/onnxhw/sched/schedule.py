@@ -109,7 +109,8 @@ def check_capacity(images: Images, config: HwConfig) -> None:
     for code, what, used, available, use, field in (
         ("E5102", f"weight words of {config.weight_word} bytes", len(images.weight_image), config.weight_depth,
          images.weight_use, "weight_depth"),
-        ("E5103", "parameter entries", len(images.param_image), config.param_depth, images.param_use, "param_depth"),
+        ("E5103", f"parameter rows of {config.lanes} entries", len(images.param_image), config.param_depth,
+         images.param_use, "param_depth"),
         ("E5105", "tables", len(images.table_image), config.tables, {}, "tables"),
     ):  # fmt: skip
         if used > available:

@@ -1,10 +1,11 @@
 """Choosing cuts, orders and placement by the exact predicted cycles."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..config import HwConfig
 from ..errors import DoesNotFitError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Op
 from ..isa.instructions import UNITS, Ordered
 from ..isa.timing import Timeline, timeline
 from ..program.layout import Place
@@ -14,7 +15,7 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import candidates, chained, coarsest
+from .tiling import AHEAD, candidates, chained, coarsest, wide, wider
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -91,7 +92,11 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     short = short_first(plan.graph)
     if [op.name for op in short.ops] != [op.name for op in plan.graph.ops]:
         graphs.append(short)
-    for choices, eager in ((finer, True), (coarse, True), (coarse, False)):
+    ways = [(finer, True), (coarse, True), (coarse, False)]
+    for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
+        if all(choices != known for known, _ in ways):
+            ways.insert(-2, (choices, True))
+    for choices, eager in ways:
         for graph in graphs:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]
 
@@ -115,7 +120,18 @@ def first(plan: Plan) -> Candidate:
 
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
-    """Descent: where the array waits longest, try other cuts of the operation and of what it waits for."""
+    """Descent: where the array waits longest, try other cuts of the operation and of what it waits for, then other
+    sets of column tiles. One after the other, because tries are few: sets must not cost those of better cuts.
+    """
+    for ways in (candidates, wider):
+        found = _descend(plan, found, ways)
+    return found
+
+
+Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choice]]
+
+
+def _descend(plan: Plan, found: Candidate, ways: Ways) -> Candidate:
     size = 1 + len(found.code["array"]) + len(found.code["vector"])
     left = max(8, min(TRIES, EFFORT // size))
     ops = {op.name: op for op in plan.graph.ops}
@@ -123,7 +139,7 @@ def improve(plan: Plan, found: Candidate) -> Candidate:
     while moved:
         moved = False
         for name in suspects(plan, found):
-            for choice in candidates(ops[name], plan.graph, found.setting.choices, plan.config):
+            for choice in ways(ops[name], plan.graph, found.setting.choices, plan.config):
                 if choice == found.setting.choices[name]:
                     continue
                 if not left:

@@ -6,6 +6,7 @@ has finished early and end with a tile that drains quickly.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from ..config import HwConfig
@@ -70,6 +71,41 @@ def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
     return chosen
 
 
+FEW = 16
+"""Pixels of a tile up to which column tiles are streamed together to begin with."""
+AHEAD = (0.65, 0.5, 0.35, 0.0)
+"""Parts of the output channels that may come first, in a set of their own: while the others are made and drained, the
+next operation can work on them. 0: all in one set."""
+
+
+def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: float) -> dict[str, Choice]:
+    """The same choices with the column tiles of small maps together, in two sets if `ahead` is not 0."""
+    chosen = dict(choices)
+    makers = producers(graph)
+    for op in graph.ops:
+        y = graph.tensors[op.output]
+        cuts = chosen[op.name].cuts
+        pixels = max(end - first for first, end in pairwise(cuts)) * y.width
+        if not isinstance(op, Conv) or pixels > FEW or y.channels <= config.used_cols:
+            continue
+        maker = makers.get(op.inputs[0])
+        split = _first_planes(chosen[maker.name], config) if maker else 0
+        chosen[op.name] = Choice(cuts, columns=column_cuts(y, config, ahead), split=split)
+    return chosen
+
+
+def column_cuts(y: Tensor, config: HwConfig, ahead: float) -> tuple[int, ...]:
+    """All column tiles together, or in two sets, the first of whole planes, `ahead` of all."""
+    count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
+    first = round(planes * ahead) * config.word // config.used_cols
+    return (0, first, count) if 0 < first < count else (0, count)
+
+
+def _first_planes(maker: Choice, config: HwConfig) -> int:
+    """Whole planes in the first of two sets of column tiles."""
+    return maker.columns[1] * config.used_cols // config.word if len(maker.columns) == 3 else 0
+
+
 def short_tile(config: HwConfig) -> int:
     """Pixels below which the array waits for weights."""
     return max(shadow_free(config) + shadow_ready(config), config.tile_words, MIN_TILE)
@@ -88,12 +124,25 @@ def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
         half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
         cuts.append(limit(half, rows))
     found: list[Choice] = []
+    one_plane = y.channels <= (config.used_cols if array else config.word)
     for cut in cuts:
         cut = limit(cut, rows)
         for planes_first in (False, True):
             choice = Choice(cut, planes_first)
-            one_plane = y.channels <= (config.used_cols if array else config.word)
             pointless = one_plane or (array and len(cut) == 2)
             if choice not in found and not (planes_first and pointless):
                 found.append(choice)
     return found
+
+
+def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
+    """The choice made for a convolution with its column tiles together, where at least two fit the accumulators."""
+    y = graph.tensors[op.output]
+    if not isinstance(op, Conv) or y.channels <= config.used_cols:
+        return []
+    pixels = max(end - first for first, end in pairwise(chosen[op.name].cuts)) * y.width
+    if 2 * pixels > config.acc_depth:
+        return []
+    now = chosen[op.name]
+    ways = {column_cuts(y, config, ahead) for ahead in AHEAD}
+    return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]

@@ -86,18 +86,18 @@ def _where(op: Op) -> str:
 
 
 def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
-    return Vector(op=op, exact=1, param_base=images.params(layer, [fixed.ONE]))
+    return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
 
 
 def _add(op: Add, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
     scale, exact = add_scale(op.ratio_a, op.ratio_b, a.zero_point, b.zero_point, op.lo, op.hi, y.zero_point)
-    base = images.params(op.name, [scale])
+    base = images.scalar(op.name, scale)
     points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
     return Vector(op=VectorOp.ADD, exact=int(exact), param_base=base, lo=op.lo, hi=op.hi, **points)
 
 
 def _mul(op: Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
-    base = images.params(op.name, [fixed.scale_for_multiply(op.ratio)])
+    base = images.scalar(op.name, fixed.scale_for_multiply(op.ratio))
     points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
     return Vector(op=VectorOp.MUL, exact=1, param_base=base, lo=op.lo, hi=op.hi, **points)
 
@@ -137,7 +137,7 @@ def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images
     parts = []
     for rows, cols, count in regions:
         scale, exact = average_scale(op.ratio, count, x.zero_point)
-        base = images.params(op.name, [scale])
+        base = images.scalar(op.name, scale)
         template = Vector(
             op=VectorOp.SUM, exact=int(exact), param_base=base, za=x.zero_point, zy=y.zero_point, lo=op.lo, hi=op.hi
         )

@@ -71,10 +71,16 @@ class Choice:
     cuts : first output row of each tile, then the height: ``(0, ..., H)``.
     planes_first : array operations: all rows of one column tile before the next column tile; vector
         operations: one work per plane instead of one for all planes.
+    columns : array operations: first column tile of each set that one instruction streams, then their number:
+        ``(0, ..., N)``; empty: one at a time. Sets that do not fit the accumulators are cut further.
+    split : array operations: an instruction of the first set that reads planes on both sides of this one is cut
+        there, so as to begin when the planes before it are written.
     """
 
     cuts: tuple[int, ...]
     planes_first: bool = False
+    columns: tuple[int, ...] = ()
+    split: int = 0
 
     @property
     def tiles(self) -> list[tuple[int, int]]:

@@ -1,0 +1,42 @@
+"""How the weight memory is cut into blocks, each read when the array wants its part of a word."""
+
+from dataclasses import dataclass
+
+from ..config import HwConfig
+from ..isa.timing import weight_skew
+from . import ebr
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of every weight word: `name` in the hierarchy, its bytes, and by how many cycles it is read later."""
+
+    name: str
+    bytes: tuple[int, ...]
+    later: int = 0
+
+
+def block_rows(config: HwConfig) -> int:
+    """Rows of a block of one column: the largest divisor of R whose bytes are in one block RAM at that depth."""
+    fit = next((rows for rows in (4, 2) if config.weight_depth <= ebr.words(ebr.BYTE * rows)), 1)
+    return max(rows for rows in range(1, fit + 1) if config.rows % rows == 0)
+
+
+def blocks(config: HwConfig) -> list[Block]:
+    """The blocks of the weight memory: one, or if a word is a whole tile, `block_rows` rows of a column each.
+
+    Bytes are then wanted `weight_skew` cycles late; a delayed address serves a block, and registers only what is left
+    within it.
+    """
+    if config.tile_words > 1:
+        return [Block("all", tuple(range(config.weight_word)))]
+    height = block_rows(config)
+    return [
+        Block(
+            f"row_{row}_column_{c}",
+            tuple((row + i) * config.cols + c for i in range(height)),
+            weight_skew(config, row, c),
+        )
+        for row in range(0, config.rows, height)
+        for c in range(config.cols)
+    ]

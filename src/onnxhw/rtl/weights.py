@@ -1,0 +1,61 @@
+"""`WeightMemory`: the weights, in blocks that are read one after the other where the array wants them so."""
+
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import HwConfig, bits_for
+from ..isa.timing import LOAD_TO_SHADOW, MEMORY, weight_skew
+from .blocks import blocks
+from .cells import BlockRam
+from .delay import delay
+from .floorplan import memory_sites
+
+ADDRESSES, REGISTERS = 2, LOAD_TO_SHADOW - 2 - MEMORY
+"""Register stages before and behind the block RAMs."""
+
+
+class WeightMemory(wiring.Component):
+    """``r_data`` shows the word at ``r_addr`` `LOAD_TO_SHADOW` cycles later, each byte `weight_skew` after that."""
+
+    latency = LOAD_TO_SHADOW
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        address = bits_for(config.weight_depth)
+        super().__init__(
+            {
+                "w_addr": In(address),
+                "w_data": In(8 * config.weight_word),
+                "w_en": In(config.weight_word),
+                "r_addr": In(address),
+                "r_data": Out(8 * config.weight_word),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self.config
+        parts = blocks(config)
+        sites = memory_sites(platform, config)
+        addresses = [self.r_addr]
+        for cycle in range(1, ADDRESSES + 1 + max(part.later for part in parts)):
+            address = Signal.like(self.r_addr, name=f"address_{cycle}", reset_less=True)
+            m.d.sync += address.eq(addresses[-1])
+            addresses.append(address)
+        for part in parts:
+            mine = sites.get(f"weights {part.name}", ())
+            ram = BlockRam(width=8 * len(part.bytes), depth=config.weight_depth, granularity=8, sites=mine)
+            m.submodules[part.name] = ram
+            m.d.comb += [ram.w_addr.eq(self.w_addr), ram.r_addr.eq(addresses[ADDRESSES + part.later])]
+            for i, byte in enumerate(part.bytes):
+                later = weight_skew(config, *divmod(byte, config.cols)) - part.later
+                value = delay(m, ram.r_data.word_select(i, 8), REGISTERS + later, name=f"weight_{byte}", reset=False)
+                m.d.comb += [
+                    ram.w_data.word_select(i, 8).eq(self.w_data.word_select(byte, 8)),
+                    ram.w_en[i].eq(self.w_en[byte]),
+                    self.r_data.word_select(byte, 8).eq(value),
+                ]
+        return m
