@@ -77,7 +77,8 @@ def test_answers_under_way_are_no_more_than_the_device_keeps(device, line):
     link.perform([Request(Command.POLL, count=1)])
     batches = []
     line.there = lambda data: batches.append(frames_of(data)) or data
-    half, write = Request(Command.READ, Space.ACT, 0, ANSWER_WORDS // 2), Request(Command.WRITE, Space.ACT, 0, 1, b"abcd")
+    half = Request(Command.READ, Space.ACT, 0, ANSWER_WORDS // 2)
+    write = Request(Command.WRITE, Space.ACT, 0, 1, b"abcd")
     one = Request(Command.POLL, count=1)
     link.perform([half, write, half, write, one, write, half])
     kinds = [[frame.header.kind & 15 for frame in batch] for batch in batches if batch]

@@ -22,9 +22,9 @@ DONE = 0xFFFF
 class MemoryCore(wiring.Component):
     """The host port of `Core` before plain memories of `SPAN` words; a run lasts `run_cycles` cycles.
 
-    `wild` tells that an address beyond them, or a memory during a run but for ACT in time, was written; `runs` counts the
-    runs. A run has done with its inputs once INPUT_FREE is not 0 and `free` is set; a bank is in use while `bank_used`,
-    and `stop` ends a run.
+    `wild` tells that an address beyond them, or a memory during a run but for ACT in time, was written, or a word
+    before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE is not 0 and
+    `free` is set; words wait while `bank_used`, and `stop` ends a run.
     """
 
     latency = 5

@@ -197,6 +197,37 @@ def test_what_was_written_is_read_back_by_a_window_of_commands(bench):
     assert client.counters.retries == 0
 
 
+def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
+    """And the end of a run for the run; what is behind them waits in the input. A bank in use holds back each word."""
+    core = bench.core
+    client = connect(bench)
+    bench.poke(core.free, 0)
+    crc, words = 0, np.arange(1, 6, dtype="<u4")
+    client.link.perform([Request(Command.COMMIT, count=6, payload=np.array([crc, 1, 2, 3, 4, 5], "<u4").tobytes())])
+    started = [Request(Command.RUN, address=7), Request(Command.WRITE, Space.ACT, 3, 5, words.tobytes(), wait=0.01)]
+    end = Request(Command.POLL, address=1, count=1, wait=0.01)
+    (*_, answer) = client.link.perform([*started, end])
+    assert (answer.address, answer.payload) == (7, np.uint32(ENDED).tobytes())
+    assert client.counters.timeouts == 0
+    assert bench.peek(core.wild) == 0
+    assert bench.contents()[Space.ACT, 3:8].tolist() == words.tolist()
+    # Now the inputs are free from the start, but for their bank.
+    bench.poke(core.free, 1)
+    bench.poke(core.bank_used, 1)
+    before = bench.line.cycles
+    write = Request(Command.WRITE, Space.ACT, 13, 5, words.tobytes(), wait=0.01)
+    bench.line.exchange(client.link.frame(started[0], client.link._due).encode())
+    bench.line.exchange(client.link.frame(write, client.link._due + 1).encode())
+    bench.line.run(500)
+    assert bench.contents()[Space.ACT, 13:15].tolist() == [1, 0], "the first word waits, the others behind it"
+    bench.poke(core.bank_used, 0)
+    bench.line.run(200)
+    assert bench.contents()[Space.ACT, 13:18].tolist() == words.tolist()
+    assert bench.peek(core.running), "all in its run"
+    assert bench.peek(core.wild) == 0
+    assert bench.line.cycles - before < 3000
+
+
 def test_a_step_leaves_out_the_words_between(bench):
     client, words = connect(bench), np.arange(1, 8, dtype="<u4")
     write = Request(Command.WRITE, Space.ACT, 5, 7, words.tobytes(), step=16)

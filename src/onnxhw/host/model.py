@@ -102,7 +102,7 @@ class DeviceModel:
     # -- frames --------------------------------------------------------------------------------
 
     def feed(self, items: Iterable[int], *, idle: bool = True) -> bytes:
-        """Answers to the frames that these items complete, and to those that have waited; `idle`: nothing is being sent."""
+        """Answers to the frames that these items complete, or that have waited; `idle`: nothing is being sent."""
         out = self._work(idle=idle)
         for chunk in _chunks(items):
             self._spoiled |= not isinstance(chunk, bytes) and max(chunk) > 0xFF

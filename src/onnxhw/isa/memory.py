@@ -39,8 +39,8 @@ class Control(IntEnum):
     BUDGET = 4
     """Watchdog: a run of more cycles is stopped. 0: no limit."""
     INPUT_FREE = 5
-    """Completed array (bits 15..0) and vector instructions (31..16) from which on a run leaves its inputs alone, so that
-    the host may write the next ones. 0: not before its end."""
+    """Completed array (bits 15..0) and vector instructions (31..16) from which on a run leaves its inputs alone, so
+    that the host may write the next ones. 0: not before its end."""
     CYCLES = 6
     """Read: cycles of the run so far, or of the last run."""
     LOAD_DONE = 7

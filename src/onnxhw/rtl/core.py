@@ -25,9 +25,9 @@ class Core(wiring.Component):
 
     The host port takes one access per cycle: 32-bit word ``host_addr`` of space ``host_space``; byte enables
     ``host_wstrb``. ``host_rvalid`` shows the answer `HOST_READ_LATENCY` cycles after ``host_re``; only CONTROL and
-    ACT can be read. During a run CONTROL may be accessed, and ACT written where the run leaves it alone, as it does with
-    its inputs while `input_free`: a bank's own writes go first, and until `host_waiting`, which tells 4 cycles after
-    ``host_we`` that the word still waits, has fallen no other may follow.
+    ACT can be read. During a run CONTROL may be accessed, and ACT written where the run leaves it alone, as it does
+    with its inputs while `input_free`: the run's own writes of a bank go first. 4 cycles after ``host_we``
+    `host_waiting` tells that the word still waits; no other may follow before it has fallen.
     """
 
     HOST_READ_LATENCY = 2 + ActMemory.latency + 2

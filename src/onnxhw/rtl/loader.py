@@ -55,13 +55,13 @@ class Loader(wiring.Component):
     * A frame that does not decode, or whose CRC or length is wrong, is dropped, and answered with BAD_FRAME if no
       answer is on its way. After the next zero byte the loader listens again. Nothing was written.
     * Commands of the session are performed once and in order: the number that is due is performed, a
-      recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other answered
-      with SEQUENCE, once.
+      recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other
+      answered with SEQUENCE, once.
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`.
     * While `running`, a WRITE to ACT waits for `input_free`, a POLL of the end for that, and everything behind them;
       other commands that need a memory are answered with BUSY.
-    * A WRITE takes eight cycles per word (its CRC is accumulated), more where a bank is in use; a READ one host access per
-      word.
+    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; a READ one host
+      access per word.
 
     Members
     -------
@@ -297,8 +297,10 @@ class Loader(wiring.Component):
             m.d.comb += frame.take.eq(1)
             m.next = "LISTEN"
 
-    def _fetch(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, description: Any, own: Any) -> None:
-        """Words of the payload, from the core, the description of the design, the link's own registers, or kept ones."""
+    def _fetch(
+        self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, description: Any, own: Any
+    ) -> None:
+        """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i
         with m.State("FETCH"), m.If(word.ready):
             m.d.sync += self.host_re.eq(1)

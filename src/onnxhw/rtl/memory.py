@@ -33,8 +33,8 @@ class ActMemory(wiring.Component):
 
     ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank two cycles later.
     Two users of a port in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write
-    of the host's waits for a cycle in which nobody else writes its bank; `waiting` tells two cycles after the request, and
-    until it has landed, that it does. Another one must not come meanwhile.
+    of the host's waits for a cycle in which nobody else writes its bank; from two cycles after the request on `waiting`
+    tells that it does. Another one must not come meanwhile.
     """
 
     latency = ACT_READ
