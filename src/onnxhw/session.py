@@ -30,7 +30,9 @@ from .program.model import Program
 from .report.profile import LayerRow, profile
 from .targets import DEVICES, compiled, is_address, read_compiled, runner, unknown
 
-Execute = Callable[[dict[str, Array8]], dict[str, Array8]]
+Execute = Callable[[list[dict[str, Array8]]], list[dict[str, Array8]]]
+Samples = Sequence[Mapping[str, Any]]
+"""The values known so far, by name, of each sample."""
 
 
 class InferenceSession(Closing):
@@ -77,7 +79,7 @@ class InferenceSession(Closing):
             raise
         self.cycles = 0
         """Cycles of the hardware in the last `run`, over all its inferences; 0 on "golden"."""
-        self._runners: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
+        self._runners: list[Callable[[Samples], list[dict[str, Any]]]] = []
 
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
@@ -161,9 +163,9 @@ class InferenceSession(Closing):
         if not self._runners:
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
         samples = _samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
-        for run in self._runners:  # part by part: a device loads each program once
-            for values in samples:
-                values |= run(values)
+        for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
+            for values, given_now in zip(samples, run(samples), strict=True):
+                values |= given_now
         return [_together([sample[name] for sample in samples], name, self.mixed.batch) for name in wanted]
 
     def close(self) -> None:
@@ -219,21 +221,21 @@ class InferenceSession(Closing):
             if name not in feeds:
                 raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
-    def _runner(self, index: int, part: Part) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def _runner(self, index: int, part: Part) -> Callable[[Samples], list[dict[str, Any]]]:
         if isinstance(part, HostPart):
-            return host_runner(part)
+            run_host = host_runner(part)
+            return lambda samples: [run_host(values) for values in samples]
         graph = part.graph
         if self.program is None:
-            return hardware_runner(graph, lambda tensors: golden.run(graph, tensors))
+            return hardware_runner(graph, lambda batch: [golden.run(graph, tensors) for tensors in batch])
         program = self.program.parts[index]
         assert isinstance(program, Program)
         run = runner(self.target, self.config, program, graph, self._stack)
 
-        def execute(tensors: dict[str, Array8]) -> dict[str, Array8]:
-            result = run(tensors)
-            self.cycles += result.cycles
-            outputs: dict[str, Array8] = result.outputs
-            return outputs
+        def execute(batch: list[dict[str, Array8]]) -> list[dict[str, Array8]]:
+            results = run(batch)
+            self.cycles += sum(result.cycles for result in results)
+            return [result.outputs for result in results]
 
         return hardware_runner(graph, execute)
 
@@ -254,13 +256,13 @@ def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]
     return lambda values: evaluate(model, {name: values[name] for name in part.inputs})
 
 
-def hardware_runner(graph: Graph, execute: Execute) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The same for a hardware part: host steps to int8, the accelerator, host steps back."""
+def hardware_runner(graph: Graph, execute: Execute) -> Callable[[Samples], list[dict[str, Any]]]:
+    """The same for a hardware part and all samples: host steps to int8, the accelerator, host steps back."""
     names = {port.name for port in graph.inputs}
 
-    def run(values: Mapping[str, Any]) -> dict[str, Any]:
-        tensors = golden.host.prepare(graph, {name: values[name] for name in names})
-        return golden.host.finish(graph, execute(tensors))
+    def run(samples: Samples) -> list[dict[str, Any]]:
+        batch = [golden.host.prepare(graph, {name: values[name] for name in names}) for values in samples]
+        return [golden.host.finish(graph, tensors) for tensors in execute(batch)]
 
     return run
 

@@ -24,7 +24,8 @@ from .program.result import Result
 
 DEVICES = ("golden", "emulator", "cxxrtl")
 """What runs hardware parts without a device: integers in numpy, instruction by instruction, or the RTL."""
-Runs = Callable[[dict[str, Array8]], Result]
+Runs = Callable[[list[dict[str, Array8]]], list[Result]]
+"""Inferences in order, on tensors by name."""
 
 
 def compiled(model: Any) -> Path | None:
@@ -85,9 +86,9 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     """What runs a hardware part: on a device, which loads the program when another is there, or on an engine."""
     if isinstance(target, Device):
         device = target
-        return lambda tensors: device.run_int8(tensors, program)
+        return lambda batch: device.run_batch(batch, program)
     engine = stack.enter_context(engines.open(target, config, graph=graph))
     engine.load(program)
-    return lambda tensors: engine.run(program, tensors)
+    return lambda batch: [engine.run(program, tensors) for tensors in batch]
 
 

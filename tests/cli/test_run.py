@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.cli import main
-from onnxhw.cli.inference import Measured, check_target, top_classes
+from onnxhw.cli.inference import check_target, top_classes
 from onnxhw.cli.inputs import Inputs
 from onnxhw.errors import UsageError
 from onnxhw.frontend import load
@@ -88,16 +88,17 @@ def test_a_program_file_runs_too(run, folder, capsys):
 
 
 def test_repetitions_must_not_differ(run, monkeypatch, capsys, tmp_path):
-    real, calls = Device.run_int8, []
+    real, calls = Device.run_batch, []
 
-    def spoiled(self, tensors, program=None):
-        result = real(self, tensors, program)
+    def spoiled(self, batch, program=None, progress=None):
+        results = real(self, batch, program, progress)
         calls.append(1)
-        for values in result.outputs.values():
-            values += len(calls) > 1
-        return result
+        for result in results:
+            for values in result.outputs.values():
+                values += len(calls) > 1
+        return results
 
-    monkeypatch.setattr(Device, "run_int8", spoiled)
+    monkeypatch.setattr(Device, "run_batch", spoiled)
     assert run("-n", 1, "--repeat", 2, "-o", tmp_path / "y.npy") == 9
     assert "E9171" in capsys.readouterr().err
     assert not (tmp_path / "y.npy").exists()
@@ -173,7 +174,6 @@ def test_classes_are_told_of_scores_only():
     assert top_classes({"y": np.array([[1, 5], [7, 2]])}, inputs) == [1, 0]
     assert top_classes({"y": np.array([[1], [7]])}, inputs) is None
     assert top_classes({"y": np.ones((2, 2)), "z": np.ones((2, 2))}, inputs) is None
-    assert Measured([], []).seconds == []
 
 
 def test_synth_puts_the_build_id_into_the_description(monkeypatch):

@@ -69,5 +69,5 @@ def program():
         tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),
         tensors={"x": Entry("x", x, 1.0, 0), "y": Entry("y", y, 1.0, 0)},
         inputs=[Port("input", (1, 5, 4, 6), "int8", "x")], outputs=[Port("output", (1, 9, 3, 5), "int8", "y")],
-        layers=[], cycles=100, macs=0,
+        layers=[], cycles=100, macs=0, input_free=(7, 9),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from onnxhw.errors import LinkError, UsageError
 from onnxhw.host.client import Client
 from onnxhw.host.transport import SimulationTransport
 from onnxhw.isa.link import REGISTERS
-from onnxhw.isa.memory import RING_SIZE, Control, Space
+from onnxhw.isa.memory import ENDED, RING_SIZE, RUNNING, Control, Space
 
 ZEROS = {"x": np.zeros((1, 5, 4, 6), np.int8)}
 
@@ -43,9 +43,9 @@ def test_load_writes_every_memory_and_the_counts_last(device, port, client):
     seen = []
     client.load(program(), lambda done, of: seen.append((done, of)))
     assert port.log[0] == (Space.CONTROL, Control.RUN, 1)
-    assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 4)
+    assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 5)
     assert {space for space, _, _ in port.log[1:-1]} == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
-    assert port.read(0, Control.LOAD_COUNT, 4) == [3, 0, 0, 100]
+    assert port.read(0, Control.LOAD_COUNT, 5) == [3, 0, 0, 100, 7 | 9 << 16]
     assert device.loaded
     assert seen == sorted(seen)
     assert seen[-1] == (len(port.log), len(port.log))
@@ -178,7 +178,7 @@ def test_wrong_cycle_count_is_an_error(port, client):
         client.run(ZEROS)
 
 
-@pytest.mark.parametrize(("status", "code"), [(1, "E9110"), (6, "E9108"), (0, "E9110")])
+@pytest.mark.parametrize(("status", "code"), [(1, "E9103"), (6, "E9108"), (0, "E9110")])
 def test_a_run_that_does_not_end_is_an_error(device, port, client, status, code):
     client.load(program())
     before = device.seconds()
@@ -188,23 +188,78 @@ def test_a_run_that_does_not_end_is_an_error(device, port, client, status, code)
     assert device.seconds() - before < 1
 
 
-def test_the_end_of_a_run_is_not_asked_for_before_it_is_due(device, port, client):
-    """The program has 100,000 cycles at 1 MHz, of which the first answer has seen 40."""
-    long = dataclasses.replace(program(), cycles=100_000)
-    client.load(long)
-    polls = []
+class SlowPort(MemoryPort):
+    """A run lasts `cycles` of 1 us on the clock of `device`; its inputs are free from the start, or not."""
 
-    def read(space, address, count, step=1):
-        words = type(port).read(port, space, address, count, step)
-        if (space, address) == (0, Control.RUN) and count > 1:
-            polls.append(device.seconds())
-            words[0], words[Control.CYCLES] = (1, 40) if len(polls) == 1 else (2, 100_000)
-        return words
+    def __init__(self, cycles, *, free):
+        super().__init__(cycles)
+        self.until, self.free, self.starts = -1.0, free, []
 
-    port.read = read
+    def write(self, space, address, words, step=1):
+        super().write(space, address, words, step)
+        if (space, address) == (0, Control.RUN) and words[0]:
+            self.starts.append(self.device.seconds())
+            self.until = self.starts[-1] + 1e-6 * self.cycles
+
+    def read(self, space, address, count, step=1):
+        self.memory[0, 0] = RUNNING if self.device.seconds() < self.until else ENDED
+        self.memory[0, Control.ARRAY_DONE] = self.memory[0, Control.VECTOR_DONE] = 100 if self.free else 0
+        return super().read(space, address, count, step)
+
+
+def slow(cycles, *, free):
+    port = SlowPort(cycles, free=free)
+    port.device = model(port)
+    client = Client(SimulationTransport(Line(port.device), BAUD))
+    client.load(dataclasses.replace(program(), cycles=cycles))
+    return port, client
+
+
+def test_the_device_is_asked_for_the_end_of_a_run_once():
+    """However long it takes, at the first attempt, and the answer comes when the run ends."""
+    port, client = slow(100_000, free=False)
+    frames = client.counters.frames
     client.run(ZEROS)
-    assert len(polls) == 2
-    assert 0.0995 <= polls[1] - polls[0] < 0.11
+    assert (client.counters.timeouts, client.counters.retries) == (0, 0)
+    assert client.counters.frames - frames == len(port.log) - 8 + 1 + 3, "the writes and RUN, the end, three reads"
+    assert 0.1 <= port.device.seconds() - port.starts[0] < 0.11
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_batch_takes_the_time_of_the_slower_of_line_and_core(free):
+    """Bounded by the core: runs follow each other without a gap but for outputs, and inputs where they must wait."""
+    port, client = slow(20_000, free=free)
+    client.run_all([ZEROS] * 6)
+    apart = np.diff(port.starts)
+    alone = port.device.seconds() - port.starts[-1]
+    assert len(apart) == 5
+    assert 0.02 <= apart.min() <= apart.max() < 0.0235 <= alone
+    # Bounded by the line: as long as the bytes of the inputs take.
+    port, client = slow(100, free=free)
+    sent = client.counters.sent
+    client.run_all([ZEROS] * 6)
+    travel = (client.counters.sent - sent) / 6 * 10 / BAUD
+    assert np.diff(port.starts).max() < 1.1 * travel
+
+
+def test_a_batch_tells_which_run_has_gone_wrong(port, client):
+    client.load(program())
+    seen = []
+    original = type(port).write
+
+    def write(space, address, words, step=1):
+        port.cycles = 100 + (port.runs == 3)
+        original(port, space, address, words, step)
+
+    port.write = write
+    with pytest.raises(LinkError, match=r"E9109 .*took 101 cycles"):
+        client.run_all([ZEROS] * 9, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 9), (2, 9), (3, 9)]
+    del port.write
+    port.cycles = 100
+    assert client.run_all([], program()) == []
+    assert len(client.run_all([ZEROS] * 300)) == 300, "more than are handed to the link together"
+    assert port.runs == 309
 
 
 def test_a_run_of_someone_else_is_noticed(device, port, client):
@@ -224,12 +279,21 @@ def test_memories_are_out_of_reach_during_a_run(port, client):
     client.load(program())
     port.lasting = True
     port.write(Space.CONTROL, Control.RUN, [1])
-    for attempt in (lambda: client.write(Space.ACT, 0, [1]), lambda: client.read(Space.ACT, 0, 1)):
-        with pytest.raises(LinkError, match=r"E9111 .*of ACT is not possible"):
+    for attempt in (lambda: client.write(Space.TABLE, 0, [1]), lambda: client.read(Space.ACT, 0, 1)):
+        with pytest.raises(LinkError, match=r"E9111 .* is not possible"):
             attempt()
     assert client.snapshot().running
+    # Inputs are taken once the program lets go of them; what is behind them waits, too.
+    port.memory[0, Control.ARRAY_DONE], port.memory[0, Control.VECTOR_DONE] = 7, 8
+    with pytest.raises(LinkError, match=r"E9103"):
+        client.write(Space.ACT, 0, [1])
+    assert (Space.ACT, 0) not in port.memory
+    port.memory[0, Control.VECTOR_DONE] = 9
+    client.write(Space.ACT, 0, [2])
+    assert port.memory[Space.ACT, 0] == 2
+    assert client.snapshot().running
     client.reset()
-    assert client.read(Space.ACT, 0, 1) == [0]
+    assert client.read(Space.ACT, 0, 1) == [2]
 
 
 def test_control_and_unknown_spaces_cannot_be_written(client):

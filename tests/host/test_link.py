@@ -15,7 +15,7 @@ from onnxhw.host.client import Client
 from onnxhw.host.framing import Frame, FrameReader
 from onnxhw.host.link import ATTEMPTS, GREETINGS, Link, Request
 from onnxhw.host.transport import SimulationTransport
-from onnxhw.isa.link import CREDIT_UNIT, REPLY, WINDOW, Command, Header, Status, command_kind
+from onnxhw.isa.link import ANSWER_WORDS, CREDIT_UNIT, REPLY, VERSION, WINDOW, Command, Header, Status, command_kind
 from onnxhw.isa.memory import Control, Space
 
 
@@ -72,15 +72,48 @@ def test_window_and_credit_bound_what_is_under_way(line):
         line.there = lambda data: data
 
 
-def test_a_change_waits_for_the_answers_before_it(device, line):
+def test_answers_under_way_are_no_more_than_the_device_keeps(device, line):
     link = Link(SimulationTransport(line, BAUD))
     link.perform([Request(Command.POLL, count=1)])
     batches = []
     line.there = lambda data: batches.append(frames_of(data)) or data
-    read, write = Request(Command.READ, Space.ACT, 0, 4), Request(Command.WRITE, Space.ACT, 0, 1, b"abcd")
-    link.perform([read, read, write, write, read])
+    half = Request(Command.READ, Space.ACT, 0, ANSWER_WORDS // 2)
+    write = Request(Command.WRITE, Space.ACT, 0, 1, b"abcd")
+    one = Request(Command.POLL, count=1)
+    link.perform([half, write, half, write, one, write, half])
     kinds = [[frame.header.kind & 15 for frame in batch] for batch in batches if batch]
-    assert kinds == [[Command.READ, Command.READ], [Command.WRITE, Command.WRITE, Command.READ]]
+    read, poll = Command.READ, Command.POLL
+    assert kinds == [[read, Command.WRITE, read, Command.WRITE], [poll, Command.WRITE], [read]]
+
+
+@pytest.mark.parametrize("lost", range(30))
+def test_an_answer_that_comes_again_is_what_it_was(port, device, line, lost):
+    """Any one reply is lost; meanwhile the window goes on and changes what was read."""
+    device.loaded = True
+    client = connect(line)
+    client.head()
+    seen = [0]
+
+    def back(data):
+        out = b""
+        for piece in data.split(b"\0")[:-1]:
+            seen[0] += 1
+            out += b"" if seen[0] == lost else piece + b"\0"
+        return out
+
+    line.back = back
+    read = Request(Command.READ, Space.ACT, 0, 40)
+    commands, wanted = [], []
+    for token in range(12):
+        words = np.full(40, token + 1, "<u4").tobytes()
+        commands += [Request(Command.RUN, address=token), Request(Command.POLL, count=1)]
+        commands += [Request(Command.WRITE, Space.ACT, 0, 40, words), read]
+        wanted += [(token, b""), (token, None), (0, b""), (0, words)]
+    answers = client.link.perform(commands)
+    for answer, (address, payload) in zip(answers, wanted, strict=True):
+        assert answer.address == address
+        assert payload is None or answer.payload == payload
+    assert port.runs == 12
 
 
 @pytest.mark.parametrize("lost", range(0, 30))
@@ -144,7 +177,7 @@ def test_a_lost_answer_of_a_read_is_asked_for_again(port, line):
         pieces = data.split(b"\0")
         for at, piece in enumerate(pieces[:-1]):
             count[0] += bool(piece)
-            if count[0] in (2, 5, 6):
+            if count[0] in (2, 5, 8):
                 pieces[at] = piece[:-1]
         return b"\0".join(pieces)
 
@@ -240,7 +273,7 @@ def test_stale_damaged_and_foreign_answers_are_not_taken(port, line):
 def test_another_protocol_is_named(line):
     client = connect(line)
     original = line.device._formed
-    line.device._formed = lambda header, words: original(header, words) and header.kind >> 4 != 3
+    line.device._formed = lambda header, words: original(header, words) and header.kind >> 4 != VERSION
     with pytest.raises(LinkError, match=r"E9106 .*another version"):
         client.read(Space.ACT, 0, 1)
 
@@ -285,8 +318,8 @@ def test_refusals_leave_the_numbers_in_step(port, line):
     port.lasting = True
     port.write(Space.CONTROL, Control.RUN, [1])
     with pytest.raises(LinkError, match="E9111"):
-        client.write(Space.ACT, 0, np.ones(1000))
-    assert [entry for entry in port.log if entry[0] == Space.ACT] == []
+        client.write(Space.WEIGHT, 0, np.ones(1000))
+    assert [entry for entry in port.log if entry[0] == Space.WEIGHT] == []
     client.reset()
     client.write(Space.ACT, 0, [9])
     assert port.memory[Space.ACT, 0] == 9

@@ -15,19 +15,24 @@ from onnxhw.rtl.loader import Loader
 CLOCK = 1_000_000
 SPAN = 256
 """Host words of each space of `MemoryCore`."""
+DONE = 0xFFFF
+"""What ARRAY_DONE and VECTOR_DONE say from the start."""
 
 
 class MemoryCore(wiring.Component):
     """The host port of `Core` before plain memories of `SPAN` words; a run lasts `run_cycles` cycles.
 
-    `wild` tells that an address beyond them, or a memory during a run, was written; `runs` counts the runs.
+    `wild` tells that an address beyond them, or a memory during a run but for ACT in time, was written, or a word
+    before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE is not 0 and
+    `free` is set; words wait while `bank_used`, and `stop` ends a run.
     """
 
     latency = 5
 
     def __init__(self, run_cycles: int = 3000) -> None:
         self.run_cycles = run_cycles
-        self.storage = memory.MemoryData(shape=32, depth=16 * SPAN, init=[])
+        done = [DONE if register in (Control.ARRAY_DONE, Control.VECTOR_DONE) else 0 for register in range(SPAN)]
+        self.storage = memory.MemoryData(shape=32, depth=16 * SPAN, init=done)
         super().__init__(
             {
                 "host_space": In(4),
@@ -39,6 +44,11 @@ class MemoryCore(wiring.Component):
                 "host_rdata": Out(32),
                 "host_rvalid": Out(1),
                 "running": Out(1),
+                "input_free": Out(1),
+                "host_waiting": Out(1),
+                "stop": In(1),
+                "free": In(1, init=1),
+                "bank_used": In(1),
                 "wild": Out(1),
                 "runs": Out(16),
                 "writes": Out(32),
@@ -56,10 +66,25 @@ class MemoryCore(wiring.Component):
         m.d.comb += [read.addr.eq(place), read.en.eq(1), self.running.eq(left != 0)]
         with m.If(self.running):
             m.d.sync += [left.eq(left - 1), ended.eq(left == 1)]
+        with m.If(self.stop & ~self._later(m, self.stop)):
+            m.d.sync += [left.eq(0), ended.eq(1)]
+        free_from = Signal(32)
+        with m.If(self.host_we & (self.host_space == Space.CONTROL) & (self.host_addr == Control.INPUT_FREE)):
+            m.d.sync += free_from.eq(self.host_wdata)
+        m.d.comb += self.input_free.eq(self.running & self.free & (free_from != 0))
+        # A write that a used bank holds back is in the way of the next one; it shows four cycles after `host_we`.
+        fresh = self.host_we & (self.host_space == Space.ACT)
+        for _ in range(2):
+            fresh = self._later(m, fresh)
+        pending = Signal()
+        m.d.sync += [pending.eq(fresh | (pending & self.bank_used)), self.host_waiting.eq(pending & self.bank_used)]
+        with m.If(self.host_we & (pending | self.host_waiting)):
+            m.d.sync += self.wild.eq(1)
         with m.If(self.host_we):
             m.d.sync += self.writes.eq(self.writes + 1)
+            in_time = (self.host_space == Space.ACT) & self.input_free
             outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
-            with m.If(outside | (self.running & (self.host_space != Space.CONTROL))):
+            with m.If(outside | (self.running & (self.host_space != Space.CONTROL) & ~in_time)):
                 m.d.sync += self.wild.eq(1)
             with m.If(run & self.host_wdata[0]):
                 m.d.sync += [left.eq(self.run_cycles), ended.eq(0), self.runs.eq(self.runs + 1)]
@@ -184,7 +209,8 @@ class LoaderBench(wiring.Component):
         for name in ("space", "addr", "wdata", "wstrb", "we", "re"):
             m.d.comb += getattr(core, f"host_{name}").eq(getattr(loader, f"host_{name}"))
         m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
-        m.d.comb += loader.running.eq(core.running)
+        m.d.comb += [loader.running.eq(core.running), loader.input_free.eq(core.input_free)]
+        m.d.comb += loader.host_waiting.eq(core.host_waiting)
         with m.If(loader.bad_frame):
             m.d.sync += self.bad_frames.eq(self.bad_frames + 1)
         return m
@@ -197,6 +223,9 @@ class Bench:
         self.core = core if core is not None else MemoryCore()
         self.top = LoaderBench(Loader(info), self.core)
         self.line = StreamLine(self.top)
+
+    def poke(self, signal, value) -> None:
+        self._ask(lambda ctx: ctx.set(signal, value))
 
     def peek(self, signal) -> int:
         return self._ask(lambda ctx: ctx.get(signal))

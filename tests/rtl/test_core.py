@@ -1,6 +1,8 @@
 """The core equals the emulator: every word of activation memory, every counter, every cycle."""
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.emu.counters import counters
 from onnxhw.emu.order import by_time, steps
+from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.isa.timing import timeline
+from onnxhw.program import Program, from_host, to_host
+from onnxhw.sched import footprint
+
+LATE = 2
+"""Cycles from the completion of what an input waits for to `input_free`."""
 
 SMALL = {"act_depth": 256, "weight_depth": 160, "acc_depth": 64, "param_depth": 512, "tables": 2}
 GEOMETRIES = [
@@ -81,3 +89,73 @@ def test_the_watchdog_stops_a_run_and_the_next_run_is_right() -> None:
             expect_equal(case, before, registers, after)
 
     Bench(config).each([(program, act), (hopeless, act), (program, act)], check)
+
+
+class Intruder(Bench):
+    """Writes the words of activation memory that a program leaves alone, one after the other all through its run."""
+
+    words: list[tuple[int, int]]
+    waited = 0
+    written = 0
+    free_at = 0
+
+    async def _run(self, ctx: Any, program: Program) -> dict[str, int]:
+        array, vector = program.input_free
+        await self._write(ctx, Space.CONTROL, Control.BUDGET, program.cycles + 200)
+        await self._write(ctx, Space.CONTROL, Control.INPUT_FREE, array | vector << 16)
+        await self._write(ctx, Space.CONTROL, Control.RUN, 1)
+        self.core_cycles, self.free_at, self.written = 0, 0, 0
+        while not ctx.get(self.core.running):
+            await ctx.tick()
+        while ctx.get(self.core.running) and self.written < len(self.words):
+            await self._count(ctx, self._write(ctx, Space.ACT, *self.words[self.written]))
+            self.written += 1
+            for _ in range(3):
+                await self._count(ctx, ctx.tick())
+            while ctx.get(self.core.host_waiting):
+                self.waited += 1
+                await self._count(ctx, ctx.tick())
+        while ctx.get(self.core.running):
+            await self._count(ctx, ctx.tick())
+        return {r.name.lower(): (await self._read(ctx, Space.CONTROL, [r]))[0] for r in Control}
+
+    async def _count(self, ctx: Any, step: Any) -> None:
+        await step
+        self.core_cycles += 1
+        if not self.free_at and ctx.get(self.core.input_free):
+            self.free_at = self.core_cycles
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("config", [GEOMETRIES[0], GEOMETRIES[3]], ids=lambda c: c.name)
+def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None:
+    """They land, the run is the emulator's to the cycle, and in the banks that it writes they wait for it."""
+    bench, rng = Intruder(config), np.random.default_rng(1)
+    stride = host_stride(config.word)
+
+    def cases() -> Iterator[tuple[Program, np.ndarray]]:
+        for seed in range(3):
+            program, act = random_program(config, seed, 6)
+            array, vector = len(program.code["array"]) // 2, len(program.code["vector"]) // 2 + 1
+            touched = [footprint.array_reads(i) for i in program.code["array"]]
+            for i in program.code["vector"]:
+                touched += [footprint.vector_a(i), footprint.vector_b(i), footprint.vector_writes(i)]
+            left = np.setdiff1d(np.arange(config.act_words), np.concatenate(touched))
+            used = np.unique(np.concatenate([footprint.vector_writes(i) for i in program.code["vector"]]))
+            left = left[np.isin(left // config.act_depth, used // config.act_depth)]
+            addresses = (left[:, None] * stride + np.arange(stride)).ravel()
+            rng.shuffle(addresses)
+            bench.words = [(int(address), int(rng.integers(1 << 32))) for address in addresses]
+            yield dataclasses.replace(program, input_free=(array, vector)), act
+
+    def check(program: Program, before: np.ndarray, registers: dict[str, int], after: np.ndarray) -> None:
+        assert bench.written > 20
+        host = to_host(before.view(np.uint8), config.word)
+        for address, word in bench.words[: bench.written]:
+            host[address] = word
+        expect_equal(program, from_host(host, config.word).view(np.int8), registers, after)
+        spans, (array, vector) = timeline(config, program.code).spans, program.input_free
+        assert bench.free_at == max(spans["array"][array - 1].done, spans["vector"][vector - 1].done) + LATE
+
+    bench.each(cases(), check)
+    assert bench.waited > 20

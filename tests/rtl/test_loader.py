@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
-from link_bench import CLOCK, SPAN, Bench, MemoryCore, NoisyLine
+from link_bench import CLOCK, DONE, SPAN, Bench, MemoryCore, NoisyLine
 from link_parts import MemoryPort
 
 from onnxhw.config import preset
@@ -18,8 +18,8 @@ from onnxhw.host.framing import Frame, FrameReader, cobs_encode, crc32c
 from onnxhw.host.link import Request
 from onnxhw.host.model import DeviceModel
 from onnxhw.host.transport import SimulationTransport
-from onnxhw.isa.link import REGISTERS, VERSION, Command, Header, Info, Status, load_record
-from onnxhw.isa.memory import Control, Space
+from onnxhw.isa.link import COMMIT_WORDS, REGISTERS, VERSION, Command, Header, Info, Status, load_record
+from onnxhw.isa.memory import ENDED, Control, Space
 
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
 SESSION = 0x5A
@@ -47,10 +47,12 @@ def hello(token=1):
 class InStep:
     """A loader and its model side by side: the same bytes in, the same bytes out, the same memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
+        self.rng, self.held = random.Random(seed), 0
         self.bench = Bench(INFO, MemoryCore(run_cycles=1 << 30))
         self.port = MemoryPort(cycles=0)
         self.port.lasting = True
+        self.port.memory |= {(0, Control.ARRAY_DONE): DONE, (0, Control.VECTOR_DONE): DONE}
         self.model = DeviceModel(INFO, self.port)
         self.statuses: set[int] = set()
 
@@ -65,13 +67,20 @@ class InStep:
 
     def _send_frame(self, items) -> bytes:
         wanted = self.model.feed(items)
+        self.held += self.model.waits
+        ends = self.model.waits and self.rng.random() < 0.5
+        if ends:
+            self.port.memory[0, Control.RUN] = ENDED
+            wanted += self.model.feed(b"")
         self.statuses |= {frame.header.space for frame in FrameReader().feed(wanted)}
         got, waited = self.bench.line.exchange(items), 0
+        self.bench.poke(self.bench.core.stop, ends)
         # Answers take time; if there is none, the time of a short one shows it.
         while len(got) < len(wanted) or waited < 6 * len(items) + 400:
             got += self.bench.line.exchange(b"")
             waited += 100
             assert waited < 100_000
+        self.bench.poke(self.bench.core.stop, 0)
         assert got == wanted, (bytes(item & 255 for item in items).hex(), got.hex(), wanted.hex())
         return got
 
@@ -91,10 +100,10 @@ def random_items(rng, model):
     kind = rng.choice([*Command, Command.WRITE, Command.READ, Command.WRITE, Command.RUN, rng.randrange(16)])
     seq = model.due + rng.choice((0, 0, 0, 0, 0, -1, -1, -2, -127, -128, 1, 2, 128, 100))
     space = rng.choice([*Space, REGISTERS, 1, 1, 2, 10, 15]) | rng.choice((0, 0, 0, 1, 3)) << 4
-    count = rng.choice((0, 1, 1, 2, 5, 5, 9, 9, 129 if rng.random() < 0.1 else 3))
+    count = rng.choice((0, 1, 1, 2, 6, 6, 9, 9, 129 if rng.random() < 0.1 else 3))
     follows = kind in (Command.WRITE, Command.COMMIT) or rng.random() < 0.03
     words = [rng.choice((0, rng.getrandbits(32))) for _ in range(count)] if follows else []
-    if kind == Command.COMMIT and len(words) == 5 and rng.random() < 0.7:
+    if kind == Command.COMMIT and len(words) == COMMIT_WORDS and rng.random() < 0.7:
         words[0] = model.load_crc
     session = rng.choice((SESSION,) * 15 + (0, 7))
     version = rng.choice((VERSION,) * 15 + (1, 2, 8 + VERSION))
@@ -120,7 +129,7 @@ def random_items(rng, model):
 
 
 def run_in_step(seed, frames):
-    rng, both = random.Random(seed), InStep()
+    rng, both = random.Random(seed), InStep(seed)
     both.send(hello())
     for _ in range(frames):
         both.send(random_items(rng, both.model))
@@ -138,12 +147,12 @@ def test_loader_and_model_in_step_on_each_status():
     both.send(write.encode())  # acknowledged, not performed again
     crc = crc32c(load_record(Space.WEIGHT, 7, write.payload))
     both.send(command(Command.RUN, 1).encode())  # not loaded
-    both.send(command(Command.COMMIT, 1, words=[crc ^ 1, 1, 2, 3, 4]).encode())
-    both.send(command(Command.COMMIT, 1, words=[crc, 1, 2, 3, 4]).encode())
+    both.send(command(Command.COMMIT, 1, words=[crc ^ 1, 1, 2, 3, 4, 5]).encode())
+    both.send(command(Command.COMMIT, 1, words=[crc, 1, 2, 3, 4, 0]).encode())
     both.send(command(Command.READ, 2, REGISTERS, count=2).encode())
     both.send(command(Command.RUN, 3, address=0x123456).encode())
     both.send(command(Command.POLL, 4, count=6).encode())
-    both.send(command(Command.WRITE, 5, Space.ACT, 0, [1]).encode())  # busy
+    both.send(command(Command.READ, 5, Space.ACT, 0, count=1).encode())  # busy
     both.send(command(Command.RUN, 3, address=0x123456).encode())  # repeated during the run
     both.send(command(Command.READ, 6, Space.CONTROL, 0, count=2).encode())  # ahead
     both.send(command(Command.READ, 7, Space.CONTROL, 0, count=2).encode())  # told already
@@ -186,6 +195,37 @@ def test_what_was_written_is_read_back_by_a_window_of_commands(bench):
     assert b"".join(answer.payload for answer in answers) == words.tobytes()
     assert bench.peek(bench.core.wild) == 0
     assert client.counters.retries == 0
+
+
+def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
+    """And the end of a run for the run; what is behind them waits in the input. A bank in use holds back each word."""
+    core = bench.core
+    client = connect(bench)
+    bench.poke(core.free, 0)
+    crc, words = 0, np.arange(1, 6, dtype="<u4")
+    client.link.perform([Request(Command.COMMIT, count=6, payload=np.array([crc, 1, 2, 3, 4, 5], "<u4").tobytes())])
+    started = [Request(Command.RUN, address=7), Request(Command.WRITE, Space.ACT, 3, 5, words.tobytes(), wait=0.01)]
+    end = Request(Command.POLL, address=1, count=1, wait=0.01)
+    (*_, answer) = client.link.perform([*started, end])
+    assert (answer.address, answer.payload) == (7, np.uint32(ENDED).tobytes())
+    assert client.counters.timeouts == 0
+    assert bench.peek(core.wild) == 0
+    assert bench.contents()[Space.ACT, 3:8].tolist() == words.tolist()
+    # Now the inputs are free from the start, but for their bank.
+    bench.poke(core.free, 1)
+    bench.poke(core.bank_used, 1)
+    before = bench.line.cycles
+    write = Request(Command.WRITE, Space.ACT, 13, 5, words.tobytes(), wait=0.01)
+    bench.line.exchange(client.link.frame(started[0], client.link._due).encode())
+    bench.line.exchange(client.link.frame(write, client.link._due + 1).encode())
+    bench.line.run(500)
+    assert bench.contents()[Space.ACT, 13:15].tolist() == [1, 0], "the first word waits, the others behind it"
+    bench.poke(core.bank_used, 0)
+    bench.line.run(200)
+    assert bench.contents()[Space.ACT, 13:18].tolist() == words.tolist()
+    assert bench.peek(core.running), "all in its run"
+    assert bench.peek(core.wild) == 0
+    assert bench.line.cycles - before < 3000
 
 
 def test_a_step_leaves_out_the_words_between(bench):

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxhw.emu import Machine, run
+from onnxhw.emu.order import by_time, steps
 from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program.model import Program
 from onnxhw.sched import check, schedule
+from onnxhw.sched.window import check_window
 
 PAD = (1, 1, 1, 1)
 
@@ -198,3 +201,45 @@ def test_reading_the_bank_that_the_array_reads_is_caught(new_net: Any, configure
     index = first(program, VectorOp.SUM)
     changed = broken(program, "vector", index, a_base=program.tensors[x].place.base)
     refused(changed, "E1210")
+
+
+def test_the_window_of_the_inputs_is_as_early_as_it_can_be(program: Program) -> None:
+    """One instruction earlier on either unit, or no such instruction, is refused."""
+    array, vector = program.input_free
+    assert 0 < array < len(program.code["array"])
+    for earlier in ((array - 1, vector), (array, vector - 1)):
+        if min(earlier) >= 0 and earlier != (0, 0):
+            refused(dataclasses.replace(program, input_free=earlier), "E1212")
+    refused(dataclasses.replace(program, input_free=(len(program.code["array"]) + 1, vector)), "E1212")
+    check(dataclasses.replace(program, input_free=(0, 0)))  # not known: nothing to prove
+    late = next(i for i, v in enumerate(program.code["vector"]) if i >= vector and v.op == VectorOp.DRAIN)
+    (port,) = program.inputs
+    moved = dataclasses.replace(program.code["vector"][late], o_base=program.tensors[port.tensor].place.base)
+    changed = {**program.code, "vector": [*program.code["vector"]]}
+    changed["vector"][late] = moved
+    with pytest.raises(InternalError, match="E1212"):
+        check_window(dataclasses.replace(program, code=changed))
+
+
+def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program: Program) -> None:
+    (port,) = program.inputs
+    place = program.tensors[port.tensor].place
+    rng = np.random.default_rng(0)
+    values = {port.tensor: rng.integers(-128, 128, place.shape).astype(np.int8)}
+    wanted = run(program, values).outputs
+    words = place.addresses(program.config.word).ravel()
+
+    def outputs(free: tuple[int, int]) -> bool:
+        machine = Machine(program.config)
+        machine.load(program)
+        machine.write(place, values[port.tensor])
+        done = {"load": 0, "array": 0, "vector": 0}
+        for unit, index in steps(program.code, by_time(timeline(program.config, program.code))):
+            if done["array"] >= free[0] and done["vector"] >= free[1]:
+                machine.act[words] = rng.integers(-128, 128, machine.act[words].shape)
+            machine.execute(program.code[unit][index])
+            done[unit] += 1
+        return all(np.array_equal(machine.read(program.tensors[name].place), wanted[name]) for name in wanted)
+
+    assert outputs(program.input_free)
+    assert not outputs((program.input_free[0] - 1, program.input_free[1]))

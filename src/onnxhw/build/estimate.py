@@ -19,7 +19,7 @@ TOLERANCE = 0.15
 """Relative error of the LUT4 and flip-flop estimates that the tests allow."""
 LANE_MULTIPLIERS = ((13, 14), (13, 14), (13, 14), (13, 14), (9, 9))
 """Operand widths of the multipliers of a requantizer lane, in the order in which they take multiplier blocks."""
-LINK_MEMORIES = ((9, 4096, 9), (32, 256, 32), (32, 256, 32), (8, 1024, 8), (32, 16, 32))
+LINK_MEMORIES = ((9, 4096, 9), (32, 512, 32), (32, 256, 32), (8, 2048, 8), (32, 16, 32))
 """Width, depth and granularity of the link's memories: input, frame buffer, description, reply buffer, start of a
 program."""
 

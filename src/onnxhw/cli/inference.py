@@ -1,9 +1,8 @@
 """Inferences on a device: the run itself, its outputs as files, and what is said about it."""
 
 import io
-import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,24 @@ from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
 
+AT_ONCE = 256
+"""Inferences that are handed to the device together."""
+
 
 @dataclass
 class Measured:
-    """The results of one round; the seconds of every inference of all rounds, and their bytes on the line."""
+    """The results of one round, and what the rounds took.
+
+    `alone`: seconds of the first inference, from inputs to outputs. `seconds` of all others together (of that one, if
+    there are none), in which transfers and runs overlap. `line`: seconds that the line's busier direction needs for an
+    inference.
+    """
 
     results: list[Result]
-    seconds: list[float] = field(default_factory=list)
-    bytes: int = 0
+    runs: int = 0
+    alone: float = 0.0
+    seconds: float = 0.0
+    line: float = 0.0
 
     @property
     def counters(self) -> dict[str, int]:
@@ -39,23 +48,49 @@ class Measured:
 
 def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Measured:
     """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time."""
-    found = Measured([])
     total = inputs.count * repeat
-    before = device.client.counters.bytes
-    with bar(output, f"{total} inferences" if total > 1 else "1 inference") as progress:
-        for number in range(total):
-            index = number % inputs.count
+    images = [inputs.one(index) for index in range(inputs.count)]
+    found = Measured([], runs=total)
+    with _Busier(device) as line:
+        start = time.perf_counter()
+        found.results.append(device.run_int8(images[0]))
+        found.alone = found.seconds = time.perf_counter() - start
+    found.line = line.seconds
+    if total == 1:
+        return found
+    found.seconds = 0.0
+    with bar(output, f"{total} inferences") as progress, _Busier(device) as line:
+        for first in range(1, total, AT_ONCE):
+            numbers = range(first, min(first + AT_ONCE, total))
             start = time.perf_counter()
-            result = device.run_int8(inputs.one(index))
-            found.seconds.append(time.perf_counter() - start)
-            if number < inputs.count:
-                found.results.append(result)
-            else:
-                _compare(found.results[index], result, index, number // inputs.count)
+            results = device.run_batch([images[number % inputs.count] for number in numbers])
+            found.seconds += time.perf_counter() - start
+            for number, result in zip(numbers, results, strict=True):
+                index = number % inputs.count
+                if number < inputs.count:
+                    found.results.append(result)
+                else:
+                    _compare(found.results[index], result, index, number // inputs.count)
             if progress is not None:
-                progress(number + 1, total)
-    found.bytes = device.client.counters.bytes - before
+                progress(numbers[-1] + 1, total)
+    found.line = line.seconds / (total - 1)
     return found
+
+
+class _Busier:
+    """How many seconds the bytes of the line's busier direction take; a context manager."""
+
+    def __init__(self, device: Device) -> None:
+        self.client, self.seconds = device.client, 0.0
+
+    def __enter__(self) -> "_Busier":
+        self.before = replace(self.client.counters)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        now, before = self.client.counters, self.before
+        most = max(now.sent - before.sent, now.received - before.received)
+        self.seconds = 10 * most / self.client.transport.baud
 
 
 def _compare(first: Result, again: Result, index: int, repetition: int) -> None:
@@ -101,9 +136,7 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
     """What a run gave, for ``--json``."""
     info = device.head
     counters = found.counters
-    ordered = sorted(found.seconds)
     core = counters["cycles"] / info.clock_hz
-    line = 10 * found.bytes / len(found.seconds) / device.client.transport.baud
     return {
         "model": program.model,
         "preset": program.config.name,
@@ -111,19 +144,18 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
         "device": device.address,
         "clock_mhz": info.clock_hz / 1e6,
         "inferences": inputs.count,
-        "runs": len(found.seconds),
+        "runs": found.runs,
         "cycles": counters["cycles"],
         "predicted_cycles": program.cycles,
         "core_ms": core * 1e3,
-        "line_ms": line * 1e3,
-        "bound": "link" if line > core else "core",
-        "latency_ms": {
-            "min": ordered[0] * 1e3, "median": statistics.median(ordered) * 1e3, "max": ordered[-1] * 1e3,
-        },
-        "inferences_per_second": len(ordered) / sum(ordered),
+        "line_ms": found.line * 1e3,
+        "bound": "link" if found.line > core else "core",
+        "bound_per_second": 1 / max(found.line, core),
+        "latency_ms": found.alone * 1e3,
+        "inferences_per_second": max(1, found.runs - 1) / found.seconds,
         "counters": {name: count for name, count in counters.items() if name != "cycles"},
         "outputs": None if target is None else str(target),
-    }  # fmt: skip
+    }
 
 
 def top_classes(outputs: dict[str, npt.NDArray[Any]], inputs: Inputs) -> list[int] | None:

@@ -87,11 +87,10 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     output.line(f"{record['model']} on {record['device']}, {record['preset']} at {record['clock_mhz']:g} MHz: "
                 f"{record['runs']:,} inference{'s' if record['runs'] > 1 else ''} of {record['cycles']:,} cycles "
                 f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
-    times = record["latency_ms"]
-    output.line(f"with the link {times['median']:.1f} ms per inference (from {times['min']:.1f} to "
-                f"{times['max']:.1f}), {record['inferences_per_second']:.1f} per second")  # fmt: skip
-    output.line(f"the {record['bound']} is what bounds that: {record['line_ms']:.3f} ms on the line, "
-                f"{record['core_ms']:.3f} ms in the core")  # fmt: skip
+    output.line(f"with the link {record['latency_ms']:.1f} ms for one alone, {record['inferences_per_second']:.1f} per "
+                "second one after the other")  # fmt: skip
+    output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
+                f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["classes"]:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")

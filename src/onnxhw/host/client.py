@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,23 @@ import numpy.typing as npt
 from ..closing import Closing
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from ..isa.link import HEAD_WORDS, LOADED, MAX_STEP, MAX_WORDS, REGISTERS, Command, Info, load_record
+from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, MAX_STEP, MAX_WORDS, REGISTERS, Command, Info, load_record
 from ..isa.memory import COUNTERS, ENDED, RUNNING, UCODE_SPACES, WATCHDOG, Control, Space
 from ..program.image import Words, memories
 from ..program.model import Program
 from ..program.result import Result
 from ..program.spans import Span, spans
 from .framing import crc32c
-from .link import Counters, Link, Progress, Request
+from .link import Answer, Counters, Link, Progress, Request
 from .snapshot import SNAPSHOT_WORDS, Snapshot
 from .transport import Transport
 
 RESULT_WORDS = Control.BUSY_VECTOR + 1
 """Control registers that describe a run."""
+TOKENS = 1 << 24
+AT_ONCE = 256
+"""Commands of a batch that are handed to the link together, at least."""
+Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
 class Client(Closing):
@@ -33,7 +37,7 @@ class Client(Closing):
     bounded (`Link`).
 
     Errors: those of `Link`, and `LinkError` E9105 another design, E9106 another protocol, E9107 another
-    configuration, E9108 watchdog, E9109 wrong cycle count, E9110 the run does not end, E9123 the run was not ours.
+    configuration, E9108 watchdog, E9109 wrong cycle count, E9110 the run has not ended, E9123 the run was not ours.
     `UsageError` E2150, E2151 inputs that do not fit the program.
     """
 
@@ -43,7 +47,7 @@ class Client(Closing):
         self._head: Info | None = None
         self._info: Info | None = None
         self._program: Program | None = None
-        self._token = random.randrange(1 << 24)
+        self._token = random.randrange(TOKENS)
 
     @property
     def counters(self) -> Counters:
@@ -122,7 +126,7 @@ class Client(Closing):
         self.check(program.config)
         self._program = None
         writes = list(_program_writes(program))
-        last = Request(Command.COMMIT, count=5, payload=_bytes([_program_crc(writes), *_counts(program)]))
+        last = Request(Command.COMMIT, count=COMMIT_WORDS, payload=_bytes([_program_crc(writes), *_counts(program)]))
         self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
         self._program = program
 
@@ -130,15 +134,25 @@ class Client(Closing):
         """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
         self.check(program.config)
         flags, crc = self.read(REGISTERS, 0, 2).tolist()
-        counts = self.read(Space.CONTROL, Control.LOAD_COUNT, 4).tolist()
+        counts = self.read(Space.CONTROL, Control.LOAD_COUNT, COMMIT_WORDS - 1).tolist()
         same = crc == _program_crc(list(_program_writes(program))) and counts == _counts(program)
         return bool(flags & LOADED) and same
 
-    def run(self, inputs: Mapping[str, npt.NDArray[np.int8]], program: Program | None = None) -> Result:
+    def run(self, inputs: Tensors, program: Program | None = None) -> Result:
         """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
 
         `program` names one that is on the device already (baked, or loaded by an earlier session), without
         loading it.
+        """
+        return self.run_all([inputs], program)[0]
+
+    def run_all(
+        self, batch: Sequence[Tensors], program: Program | None = None, progress: Progress | None = None
+    ) -> list[Result]:
+        """Inferences one after the other, in order; while one is computed the next one's inputs travel.
+
+        The device waits by itself where an inference has to wait for another, so that the time of all is that of the
+        slower of line and core. `progress` is told how many results are here, of how many.
         """
         if program is not None:
             self.check(program.config)
@@ -146,70 +160,98 @@ class Client(Closing):
         program = self._program
         if program is None:
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
-        _check_inputs(program, inputs)
-        self._token = (self._token + 1) % (1 << 24)
-        writes = [
+        for inputs in batch:
+            _check_inputs(program, inputs)
+        run = _Inferences(program, self.head().clock_hz, self._token + 1)
+        self._token = (self._token + len(batch)) % TOKENS
+        results: list[Result] = []
+        commands = run.load(batch[0]) if batch else []
+        asked: list[int] = []
+        for number in range(len(batch)):
+            commands.append(run.start(number))
+            if number + 1 < len(batch):
+                commands += run.load(batch[number + 1])
+            asked.append(len(commands))
+            commands += run.fetch
+            if len(commands) >= AT_ONCE or number + 1 == len(batch):
+                answers = self.link.perform(commands)
+                for at in asked:
+                    results.append(run.result(len(results), answers[at : at + len(run.fetch)]))
+                    if progress:
+                        progress(len(results), len(batch))
+                commands, asked = [], []
+        return results
+
+    def _words(self, command: Command, space: int, address: int, count: int) -> Words:
+        answers = self.link.perform(list(_reads(command, space, address, count)))
+        return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
+
+
+class _Inferences:
+    """The commands of inferences of a program, and what their answers mean."""
+
+    def __init__(self, program: Program, clock_hz: int, token: int) -> None:
+        self.program, self.token = program, token
+        self.wait = program.cycles / clock_hz
+        """Seconds of a run."""
+        pieces = [(port.tensor, span) for port in program.outputs for span in _spans(program, port.tensor)]
+        self.pieces = [
+            (name, span, list(_reads(Command.READ, Space.ACT, span.address, span.count, span.step)))
+            for name, span in pieces
+        ]
+        end = Request(Command.POLL, address=1, count=RESULT_WORDS, wait=self.wait)
+        self.fetch = [end, *(request for _, _, requests in self.pieces for request in requests)]
+        """Waits for the end of a run and reads its outputs."""
+
+    def load(self, inputs: Tensors) -> list[Request]:
+        """Write the inputs, as soon as the run in progress has done with its own."""
+        return [
             each
             for name, values in inputs.items()
-            for kept in (program.tensors[name].store(values),)
-            for span in _spans(program, name)
-            for each in _pieces(Space.ACT, span.address, span.gather(kept), span.step)
+            for kept in (self.program.tensors[name].store(values),)
+            for span in _spans(self.program, name)
+            for each in _pieces(Space.ACT, span.address, span.gather(kept), span.step, self.wait)
         ]
-        state = self._ended(program, [*writes, Request(Command.RUN, address=self._token)])
-        cycles = state[Control.CYCLES]
+
+    def start(self, number: int) -> Request:
+        """Begin the run of that number."""
+        return Request(Command.RUN, address=(self.token + number) % TOKENS)
+
+    def result(self, number: int, answers: Sequence[Answer]) -> Result:
+        """From the answers to `fetch`; errors as of `Client`."""
+        state = _numbers(answers[0].payload)
+        self._check(state, answers[0].address, (self.token + number) % TOKENS)
+        rest = iter(answers[1:])
+        shapes = {port.tensor: self.program.tensors[port.tensor].place.shape for port in self.program.outputs}
+        flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
+        for name, span, requests in self.pieces:
+            span.scatter(b"".join(next(rest).payload for _ in requests), flat[name])
+        kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
+        outputs = {name: self.program.tensors[name].restore(values) for name, values in kept.items()}
+        counters = {register.name.lower(): state[register] for register in COUNTERS}
+        return Result(outputs, cycles=state[Control.CYCLES], counters=counters)
+
+    def _check(self, state: list[int], token: int, wanted: int) -> None:
+        """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""
+        program, status, cycles = self.program, state[Control.RUN], state[Control.CYCLES]
+        if token != wanted:
+            what = f"the device runs something else (token {token}, not {wanted})"
+            raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
+        if status & WATCHDOG:
+            raise LinkError(
+                "E9108",
+                f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
+                f"(load, array, vector): {state[Control.LOAD_DONE : Control.LOAD_DONE + 3]}",
+                hint="load the program again; if it stays, the clock may be too fast for the board",
+            )
+        if not status & ENDED or status & RUNNING:
+            raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
         if cycles != program.cycles:
             raise LinkError(
                 "E9109",
                 f"the run took {cycles} cycles, the program says {program.cycles}",
                 hint="the device holds another program, or its memory is damaged: load the program again",
             )
-        outputs = self._outputs(program)
-        counters = {register.name.lower(): state[register] for register in COUNTERS}
-        return Result(outputs, cycles=cycles, counters=counters)
-
-    def _ended(self, program: Program, commands: list[Request]) -> list[int]:
-        """Start a run by the last of `commands` and wait for its end; the control registers then."""
-        poll = Request(Command.POLL, count=RESULT_WORDS)
-        clock_hz = self.head().clock_hz
-        *_, answer = self.link.perform([*commands, poll])
-        wait = 2 * program.cycles / clock_hz + self.transport.latency
-        deadline = self.transport.now() + wait
-        while True:
-            state = _numbers(answer.payload)
-            status = state[Control.RUN]
-            if answer.address != self._token:
-                what = f"the device runs something else (token {answer.address}, not {self._token})"
-                raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
-            if status & WATCHDOG:
-                raise LinkError(
-                    "E9108",
-                    f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                    f"(load, array, vector): {state[Control.LOAD_DONE : Control.LOAD_DONE + 3]}",
-                    hint="load the program again; if it stays, the clock may be too fast for the board",
-                )
-            if status & ENDED and not status & RUNNING:
-                return state
-            if self.transport.now() > deadline:
-                raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
-            # Not before it can have ended, so that the line is free and the host at rest.
-            self.link.idle(max(0, program.cycles - state[Control.CYCLES]) / clock_hz)
-            (answer,) = self.link.perform([poll])
-
-    def _outputs(self, program: Program) -> dict[str, npt.NDArray[np.int8]]:
-        """The output tensors, read as one batch."""
-        wanted = [(port.tensor, span) for port in program.outputs for span in _spans(program, port.tensor)]
-        requests = [list(_reads(Command.READ, Space.ACT, span.address, span.count, span.step)) for _, span in wanted]
-        answers = iter(self.link.perform([each for piece in requests for each in piece]))
-        shapes = {port.tensor: program.tensors[port.tensor].place.shape for port in program.outputs}
-        flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
-        for (name, span), piece in zip(wanted, requests, strict=True):
-            span.scatter(b"".join(next(answers).payload for _ in piece), flat[name])
-        kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
-        return {name: program.tensors[name].restore(values) for name, values in kept.items()}
-
-    def _words(self, command: Command, space: int, address: int, count: int) -> Words:
-        answers = self.link.perform(list(_reads(command, space, address, count)))
-        return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
 
 
 def _spans(program: Program, name: str) -> tuple[Span, ...]:
@@ -225,10 +267,10 @@ def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Reque
     return _pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
 
 
-def _pieces(space: int, address: int, data: bytes, step: int) -> Iterator[Request]:
+def _pieces(space: int, address: int, data: bytes, step: int, wait: float = 0.0) -> Iterator[Request]:
     for at in range(0, len(data), 4 * MAX_WORDS):
         piece = data[at : at + 4 * MAX_WORDS]
-        yield Request(Command.WRITE, space, address + at // 4 * step, len(piece) // 4, piece, step)
+        yield Request(Command.WRITE, space, address + at // 4 * step, len(piece) // 4, piece, step, wait)
 
 
 def _program_writes(program: Program) -> Iterator[Request]:
@@ -241,8 +283,9 @@ def _program_crc(writes: list[Request]) -> int:
 
 
 def _counts(program: Program) -> list[int]:
-    """Contents of Control.LOAD_COUNT .. BUDGET."""
-    return [*(len(program.code.get(unit, ())) for unit in UCODE_SPACES), program.cycles]
+    """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
+    array, vector = program.input_free
+    return [*(len(program.code.get(unit, ())) for unit in UCODE_SPACES), program.cycles, array | vector << 16]
 
 
 def _bytes(words: list[int]) -> bytes:

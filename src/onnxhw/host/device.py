@@ -1,7 +1,7 @@
 """`Device`: a board as a person uses it, from an address to arrays in and arrays out."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,8 @@ class Device(Closing):
     def run(self, feeds: Mapping[str, npt.ArrayLike], program: Program | None = None) -> dict[str, Array]:
         """The model's outputs by name from its inputs by name, quantized and dequantized as the model says.
 
-        An input of shape ``(1, ...)`` may have N as its first dimension: N inferences, in order.
+        An input of shape ``(1, ...)`` may have N as its first dimension: N inferences, in order; inputs travel
+        while others are computed.
 
         Errors: `UsageError` E2202 to E2204 for inputs that are not the model's, E2553 for different N.
         """
@@ -152,12 +153,22 @@ class Device(Closing):
     def infer(self, feeds: Mapping[str, npt.ArrayLike], program: Program | None = None) -> list[Result]:
         """Like `run`, but the hardware's own results, one per inference: int8 tensors, cycles, counters."""
         graph = self._ready(program)
-        return [self.run_int8(one, program) for one in samples(host.prepare(graph, feeds))]
+        return self.run_batch(samples(host.prepare(graph, feeds)), program)
 
     def run_int8(self, tensors: Mapping[str, npt.NDArray[np.int8]], program: Program | None = None) -> Result:
-        """One inference of the loaded program: int8 tensors ``(1, C, H, W)`` by name.
+        """One inference of the loaded program: int8 tensors ``(1, C, H, W)`` by name; `program` as of `run_batch`."""
+        return self.run_batch([tensors], program)[0]
 
-        `program` is loaded first unless it is the one that is, and its last run went well.
+    def run_batch(
+        self,
+        batch: Sequence[Mapping[str, npt.NDArray[np.int8]]],
+        program: Program | None = None,
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        """Inferences of the loaded program in order, each of int8 tensors by name; see `Client.run_all`.
+
+        `program` is loaded first unless it is the one that is, and its last run went well. `progress` is told how many
+        results are here, of how many.
         """
         with self._line():
             if program is not None and (program is not self._program or self._doubtful):
@@ -165,9 +176,9 @@ class Device(Closing):
             if self._program is None:
                 raise self._empty()
             self._doubtful = True
-            result = self._client.run(tensors, None if self._known else self._program)
+            results = self._client.run_all(batch, None if self._known else self._program, progress)
             self._known, self._doubtful = True, False
-        return result
+        return results
 
     # -- inside --------------------------------------------------------------------------------
 

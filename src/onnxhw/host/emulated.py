@@ -80,7 +80,7 @@ class EmulatedCore:
 
     def _control(self, address: int, values: Words) -> None:
         registers = self.memory[Space.CONTROL]
-        writable = range(Control.LOAD_COUNT, Control.BUDGET + 1)
+        writable = range(Control.LOAD_COUNT, Control.INPUT_FREE + 1)
         for register, value in enumerate(values.tolist(), address):
             if register in writable:
                 registers[register] = value

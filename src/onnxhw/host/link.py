@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from ..errors import LinkError
 from ..isa.link import (
+    ANSWER_WORDS,
     CRC_BYTES,
     CREDIT_UNIT,
     FIFO_BYTES,
     HEADER_BYTES,
-    MAX_WORDS,
     REPLY,
     WINDOW,
     Command,
@@ -32,7 +32,8 @@ GREETINGS = 6
 """How often a handshake is tried."""
 SHORTEST = HEADER_BYTES + CRC_BYTES + 2
 """Bytes on the line of a frame without payload."""
-LONGEST_ANSWER = SHORTEST + 4 * MAX_WORDS + 3
+ALL_ANSWERS = WINDOW * (SHORTEST + 3) + 4 * ANSWER_WORDS
+"""Bytes on the line of the answers that may be under way."""
 Progress = Callable[[int, int], None]
 
 
@@ -47,8 +48,9 @@ class Counters:
     """Frames that the device found damaged or missing."""
     sessions: int = 0
     """Handshakes."""
-    bytes: int = 0
-    """On the line, both ways."""
+    sent: int = 0
+    """Bytes on the line."""
+    received: int = 0
 
 
 ANSWERED = (Command.READ, Command.POLL, Command.INFO)
@@ -65,6 +67,8 @@ class Request(NamedTuple):
     payload: bytes = b""
     step: int = 1
     """Host words from each word of a READ or WRITE to the next."""
+    wait: float = 0.0
+    """Seconds that it may have to wait for the run in progress."""
 
     @property
     def answer(self) -> int:
@@ -81,10 +85,10 @@ class Answer(NamedTuple):
 class Link:
     """The host's end of the protocol of `onnxhw.isa.link` over a transport.
 
-    `perform` sends commands in order. A command that changes something waits until all reads before it are answered,
-    so a read that has to be sent again sees what it would have seen. Every wait is bounded: a timeout is twice the
-    time on the line of everything under way, plus the transport's latency; after `ATTEMPTS` without progress the
-    link is given up with E9103.
+    `perform` sends commands in order, as many at a time as window, credit and the device's memory of answers allow; the
+    device performs each once, so an answer that was lost comes again as it was. Every wait is bounded: a timeout is
+    twice the time on the line of everything under way, plus the longest of the runs that it waits for and the
+    transport's latency; after `ATTEMPTS` without progress the link is given up with E9103.
 
     Errors: `LinkError` E9103 no answer, E9104 a command refused, E9106 another protocol, E9111 a run is in
     progress, E9120 the session is lost, E9121 no complete program, E9122 the program arrived damaged. After any of
@@ -131,7 +135,7 @@ class Link:
     def send(self, data: bytes, frames: int) -> None:
         """Put frames on the line."""
         self.counters.frames += frames
-        self.counters.bytes += len(data)
+        self.counters.sent += len(data)
         self.transport.write(data)
 
     def receive(self, deadline: float) -> list[Frame]:
@@ -140,22 +144,16 @@ class Link:
         if left <= 0:
             return []
         data = self.transport.read(left)
-        self.counters.bytes += len(data)
+        self.counters.received += len(data)
         frames = list(self._reader.feed(data))
         for frame in frames:
             self._credit = CREDIT_UNIT * frame.header.session
         return frames
 
-    def idle(self, seconds: float) -> None:
-        """Let time pass on the transport's clock; nothing is under way, so what arrives is noise."""
-        end = self.transport.now() + seconds
-        while self.transport.now() < end:
-            self.receive(end)
-
-    def deadline(self, size: int) -> float:
-        """When the answers to frames of `size` bytes, together with their replies, are late."""
+    def deadline(self, size: int, run: float = 0.0) -> float:
+        """When the next answer to frames of `size` bytes with their replies, which wait `run` seconds, is late."""
         wait = 2 * 10 * (size + 2 * SHORTEST) / self.transport.baud + self.transport.latency
-        return self.transport.now() + wait
+        return self.transport.now() + wait + run
 
     def room(self, under_way: int, size: int) -> bool:
         """Whether the device has taken credit for a frame of `size` bytes beside those under way."""
@@ -179,7 +177,7 @@ class Link:
         # Two delimiters end whatever a session before has left unfinished on the line.
         hello = b"\0\0" + Frame(Header(kind, 0, 0, token, 0, self.session)).encode()
         # Answers that an earlier session asked for come first.
-        size = len(hello) + WINDOW * LONGEST_ANSWER
+        size = len(hello) + ALL_ANSWERS
         for attempt in range(GREETINGS):
             self.counters.retries += attempt > 0
             self.send(hello, 1)
@@ -217,13 +215,13 @@ class _Batch:
         link, lost = self.link, False
         while self.first < len(self.requests):
             self._send(lost)
-            deadline, done, lost = link.deadline(self._under_way(replies=True)), self.done, False
+            deadline, done, lost = self._deadline(), self.done, False
             while self.done == done and not lost:
                 frames = link.receive(deadline)
                 for frame in frames:
                     lost |= self._forget(self._take(frame.header, frame.payload))
                 if frames:
-                    deadline = link.deadline(self._under_way(replies=True))
+                    deadline = self._deadline()
                 elif link.transport.now() >= deadline:
                     link.counters.timeouts += 1
                     lost = self._forget(self.sent)
@@ -254,23 +252,29 @@ class _Batch:
             size += sum(SHORTEST + 4 * self.requests[index].answer for index in self.frames)
         return size
 
+    def _deadline(self) -> float:
+        longest = max((self.requests[index].wait for index in self.frames), default=0.0)
+        return self.link.deadline(self._under_way(replies=True), longest)
+
     def _send(self, again: bool) -> None:
-        """As much as window, credit and order allow, as one piece; after a fault behind a delimiter of its own."""
+        """As much as window, credit and answers allow, as one piece; after a fault behind a delimiter of its own.
+
+        The device keeps the answers to what it has performed since the first command that is not answered.
+        """
         data, count = bytearray(b"\0" if again else b""), 0
-        size, reading = self._under_way(), any(self.requests[index].answer for index in self.frames)
+        size = self._under_way()
+        words = sum(request.answer for request in self.requests[self.first : self.next])
         while self.next < len(self.requests) and self.next - self.first < WINDOW:
+            words += self.requests[self.next].answer
+            if words > ANSWER_WORDS:
+                break
             if self.answers[self.next] is None and self.next not in self.frames:
-                request = self.requests[self.next]
-                answer = request.answer
-                if reading and not answer:
-                    break
                 frame = self._encoded(self.next)
                 if not self.link.room(size, len(frame)):
                     break
                 self.frames[self.next] = frame
                 data += frame
                 size += len(frame)
-                reading |= answer > 0
                 count += 1
             self.next += 1
             self.sent = max(self.sent, self.next)

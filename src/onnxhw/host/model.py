@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.link import (
+    ANSWER_WORDS,
     COMMIT_WORDS,
     CRC_BYTES,
     HEADER_BYTES,
@@ -17,6 +18,7 @@ from ..isa.link import (
     REGISTERS,
     REPLY,
     VERSION,
+    WINDOW,
     Command,
     Header,
     Info,
@@ -61,6 +63,11 @@ class DeviceModel:
         self.token = 0
         self.dropped = 0
         self._gap = False
+        self._kept, self._keep = np.zeros(ANSWER_WORDS, "<u4"), 0
+        self._answers = [(0, 0)] * WINDOW
+        """Of the last numbers: the token, and where the answer's words are kept."""
+        self._held: deque[tuple[Header, bytes, int] | None] = deque()
+        """Frames behind one that waits for the run; None is a bad one."""
         self._piece, self._spoiled = bytearray(), False
         self._byte = 10 / info.baud
         self._bytes_in = 0
@@ -74,6 +81,7 @@ class DeviceModel:
         chunks = _chunks(data)
         if not chunks:
             self._time += PORTION * self._byte
+            self._send(self.feed(b"", idle=self._time >= self._line_free))
         for chunk in chunks:
             self._time += len(chunk) * self._byte
             self._send(self.feed(chunk, idle=self._time >= self._line_free))
@@ -94,8 +102,8 @@ class DeviceModel:
     # -- frames --------------------------------------------------------------------------------
 
     def feed(self, items: Iterable[int], *, idle: bool = True) -> bytes:
-        """Answers to the frames that these items complete; `idle`: nothing is being sent."""
-        out = b""
+        """Answers to the frames that these items complete, or that have waited; `idle`: nothing is being sent."""
+        out = self._work(idle=idle)
         for chunk in _chunks(items):
             self._spoiled |= not isinstance(chunk, bytes) and max(chunk) > 0xFF
             whole = chunk if isinstance(chunk, bytes) else bytes(item & 0xFF for item in chunk)
@@ -105,19 +113,40 @@ class DeviceModel:
                 self._piece, self._spoiled = bytearray(), False
                 # A single byte is a code without anything behind it.
                 if len(piece) > 1:
-                    out += self._frame(None if spoiled else cobs_decode(piece), idle)
+                    self._held.append(_intact(None if spoiled else cobs_decode(piece)))
+                    out += self._work(idle=idle)
         return out
 
-    def _frame(self, body: bytes | None, idle: bool) -> bytes:
-        whole = body is not None and len(body) % 4 == 0 and CRC_BYTES <= len(body) <= 4 * LONGEST_WORDS
-        if body is None or not whole or crc32c(body[:-CRC_BYTES]) != struct.unpack("<I", body[-CRC_BYTES:])[0]:
-            self.dropped = (self.dropped + 1) % 0x10000
-            if not idle:
-                return b""
-            self._gap = True
-            return self._answer(Header(0, self.due, Status.BAD_FRAME, 0, 0))
-        header = Header.unpack(body.ljust(HEADER_BYTES, b"\0") if len(body) > CRC_BYTES else body + bytes(4))
-        return self._perform(header, body[HEADER_BYTES:-CRC_BYTES], len(body) // 4)
+    @property
+    def waits(self) -> bool:
+        """The next frame, and all behind it, wait for the run in progress."""
+        if not self._held or self._held[0] is None:
+            return False
+        header, _, words = self._held[0]
+        if not self._formed(header, words) or header.session != self.session or header.seq != self.due:
+            return False
+        registers = [int(word) for word in self.core.read(Space.CONTROL, Control.RUN, Control.VECTOR_DONE + 1)]
+        array, vector = (registers[Control.INPUT_FREE] >> shift & 0xFFFF for shift in (0, 16))
+        done = registers[Control.ARRAY_DONE] >= array and registers[Control.VECTOR_DONE] >= vector
+        free = done and registers[Control.INPUT_FREE] != 0
+        of_input = header.kind & 15 == Command.WRITE and _where(header)[0] == Space.ACT and not free
+        of_end = header.kind & 15 == Command.POLL and bool(header.address & 1)
+        return bool(registers[Control.RUN] & RUNNING) and (of_input or of_end)
+
+    def _work(self, *, idle: bool) -> bytes:
+        """Answers to the frames that need not wait."""
+        out = b""
+        while self._held and not self.waits:
+            frame = self._held.popleft()
+            out += self._bad(idle=idle and not out) if frame is None else self._perform(*frame)
+        return out
+
+    def _bad(self, *, idle: bool) -> bytes:
+        self.dropped = (self.dropped + 1) % 0x10000
+        if not idle:
+            return b""
+        self._gap = True
+        return self._answer(Header(0, self.due, Status.BAD_FRAME, 0, 0))
 
     def _answer(self, header: Header, payload: bytes = b"") -> bytes:
         count = len(payload) // 4
@@ -147,23 +176,37 @@ class DeviceModel:
                 return b""
             self._gap = True
             return self._answer(Header(0, self.due, Status.SEQUENCE, 0, 0))
-        if behind and not reads:
-            return self._done(header)
+        if behind:
+            return self._again(header) if reads else self._done(header)
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
         reads_act = command == Command.READ and header.space & 15 == Space.ACT
-        touches = reads_act or command not in (Command.READ, Command.RESET, Command.POLL)
+        writes_act = command == Command.WRITE and header.space & 15 == Space.ACT
+        touches = reads_act or not (writes_act or command in (Command.READ, Command.RESET, Command.POLL))
         if running and touches:
             return self._refuse(header, Status.BUSY)
         if command == Command.RUN and not self.loaded:
             return self._refuse(header, Status.NOT_LOADED)
         if command == Command.COMMIT and struct.unpack_from("<I", payload)[0] != self.load_crc:
             return self._refuse(header, Status.BAD_LOAD)
-        if not behind:
-            self.due, self._gap = (self.due + 1) % 256, False
+        self.due, self._gap = (self.due + 1) % 256, False
         if reads:
-            return self._done(header, self._read(header))
+            return self._done(header, self._keep_answer(header, self._read(header)))
         self._change(header, payload)
         return self._done(header)
+
+    def _keep_answer(self, header: Header, payload: bytes) -> bytes:
+        words = np.frombuffer(payload, "<u4")
+        self._answers[header.seq % WINDOW] = self.token, self._keep
+        self._kept[(self._keep + np.arange(len(words))) % ANSWER_WORDS] = words
+        self._keep = (self._keep + len(words)) % ANSWER_WORDS
+        return payload
+
+    def _again(self, header: Header) -> bytes:
+        """The answer of a READ or POLL that was performed before, as long as it is kept."""
+        token, start = self._answers[header.seq % WINDOW]
+        address = token if header.kind & 15 == Command.POLL else header.address
+        words = self._kept[(start + np.arange(header.count)) % ANSWER_WORDS]
+        return self._answer(Header(header.kind, header.seq, Status.OK, address, 0), words.tobytes())
 
     def _done(self, header: Header, payload: bytes = b"") -> bytes:
         address = self.token if header.kind & 15 == Command.POLL else header.address
@@ -223,6 +266,15 @@ def _chunks(items: Iterable[int]) -> list[Sequence[int]]:
     if not ends or ends[-1] < len(rest):
         ends.append(len(rest))
     return [rest[start:end] for start, end in zip([0, *ends], ends, strict=False) if end > start]
+
+
+def _intact(body: bytes | None) -> tuple[Header, bytes, int] | None:
+    """Header, payload and number of words of a decoded frame, None if it is damaged."""
+    whole = body is not None and len(body) % 4 == 0 and CRC_BYTES <= len(body) <= 4 * LONGEST_WORDS
+    if body is None or not whole or crc32c(body[:-CRC_BYTES]) != struct.unpack("<I", body[-CRC_BYTES:])[0]:
+        return None
+    header = Header.unpack(body.ljust(HEADER_BYTES, b"\0") if len(body) > CRC_BYTES else body + bytes(4))
+    return header, body[HEADER_BYTES:-CRC_BYTES], len(body) // 4
 
 
 def _where(header: Header) -> tuple[int, int]:

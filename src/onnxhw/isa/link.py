@@ -28,7 +28,7 @@ from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from .memory import Space, host_stride, word_bytes
 
-VERSION = 3
+VERSION = 4
 """Version of this protocol; another one is refused by both sides."""
 MAX_WORDS = 128
 """Payload words of one frame."""
@@ -40,8 +40,10 @@ REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F
 """First word of the description: "oxnh"."""
-WINDOW = 8
+WINDOW = 16
 """Frames that the host may have under way."""
+ANSWER_WORDS = 256
+"""Words that the answers under way may bring: the device keeps as many, so that a READ sent again brings the same."""
 FIFO_BYTES = 4096
 """Bytes of the device's input memory: what the host may send beyond what was acknowledged."""
 CREDIT_UNIT = 16
@@ -59,20 +61,22 @@ class Command(IntEnum):
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words, `step` apart, of CONTROL, ACT or `REGISTERS`. Sent again it is performed again."""
+    """Read words, `step` apart, of CONTROL, ACT or `REGISTERS`."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT: the device holds no complete program until COMMIT."""
+    """Write words, `step` apart, to a memory. To any but ACT: the device holds no complete program until COMMIT. To ACT
+    during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has ended."""
     RUN = 4
     """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
     RESET = 5
     """Stop a run. `address` 1: forget the program, too, and begin the CRC of a new one."""
     COMMIT = 6
-    """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. BUDGET."""
+    """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. INPUT_FREE."""
     POLL = 7
-    """Read control registers from RUN on; the reply's address is the token of the last RUN."""
+    """Read control registers from RUN on; the reply's address is the token of the last RUN. `address` 1: not before a
+    run that is in progress has ended."""
 
 
-COMMIT_WORDS = 5
+COMMIT_WORDS = 6
 
 
 class Status(IntEnum):
@@ -84,7 +88,7 @@ class Status(IntEnum):
     BAD_COMMAND = 2
     """The frame is intact, but its command, version, space or length is none of this device's."""
     BUSY = 3
-    """A run is in progress and the command needs a memory; nothing done."""
+    """A run is in progress and the command needs a memory that is the run's; nothing done."""
     SEQUENCE = 4
     """Frames before this one are missing; `seq` is the number that is due."""
     NO_SESSION = 5

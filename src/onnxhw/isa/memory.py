@@ -38,28 +38,31 @@ class Control(IntEnum):
     VECTOR_COUNT = 3
     BUDGET = 4
     """Watchdog: a run of more cycles is stopped. 0: no limit."""
-    CYCLES = 5
+    INPUT_FREE = 5
+    """Completed array (bits 15..0) and vector instructions (31..16) from which on a run leaves its inputs alone, so
+    that the host may write the next ones. 0: not before its end."""
+    CYCLES = 6
     """Read: cycles of the run so far, or of the last run."""
-    LOAD_DONE = 6
+    LOAD_DONE = 7
     """Read: completed instructions; ARRAY_DONE and VECTOR_DONE alike."""
-    ARRAY_DONE = 7
-    VECTOR_DONE = 8
-    STALL_ORDER_LOAD = 9
+    ARRAY_DONE = 8
+    VECTOR_DONE = 9
+    STALL_ORDER_LOAD = 10
     """Read: cycles in which the unit had an instruction and waited for other units."""
-    STALL_ORDER_ARRAY = 10
-    STALL_ORDER_VECTOR = 11
-    STALL_WEIGHTS = 12
+    STALL_ORDER_ARRAY = 11
+    STALL_ORDER_VECTOR = 12
+    STALL_WEIGHTS = 13
     """Read: cycles in which the array waited for weights."""
-    BUSY_ARRAY = 13
+    BUSY_ARRAY = 14
     """Read: cycles in which the array streamed a pixel."""
-    BUSY_VECTOR = 14
+    BUSY_VECTOR = 15
     """Read: cycles in which the vector unit had an instruction."""
-    FINGERPRINT_LOW = 15
+    FINGERPRINT_LOW = 16
     """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
-    FINGERPRINT_HIGH = 16
+    FINGERPRINT_HIGH = 17
     RING = 32
     """Read, 16 registers: the last issued instructions, newest at RING_HEAD - 1: unit (bits 30..28), index (15..0)."""
-    RING_HEAD = 17
+    RING_HEAD = 18
     """Read: number of instructions entered into the ring, modulo 16."""
 
 

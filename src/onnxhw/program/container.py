@@ -163,6 +163,7 @@ def _record(program: Program) -> Any:
     record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
     record.model = program.model.encode("utf-8", "replace").decode()  # a path may hold what is no text
     record.cycles, record.macs = program.cycles, program.macs
+    record.free_array, record.free_vector = program.input_free
     for unit in UNITS:
         instructions = program.code.get(unit, [])
         words = [word for instruction in instructions for word in instruction.encode()]
@@ -232,6 +233,7 @@ def _program(record: Any, where: str) -> Program:
         layers=[_layer(layer) for layer in record.layers],
         cycles=record.cycles,
         macs=record.macs,
+        input_free=(record.free_array, record.free_vector),
     )
     for port in program.inputs + program.outputs:
         if port.tensor not in program.tensors:

@@ -62,7 +62,7 @@ class CobsEncoder(wiring.Component):
     whole pieces have been taken.
     """
 
-    def __init__(self, *, depth: int = 1024) -> None:
+    def __init__(self, *, depth: int = 2048) -> None:
         assert depth >= 512, depth
         assert depth & (depth - 1) == 0, depth
         self.depth = depth

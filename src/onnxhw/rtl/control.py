@@ -19,8 +19,8 @@ class RunControl(wiring.Component):
 
     A run starts (`running` rises) the cycle after RUN was written and ends `FINISH` cycles after the last
     completion, or when the cycle count reaches a non-zero BUDGET, or when 0 is written to RUN. Per unit:
-    ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length. A read
-    takes 2 cycles.
+    ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length.
+    ``input_free`` tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
     """
 
     latency = 2
@@ -33,6 +33,7 @@ class RunControl(wiring.Component):
             "w_data": In(32),
             "r_data": Out(32),
             "running": Out(1),
+            "input_free": Out(1),
             "starved": In(1),
             "streaming": In(1),
             "vector_busy": In(1),
@@ -89,6 +90,15 @@ class RunControl(wiring.Component):
                 m.d.sync += getattr(self, f"count_{unit}").eq(self.w_data)
         with m.If(self.w_en & (self.addr == Control.BUDGET) & ~self.running):
             m.d.sync += budget.eq(self.w_data)
+        free_from = Signal(2 * COUNT_BITS)
+        with m.If(self.w_en & (self.addr == Control.INPUT_FREE) & ~self.running):
+            m.d.sync += free_from.eq(self.w_data)
+        registers[Control.INPUT_FREE] = free_from
+        done_with = [
+            self.completed_array >= free_from[:COUNT_BITS],
+            self.completed_vector >= free_from[COUNT_BITS:],
+        ]
+        m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
         fingerprint = int(self.config.fingerprint, 16)
         registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
         registers[Control.FINGERPRINT_HIGH] = Const(fingerprint >> 32, 32)

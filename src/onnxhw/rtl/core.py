@@ -25,7 +25,9 @@ class Core(wiring.Component):
 
     The host port takes one access per cycle: 32-bit word ``host_addr`` of space ``host_space``; byte enables
     ``host_wstrb``. ``host_rvalid`` shows the answer `HOST_READ_LATENCY` cycles after ``host_re``; only CONTROL and
-    ACT can be read. During a run only CONTROL may be accessed.
+    ACT can be read. During a run CONTROL may be accessed, and ACT written where the run leaves it alone, as it does
+    with its inputs while `input_free`: the run's own writes of a bank go first. 4 cycles after ``host_we``
+    `host_waiting` tells that the word still waits; no other may follow before it has fallen.
     """
 
     HOST_READ_LATENCY = 2 + ActMemory.latency + 2
@@ -43,6 +45,8 @@ class Core(wiring.Component):
                 "host_rdata": Out(32),
                 "host_rvalid": Out(1),
                 "running": Out(1),
+                "input_free": Out(1),
+                "host_waiting": Out(1),
             }
         )
 
@@ -75,6 +79,8 @@ class Core(wiring.Component):
             ]
         m.d.comb += [
             self.running.eq(control.running),
+            self.input_free.eq(control.input_free),
+            self.host_waiting.eq(act.waiting),
             # weights: load -> array
             array.loaded.eq(load.started),
             array.loaded_depthwise.eq(load.started_depthwise),

@@ -32,6 +32,9 @@ class Facts:
         """Of its sequence number from the one that is due."""
         self.due = Signal()
         self.blocked = Signal()
+        """It needs a memory that is the run's."""
+        self.waits = Signal()
+        """A POLL of the end of a run."""
         self.same_crc = Signal()
 
     def judge(self, m: Module, frame: Any, *, session: Signal, due: Signal, running: Signal, load_crc: Any) -> None:
@@ -65,11 +68,17 @@ class Facts:
                 is_[Command.COMMIT] & (count == COMMIT_WORDS),
             ]
             any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
-            needs_memory = (is_[Command.READ] & self.act) | is_[Command.WRITE] | is_[Command.RUN] | is_[Command.COMMIT]
+            needs = [
+                is_[Command.READ] & self.act,
+                is_[Command.WRITE] & ~self.act,
+                is_[Command.RUN],
+                is_[Command.COMMIT],
+            ]
             m.d.sync += [
                 self.formed.eq(((self.formed & Cat(*known).any()) | any_version) & (self.words == frame.length)),
                 self.due.eq(self.distance == 0),
-                self.blocked.eq(running & needs_memory),
+                self.blocked.eq(running & Cat(*needs).any()),
+                self.waits.eq(is_[Command.POLL] & frame.rest[0]),
             ]
             m.next = "SETTLE"
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import crc, data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.link import FIFO_BYTES
+from ..isa.link import ANSWER_WORDS, FIFO_BYTES
 from .cells import BlockRam
 from .cobs import CobsDecoder, CobsEncoder
 from .fifo import ByteFifo
@@ -31,7 +31,8 @@ class FrameCollector(wiring.Component):
     intact : Out(1), it decoded to whole words, and the CRC is right.
     head, rest : Out(32), its first two words (`rest` is 0 if there is no second).
     length : Out(8), its words, with the CRC.
-    r_addr, r_data : its words, two cycles later.
+    r_addr, r_data : its words, two cycles later; from `BUFFER_WORDS` on those that were kept.
+    keep_addr, keep_data, keep_we : write a word to be kept, while a frame is held.
     """
 
     def __init__(self) -> None:
@@ -45,8 +46,11 @@ class FrameCollector(wiring.Component):
                 "head": Out(32),
                 "rest": Out(32),
                 "length": Out(8),
-                "r_addr": In(8),
+                "r_addr": In(9),
                 "r_data": Out(32),
+                "keep_addr": In(8),
+                "keep_data": In(32),
+                "keep_we": In(1),
             }
         )
 
@@ -55,7 +59,7 @@ class FrameCollector(wiring.Component):
         m.submodules.fifo = fifo = ByteFifo(depth=FIFO_BYTES)
         m.submodules.decoder = decoder = CobsDecoder()
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
-        m.submodules.buffer = buffer = BlockRam(width=32, depth=BUFFER_WORDS)
+        m.submodules.buffer = buffer = BlockRam(width=32, depth=BUFFER_WORDS + ANSWER_WORDS)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, decoder.i)
         m.d.comb += self.free.eq(fifo.free)
@@ -63,7 +67,11 @@ class FrameCollector(wiring.Component):
         word, lane, arrived = Signal(32), Signal(2), Signal()
         any_byte, too_long, whole = Signal(), Signal(), Signal()
         m.d.sync += arrived.eq(0)
-        m.d.comb += [buffer.w_addr.eq(self.length), buffer.w_data.eq(word), buffer.w_en.eq(arrived)]
+        m.d.comb += [
+            buffer.w_addr.eq(Mux(self.keep_we, Cat(self.keep_addr, 1), self.length)),
+            buffer.w_data.eq(Mux(self.keep_we, self.keep_data, word)),
+            buffer.w_en.eq(arrived | self.keep_we),
+        ]
         m.d.comb += [buffer.r_addr.eq(self.r_addr), self.r_data.eq(buffer.r_data)]
         with m.If(arrived):
             m.d.sync += self.length.eq(self.length + 1)

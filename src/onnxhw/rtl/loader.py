@@ -7,10 +7,10 @@ in a buffer until the CRC over the whole frame has been checked, so that noise n
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import crc, stream, wiring
+from amaranth.lib import crc, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.link import COMMIT_WORDS, Command, Info, Register, Status
+from ..isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
 from ..isa.memory import Control, Space
 from .cells import BlockRam
 from .facts import HEADER_WORDS, Facts
@@ -39,6 +39,12 @@ class State:
         self.phase = Signal(3)
         self.step = Signal(4)
         """Host words that a READ or WRITE passes over after each."""
+        self.again = Signal()
+        """A READ or POLL that was performed before."""
+        self.kept = Signal(8)
+        """Where the next word of the answer is kept, or was."""
+        self.keep = Signal(8)
+        """Where the next answer will be kept."""
         self.first = Signal()
         """The record of a WRITE begins: where to."""
 
@@ -49,16 +55,19 @@ class Loader(wiring.Component):
     * A frame that does not decode, or whose CRC or length is wrong, is dropped, and answered with BAD_FRAME if no
       answer is on its way. After the next zero byte the loader listens again. Nothing was written.
     * Commands of the session are performed once and in order: the number that is due is performed, a
-      recent one acknowledged (reads are performed again), any other answered with SEQUENCE, once.
+      recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other
+      answered with SEQUENCE, once.
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`.
-    * While `running`, commands that need a memory are answered with BUSY.
-    * A WRITE takes eight cycles per word (its CRC is accumulated); a READ one host access per word.
+    * While `running`, a WRITE to ACT waits for `input_free`, a POLL of the end for that, and everything behind them;
+      other commands that need a memory are answered with BUSY.
+    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; a READ one host
+      access per word.
 
     Members
     -------
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
-    running : In(1), from the core.
+    running, input_free : In(1), from the core.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
     busy : Out(1), a command is being performed.
@@ -79,7 +88,9 @@ class Loader(wiring.Component):
                 "host_re": Out(1),
                 "host_rdata": In(32),
                 "host_rvalid": In(1),
+                "host_waiting": In(1),
                 "running": In(1),
+                "input_free": In(1),
                 "baked": In(1),
                 "loaded": Out(1),
                 "busy": Out(1),
@@ -91,6 +102,7 @@ class Loader(wiring.Component):
         m = Module()
         m.submodules.collector = frame = FrameCollector()
         m.submodules.sender = sender = FrameSender()
+        m.submodules.answers = answers = memory.Memory(shape=32, depth=WINDOW, init=[])
         m.submodules.load_crc = load_crc = crc.catalog.CRC32_ISCSI().create()
         words = tuple(self.info.to_words())
         depth = 1 << (len(words) - 1).bit_length()
@@ -104,7 +116,8 @@ class Loader(wiring.Component):
             self.host_wdata.eq(Cat(Mux(state.first, facts.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
-            frame.r_addr.eq(state.index),
+            frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
+            frame.keep_addr.eq(state.kept),
             description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
         with m.If(self.host_we):
@@ -116,13 +129,13 @@ class Loader(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
             facts.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
-            self._decide(m, frame, facts, state, sender)
+            self._decide(m, frame, facts, state, sender, answers)
             self._accept(m, frame, facts, state, load_crc)
             self._write(m, frame, facts, state, load_crc)
             self._answer(m, frame, facts, state, sender)
             flags = Cat(state.loaded, Const(0, 15), state.dropped)
             own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
-            self._fetch(m, facts, state, sender, description.r_data, own)
+            self._fetch(m, frame, facts, state, sender, description.r_data, own)
         return m
 
     # -- states: each adds its own to the FSM ------------------------------------------------------
@@ -130,14 +143,24 @@ class Loader(wiring.Component):
     def _listen(self, m: Module, frame: Any, state: State) -> None:
         """Wait for a frame."""
         with m.State("LISTEN"):
-            m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0)]
+            m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0), state.again.eq(0)]
             with m.If(frame.held):
                 m.next = "CHECK"
 
-    def _decide(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any) -> None:
-        """Refuse it, acknowledge it or perform it."""
+    def _decide(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, answers: Any) -> None:
+        """Refuse it, acknowledge it or perform it; wait, if the run has to go on first.
+
+        `answers` has, for each of the last numbers that are due, the token and where the answer's words are kept.
+        """
+        write, read = answers.write_port(), answers.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(state.due),
+            write.data.eq(Cat(state.token, state.keep)),
+            read.addr.eq(frame.head[8:16]),
+        ]
         is_, status = facts.command, state.status
         reads = is_[Command.READ] | is_[Command.POLL]
+        early = self.running & ((is_[Command.WRITE] & facts.act & ~self.input_free) | facts.waits)
         recent = facts.distance[-1]
         with m.State("DECIDE"):
             m.d.sync += [
@@ -173,6 +196,13 @@ class Loader(wiring.Component):
                     self._call_back(m, state, Status.SEQUENCE)
             with m.Elif(~facts.due & ~reads):
                 pass
+            with m.Elif(~facts.due):
+                m.d.sync += [state.left.eq(frame.rest[24:]), state.again.eq(1), state.kept.eq(read.data[24:])]
+                m.d.sync += self.host_space.eq(Space.CONTROL)  # which a run does not mind
+                with m.If(is_[Command.POLL]):
+                    m.d.sync += state.reply_address.eq(read.data[:24])
+            with m.Elif(early):
+                m.next = "DECIDE"
             with m.Elif(facts.blocked):
                 m.d.sync += status.eq(Status.BUSY)
             with m.Elif(is_[Command.RUN] & ~state.loaded):
@@ -180,12 +210,13 @@ class Loader(wiring.Component):
             with m.Elif(is_[Command.COMMIT] & ~facts.same_crc):
                 m.d.sync += status.eq(Status.BAD_LOAD)
             with m.Else():
-                m.d.sync += state.left.eq(frame.rest[24:])
+                m.d.sync += [state.left.eq(frame.rest[24:]), state.due.eq(state.due + 1), state.gap.eq(0)]
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(state.token)
-                with m.If(facts.due):
-                    m.d.sync += [state.due.eq(state.due + 1), state.gap.eq(0)]
-                with m.If(~reads):
+                with m.If(reads):
+                    m.d.comb += write.en.eq(1)
+                    m.d.sync += [state.kept.eq(state.keep), state.keep.eq(state.keep + frame.rest[24:])]
+                with m.Else():
                     m.next = "ACCEPT"
 
     @staticmethod
@@ -231,7 +262,9 @@ class Loader(wiring.Component):
             ]
             with m.If((state.phase == 2) & ~state.first):
                 m.d.sync += self.host_we.eq(1)
-            with m.If(state.phase == 7):
+            with m.If((state.phase == 7) & self.host_waiting):
+                m.d.sync += state.phase.eq(7)
+            with m.Elif(state.phase == 7):
                 m.d.sync += state.first.eq(0)
                 with m.If(~state.first):
                     m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
@@ -264,8 +297,10 @@ class Loader(wiring.Component):
             m.d.comb += frame.take.eq(1)
             m.next = "LISTEN"
 
-    def _fetch(self, m: Module, facts: Facts, state: State, sender: Any, description: Any, own: Any) -> None:
-        """Words of the payload, from the core, the description of the design, or the link's own registers."""
+    def _fetch(
+        self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, description: Any, own: Any
+    ) -> None:
+        """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i
         with m.State("FETCH"), m.If(word.ready):
             m.d.sync += self.host_re.eq(1)
@@ -275,11 +310,18 @@ class Loader(wiring.Component):
             m.d.comb += [word.valid.eq(self.host_rvalid), word.payload.last.eq(state.left == 1)]
             with m.If(facts.command[Command.INFO]):
                 m.d.comb += word.payload.word.eq(description)
+            with m.Elif(state.again):
+                m.d.comb += word.payload.word.eq(frame.r_data)
             with m.Elif(facts.registers & facts.command[Command.READ]):
                 m.d.comb += word.payload.word.eq(own)
             with m.Else():
                 m.d.comb += word.payload.word.eq(self.host_rdata)
+            m.d.comb += [
+                frame.keep_data.eq(word.payload.word),
+                frame.keep_we.eq(self.host_rvalid & ~facts.command[Command.INFO] & ~state.again),
+            ]
             with m.If(self.host_rvalid):
+                m.d.sync += state.kept.eq(state.kept + 1)
                 m.d.sync += [self.host_addr.eq(self.host_addr + state.step + 1), state.left.eq(state.left - 1)]
                 m.next = "FETCH"
                 with m.If(state.left == 1):

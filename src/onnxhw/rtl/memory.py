@@ -32,7 +32,9 @@ class ActMemory(wiring.Component):
     """Banks of W-byte words; each bank serves one read and one write per cycle.
 
     ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank two cycles later.
-    Two users of a port in one cycle must name different banks: programs are proved so, nothing arbitrates.
+    Two users of a port in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write
+    of the host's waits for a cycle in which nobody else writes its bank; from two cycles after the request on `waiting`
+    tells that it does. Another one must not come meanwhile.
     """
 
     latency = ACT_READ
@@ -42,6 +44,7 @@ class ActMemory(wiring.Component):
         members = {f"read_{user}": In(read_request()) for user in READERS}
         members |= {f"word_{user}": Out(8 * config.word) for user in READERS}
         members |= {f"write_{user}": In(write_request(config)) for user in WRITERS}
+        members["waiting"] = Out(1)
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
@@ -68,12 +71,19 @@ class ActMemory(wiring.Component):
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
             m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
-        writes, targets = {}, {}
+        writes, targets, blocked = {}, {}, Signal()
         for user in WRITERS:
             request = getattr(self, f"write_{user}")
             writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
             targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
-            m.d.sync += [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
+            taken = [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
+            if user == "host":
+                with m.If(~blocked):
+                    m.d.sync += taken
+            else:
+                m.d.sync += taken
+        m.d.comb += blocked.eq((targets["host"] & targets["vector"]).any())
+        m.d.sync += self.waiting.eq(blocked)
 
         # Cycle 2: a bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
@@ -88,9 +98,9 @@ class ActMemory(wiring.Component):
             w_en = Signal(config.word, name=f"w_en_{i}")
             m.d.sync += [
                 r_addr.eq(read),
-                w_addr.eq(Mux(from_host, host.addr[:split], vector.addr[:split])),
-                w_data.eq(Mux(from_host, host.data, vector.data)),
-                w_en.eq(Mux(from_host, host.en, 0) | Mux(from_vector, vector.en, 0)),
+                w_addr.eq(Mux(from_vector, vector.addr[:split], host.addr[:split])),
+                w_data.eq(Mux(from_vector, vector.data, host.data)),
+                w_en.eq(Mux(from_vector, vector.en, Mux(from_host, host.en, 0))),
             ]
             m.d.comb += [
                 bank.r_addr.eq(r_addr),

@@ -77,6 +77,7 @@ class Device(wiring.Component):
         for name in ("space", "addr", "wdata", "wstrb", "we", "re"):
             m.d.comb += getattr(core, f"host_{name}").eq(getattr(loader, f"host_{name}"))
         m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
+        m.d.comb += [loader.host_waiting.eq(core.host_waiting), loader.input_free.eq(core.input_free)]
         m.d.comb += [loader.running.eq(core.running), self.running.eq(core.running), self.busy.eq(loader.busy)]
         m.d.sync += self.fault.eq(loader.bad_frame)
 

@@ -1,8 +1,8 @@
 """Where every root lies in activation memory: lifetimes, reuse, and operands in different banks.
 
 A root lives from the position in the work sequence that first writes it to the position that last reads
-it, both included (inputs from the start, outputs to the end); roots whose lives overlap do not overlap
-in memory. The two operands of an Add or Mul are read in the same cycle and must meet in different banks
+it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that
+the next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add or Mul are read in the same cycle and must meet in different banks
 (a *pair*). Vector work that runs beside the array runs without waiting if it reads other banks than the
 array (a *wish*).
 """
@@ -41,8 +41,10 @@ class Needs:
     wishes: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
 
-def find_needs(graph: Graph, homes: Homes, works: Sequence[Work], config: HwConfig) -> Needs:
-    """Lifetimes, pairs and wishes of a work sequence."""
+def find_needs(
+    graph: Graph, homes: Homes, works: Sequence[Work], config: HwConfig, inputs_stay: bool = False
+) -> Needs:
+    """Lifetimes, pairs and wishes of a work sequence; `inputs_stay`: nothing else is put where they lie."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
 
@@ -53,6 +55,8 @@ def find_needs(graph: Graph, homes: Homes, works: Sequence[Work], config: HwConf
 
     for port in graph.inputs:
         touch(port.tensor, -1)
+        if inputs_stay:
+            touch(port.tensor, len(works))
     for position, work in enumerate(works):
         for region in [*work.regions_read(), *(step.writes for step in work.vectors)]:
             touch(region.tensor, position)

@@ -12,7 +12,8 @@ What is proved, for every input:
   WAW because vector instructions, the only writers, run one after the other;
 - an accumulator row is drained only after it was filled, and its bank is not filled meanwhile;
 - one reader per activation bank and cycle, by the timeline;
-- each output is complete at the end, and each tensor of the table between its `ready` and `last`.
+- each output is complete at the end, and each tensor of the table between its `ready` and `last`;
+- no input is touched once as many instructions have completed as `Program.input_free` says.
 
 A program that fails is a compiler bug: `InternalError` E12xx with the instruction's text.
 """
@@ -27,6 +28,7 @@ from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, sums_pipeli
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
+from .window import check_window
 
 Words = npt.NDArray[np.int64]
 NEVER = 1 << 30
@@ -43,6 +45,7 @@ def check(program: Program) -> Timeline:
     checker.accumulators(times)
     checker.banks(times)
     checker.tensors()
+    check_window(program)
     return times
 
 

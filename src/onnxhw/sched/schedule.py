@@ -17,7 +17,8 @@ from .images import Images
 from .lower import Plan, lower
 from .places import producers
 from .rewrite import same_operand
-from .search import Candidate, first, improve
+from .search import Candidate, apart, first, improve
+from .window import input_free
 from .work import Region
 
 
@@ -74,7 +75,7 @@ def draft(graph: Graph, config: HwConfig) -> Draft:
 def finish(begun: Draft) -> Program:
     """The checked program of a draft."""
     plan, graph = begun.plan, begun.plan.graph
-    candidate = improve(plan, begun.candidate)
+    candidate = apart(plan, improve(plan, begun.candidate))
     program = Program(
         plan.config,
         graph.name,
@@ -89,6 +90,7 @@ def finish(begun: Draft) -> Program:
         candidate.cycles,
         graph.macs(),
     )
+    program.input_free = input_free(program)
     check(program)
     return program
 

@@ -28,13 +28,15 @@ WORTH = 16
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that is chosen: cuts per operation, the order of operations and works, the placement strategy."""
+    """Everything that is chosen: cuts per operation, the order of operations and works, the placement strategy, and
+    whether the inputs keep their memory to themselves."""
 
     graph: Graph
     choices: dict[str, Choice]
     eager: bool = True
     order: str = "size"
     wishes: bool = True
+    inputs_stay: bool = False
 
 
 @dataclass
@@ -73,7 +75,7 @@ def works_of(plan: Plan, setting: Setting) -> list[Work]:
 def build(plan: Plan, setting: Setting) -> Candidate | None:
     """The program of a setting; None if its tensors find no place."""
     works = works_of(plan, setting)
-    needs = find_needs(plan.graph, plan.homes, works, plan.config)
+    needs = find_needs(plan.graph, plan.homes, works, plan.config, setting.inputs_stay)
     bases = allocate(needs, plan.config, setting.order, setting.wishes)
     if bases is None:
         return None
@@ -150,6 +152,16 @@ def _descend(plan: Plan, found: Candidate, ways: Ways) -> Candidate:
                 if candidate and candidate.cycles < found.cycles and fits_microcode(plan, candidate.code):
                     found, moved = candidate, True
     return found
+
+
+def apart(plan: Plan, found: Candidate) -> Candidate:
+    """The same with inputs that keep their memory to themselves, if that fits and costs no cycle.
+
+    The next inputs may then be written as soon as the last instruction has read these (`window`).
+    """
+    candidate = build(plan, replace(found.setting, inputs_stay=True))
+    fits = candidate is not None and candidate.cycles <= found.cycles and fits_microcode(plan, candidate.code)
+    return candidate if candidate is not None and fits else found
 
 
 def idle(found: Candidate) -> dict[str, int]:

@@ -23,9 +23,15 @@ ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
 INPUTS = {"host_space": 4, "host_addr": 24, "host_wdata": 32, "host_wstrb": 4, "host_we": 1, "host_re": 1}
 """Inputs of the core with their widths, in the order of ``core_ports`` in serial_line.cc."""
-WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1}
+WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1}
 """All ports of the core."""
-OUTPUTS = {"host_rdata": "top host_rdata", "host_rvalid": "top host_rvalid", "running": "top control running"}
+OUTPUTS = {
+    "host_rdata": "top host_rdata",
+    "host_rvalid": "top host_rvalid",
+    "running": "top control running",
+    "input_free": "top control input_free",
+    "host_waiting": "top act waiting",
+}
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
 

@@ -16,7 +16,7 @@ const unsigned REST = 64;
 // Inputs of the core, and registers that are its outputs.
 struct core_ports {
 	uint32_t *clk, *space, *addr, *wdata, *wstrb, *we, *re;
-	const uint32_t *rdata, *rvalid, *running;
+	const uint32_t *rdata, *rvalid, *running, *input_free, *waiting;
 };
 
 // The core: its simulation and the functions of its library.
@@ -139,6 +139,8 @@ uint64_t onnxhw_line_run(
 		*const_cast<uint32_t *>(line->outside.rdata) = *line->core.rdata;
 		*const_cast<uint32_t *>(line->outside.rvalid) = *line->core.rvalid;
 		*const_cast<uint32_t *>(line->outside.running) = running;
+		*const_cast<uint32_t *>(line->outside.input_free) = *line->core.input_free;
+		*const_cast<uint32_t *>(line->outside.waiting) = *line->core.waiting;
 		// Outputs of this cycle; `onnxhw_settle`, which looks whether anything has changed, takes longer.
 		*line->outside.clk = 0;
 		if (!cxxrtl_eval(line->sim->handle))

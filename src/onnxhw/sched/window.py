@@ -1,0 +1,57 @@
+"""From when in a run on nothing touches the inputs, so that the next ones may be written while it goes on."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InternalError
+from ..isa.instructions import Array, Ordered, Vector
+from ..program.model import Program
+from . import footprint
+from .tenancy import tensor_words
+
+Words = npt.NDArray[np.int64]
+
+
+def input_free(program: Program) -> tuple[int, int]:
+    """The fewest completed array and vector instructions after which no word of an input is touched; see `Program`."""
+    inputs = _inputs(program)
+    last = [0, 0]
+    for which, unit in enumerate(("array", "vector")):
+        for index, instruction in enumerate(program.code.get(unit, ())):
+            if inputs[_touched(instruction)].any():
+                last[which] = index + 1
+    return last[0], last[1]
+
+
+def check_window(program: Program) -> None:
+    """`InternalError` E1212 if an instruction that `Program.input_free` does not wait for touches an input."""
+    if program.input_free == (0, 0):
+        return
+    inputs = _inputs(program)
+    for unit, done in zip(("array", "vector"), program.input_free, strict=True):
+        code = program.code.get(unit, ())
+        if not 0 <= done <= len(code):
+            raise InternalError("E1212", f"inputs are free after {done} of {len(code)} {unit} instructions")
+        for index, instruction in enumerate(code[done:], done):
+            hit = inputs[_touched(instruction)]
+            if hit.any():
+                word = int(_touched(instruction)[int(hit.argmax())])
+                what = f"touches word {word} of an input, which shall be free after {done} {unit} instructions"
+                raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
+
+
+def _inputs(program: Program) -> npt.NDArray[np.bool_]:
+    """Which words of activation memory belong to an input."""
+    found = np.zeros(program.config.act_words, bool)
+    for port in program.inputs:
+        found[tensor_words(program, port.tensor)] = True
+    return found
+
+
+def _touched(instruction: Ordered) -> Words:
+    """The words that an instruction reads or writes."""
+    if isinstance(instruction, Array):
+        return footprint.array_reads(instruction)
+    assert isinstance(instruction, Vector)
+    parts = footprint.vector_a(instruction), footprint.vector_b(instruction), footprint.vector_writes(instruction)
+    return np.concatenate(parts)
