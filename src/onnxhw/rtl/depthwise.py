@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.timing import DEPTHWISE, MEMORY
-from .cells import BlockRam, Multiplier
+from .cells import BlockRam, Copies, Multiplier
 from .delay import delay
 
 
@@ -62,8 +62,8 @@ class DepthwiseUnit(wiring.Component):
 
     Pixels ``x`` of D channels come row by row, ``valid`` with each; ``column`` comes `MEMORY` cycles before its pixel.
     A row has at least three. `latency` cycles after the pixel the sums of the window that it completes show; they mean
-    nothing for the first two rows and columns. ``load`` shifts a weight word in; ``swap``, with the first pixel of a
-    tile, makes the last 3 x 3 x D bytes its weights.
+    nothing for the first two rows and columns. ``load``, a cycle before a weight word, shifts it in; ``swap``, a cycle
+    before the first pixel of a tile, makes the last 3 x 3 x D bytes its weights.
     """
 
     latency = DEPTHWISE
@@ -123,12 +123,19 @@ class DepthwiseUnit(wiring.Component):
     def _weights(self, m: Module) -> Signal:
         """The weights of the running tile, byte ``tap * D + lane``."""
         config = self.config
+        m.submodules.when = when = Copies(2, config.depthwise_lanes)
+        m.d.comb += when.i.eq(Cat(self.load, self.swap))
         shadow = Signal(8 * config.weight_word * config.depthwise_words, reset_less=True)
         active = Signal(8 * WINDOW**2 * config.depthwise_lanes, reset_less=True)
-        with m.If(self.load):
-            m.d.sync += shadow.eq(Cat(shadow, self.weights)[len(self.weights) :])
-        with m.If(self.swap):
-            m.d.sync += active.eq(shadow)
+        shifted = Cat(shadow, self.weights)[len(self.weights) :]
+        for byte in range(len(shadow) // 8):
+            load, swap = when.o[byte % config.depthwise_lanes]
+            here = slice(8 * byte, 8 * byte + 8)
+            with m.If(load):
+                m.d.sync += shadow[here].eq(shifted[here])
+            if byte < WINDOW**2 * config.depthwise_lanes:
+                with m.If(swap):
+                    m.d.sync += active[here].eq(shadow[here])
         return active
 
 

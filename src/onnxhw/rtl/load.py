@@ -20,7 +20,7 @@ class LoadUnit(wiring.Component):
 
     A tile starts when the one before has been taken (`taken`, `shadow_free` cycles earlier) and then takes `load_steps`
     cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and ``row_enable[g]`` of the array
-    or ``depthwise_enable`` come `LOAD_TO_SHADOW` cycles after their step. The weight memory is written by the host.
+    come `LOAD_TO_SHADOW` cycles after their step, ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -98,7 +98,7 @@ class LoadUnit(wiring.Component):
             self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
         ]
         if config.depthwise:
-            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW, name="depthwise_enable")
+            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")
             m.d.comb += self.depthwise_enable.eq(loading)
         weights = Signal.like(self.weights, reset_less=True)
         m.d.sync += weights.eq(ram.r_data)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import Vector, VectorOp
 from ..isa.timing import ACT_READ, DRAIN_READ, REQUANTIZE, vector_latency
+from .cells import Copies
 from .decode import Decoded
 from .delay import delay
 from .floorplan import lane_sites
@@ -84,9 +85,9 @@ class VectorUnit(wiring.Component):
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first, ACT_READ, name="first")),
             reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
-            reduce.op.eq(now.op),
-            reduce.za.eq(now.za),
-            reduce.zb.eq(now.zb),
+            reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),  # these hold still, and go to all lanes of a word
+            reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
+            reduce.zb.eq(delay(m, now.zb, 1, name="zb", reset=False)),
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
@@ -174,28 +175,37 @@ class VectorUnit(wiring.Component):
         config = self.config
         # Cycle 6: a new group number; the operands stand in `reduce`, the accumulators in `drain_6`.
         drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
-        held = Signal.like(drain_6, reset_less=True)
         group_6, left = Signal(6, reset_less=True), Signal(6)
-        valid_6, fresh_6 = Signal(), Signal()
-        m.d.sync += [valid_6.eq(word_5 | (left != 0)), fresh_6.eq(word_5)]
+        valid_6, group_next = Signal(), Signal(6)
+        m.d.comb += group_next.eq(Mux(word_5, 0, Mux(left != 0, group_6 + 1, group_6)))
+        m.d.sync += [valid_6.eq(word_5 | (left != 0)), group_6.eq(group_next)]
         with m.If(word_5):
-            m.d.sync += [group_6.eq(0), left.eq(now.groups - 1)]
+            m.d.sync += left.eq(now.groups - 1)
         with m.Elif(left != 0):
-            m.d.sync += [group_6.eq(group_6 + 1), left.eq(left - 1)]
-        with m.If(fresh_6):
-            m.d.sync += held.eq(drain_6)
-        row = Mux(fresh_6, drain_6, held)
+            m.d.sync += left.eq(left - 1)
+        # Each lane's own: whether the accumulators are new, which columns and lanes of a word are the group's.
+        column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
+        m.submodules.of_group = of_group = Copies(1 + column_bits + lane_bits, config.lanes)
+        column_next, lane_next = now.column_group + group_next, now.lane_group + group_next
+        m.d.comb += of_group.i.eq(Cat(word_5, column_next[:column_bits], lane_next[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
         m.d.comb += self.params.group.eq(Mux(now.per_channel, group_6, 0))
-        column = (now.column_group + group_6)[: bits_for(config.col_groups)]
-        lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
+        settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
+        m.submodules.settings = mine = Copies(len(settings), config.lanes)
+        m.d.comb += mine.i.eq(settings)
         results = []
         sites = lane_sites(platform, config)
         for q in range(config.lanes):
             unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q])
             m.submodules[f"lane_{q}"] = unit
-            columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            fresh, column, lane = of_group.o[q][0], of_group.o[q][1 : 1 + column_bits], of_group.o[q][1 + column_bits :]
+            here = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
+            with m.If(fresh):
+                m.d.sync += held.eq(Cat(here))
+            row = Mux(fresh, Cat(here), held)
+            columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
             operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
             entry = self.params.entries[q]
@@ -218,13 +228,7 @@ class VectorUnit(wiring.Component):
                 chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
                 m.d.sync += chosen.eq(value)
                 m.d.comb += port.eq(chosen)
-            m.d.comb += [
-                unit.op.eq(now.op),
-                unit.exact.eq(now.exact),
-                unit.zero_point.eq(now.zy),
-                unit.lo.eq(now.lo),
-                unit.hi.eq(now.hi),
-            ]
+            m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
 
