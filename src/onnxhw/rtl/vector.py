@@ -241,13 +241,18 @@ class VectorUnit(wiring.Component):
         plain = [delay(m, y, self.tables.latency, name=f"plain_{q}", reset=False) for q, y in enumerate(lanes)]
         valid = delay(m, valid_7, REQUANTIZE + self.tables.latency, name="valid_7")
 
-        group = Signal(6)
-        word_ends = valid & (group == now.groups - 1)
+        group, single = Signal(6), Signal()
+        at_last = Signal()  # the group that comes next is its word's last
+        word_ends = valid & at_last
+        m.d.comb += single.eq(now.groups == 1)
         m.d.sync += out_loops.start.eq(self.take)
         with m.If(out_loops.start):
-            m.d.sync += group.eq(0)
+            m.d.sync += [group.eq(0), at_last.eq(single)]
         with m.Elif(valid):
-            m.d.sync += group.eq(Mux(word_ends, 0, group + 1))
+            m.d.sync += [
+                group.eq(Mux(at_last, 0, group + 1)),
+                at_last.eq(Mux(at_last, single, group + 2 == now.groups)),
+            ]
         m.d.comb += [
             out_loops.step.eq(word_ends),
             out_loops.base_o.eq(now.o_base),
