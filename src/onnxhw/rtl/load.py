@@ -20,7 +20,8 @@ class LoadUnit(wiring.Component):
 
     A tile starts when the one before has been taken (`taken`, `shadow_free` cycles earlier) and then takes `load_steps`
     cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and ``row_enable[g]`` of the array
-    come `LOAD_TO_SHADOW` cycles after their step, ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
+    come `LOAD_TO_SHADOW` cycles after their step, ``depthwise_enable`` a cycle before them. The host writes the weight
+    memory.
     """
 
     def __init__(self, config: HwConfig) -> None:

@@ -60,10 +60,11 @@ class LoopNest(wiring.Component):
             m.d.comb += [
                 getattr(self, f"last_{level}").eq(last),
                 advance[level].eq(~last & inner_last),
-                at_last_next.eq(Mux(self.start, count == 1, Mux(inner_last, Mux(at_last, single, before_last), at_last))),
+                at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
                 last_next.eq(at_last_next & inner_last_next),
             ]
             with m.If(self.start):
+                m.d.comb += at_last_next.eq(count == 1)
                 m.d.sync += single.eq(count == 1)
             with m.If(self.start | (self.step & inner_last & at_last)):
                 m.d.sync += [left.eq(count - 1), before_last.eq(count == 2)]

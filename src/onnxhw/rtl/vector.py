@@ -85,7 +85,8 @@ class VectorUnit(wiring.Component):
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first, ACT_READ, name="first")),
             reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
-            reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),  # these hold still, and go to all lanes of a word
+            # These hold still, and go to all lanes of a word.
+            reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
             reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
             reduce.zb.eq(delay(m, now.zb, 1, name="zb", reset=False)),
             reduce.word_a.eq(self.word_a),
