@@ -149,11 +149,17 @@ class RequantizeLane(wiring.Component):
                 with m.Case(i):
                     m.d.sync += [coarse_12.eq(wide_11 >> (8 * i)), sticky_12.eq(wide_11[: 8 * i].any())]
         m.d.sync += fine_12.eq(shift_11[:3])
-        aligned_13, sticky_13 = Signal(signed(len(wide_11)), reset_less=True), Signal(reset_less=True)
+        # What is above `kept` bits saturates whatever the second shift, and only needs a sign.
+        kept = FRACTION + INTEGER_BITS + 7
+        aligned_13, sticky_13 = Signal(signed(kept), reset_less=True), Signal(reset_less=True)
+        large_13, sign_13 = Signal(reset_less=True), Signal(reset_less=True)
+        above = coarse_12[kept - 1 :]
+        m.d.sync += [large_13.eq(above.any() & ~above.all()), sign_13.eq(coarse_12[-1])]
         with m.Switch(fine_12):
             for i in range(8):
                 with m.Case(i):
-                    m.d.sync += [aligned_13.eq(coarse_12 >> i), sticky_13.eq(sticky_12 | coarse_12[:i].any())]
+                    value = coarse_12[:kept].as_signed() >> i
+                    m.d.sync += [aligned_13.eq(value), sticky_13.eq(sticky_12 | coarse_12[:i].any())]
         # Cycle 14: saturate the integer part.
         integer_14, fraction_14, sticky_14 = (
             Signal(signed(INTEGER_BITS), reset_less=True),
@@ -161,7 +167,7 @@ class RequantizeLane(wiring.Component):
             Signal(reset_less=True),
         )
         m.d.sync += [
-            integer_14.eq(_saturate(aligned_13[FRACTION:])),
+            integer_14.eq(_saturate(aligned_13[FRACTION:], large_13, sign_13)),
             fraction_14.eq(aligned_13[:FRACTION]),
             sticky_14.eq(sticky_13),
         ]
@@ -207,9 +213,9 @@ class RequantizeLane(wiring.Component):
         return integer_16, up_16
 
 
-def _saturate(integer: Value) -> Value:
-    """The low INTEGER_BITS bits, or the nearest bound."""
-    sign, rest = integer[-1], integer[INTEGER_BITS - 1 :]
-    fits = ~(rest.any()) | rest.all()
+def _saturate(integer: Value, large: Value, sign: Value) -> Value:
+    """The low INTEGER_BITS bits, or the nearest bound; always that if `large`."""
+    rest = integer[INTEGER_BITS - 1 :]
+    fits = ~large & (~(rest.any()) | rest.all())
     bound = Cat((~sign).replicate(INTEGER_BITS - 1), sign)
     return Mux(fits, integer[:INTEGER_BITS], bound)
