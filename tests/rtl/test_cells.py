@@ -10,8 +10,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from onnxhw.build.netlist import Step, simulate, synthesize_netlist
+from onnxhw.isa.timing import MULTIPLY, SCALE
 from onnxhw.rtl import ebr
-from onnxhw.rtl.cells import BlockRam, Multiplier
+from onnxhw.rtl.cells import BlockRam, Copies, Multiplier
 
 needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
 
@@ -61,9 +62,9 @@ class Memories(wiring.Component):
 class Multipliers(wiring.Component):
     """Every product of `PRODUCTS` in both styles."""
 
-    def __init__(self):
+    def __init__(self, stages):
         self.cells = {
-            f"{style}{index}": Multiplier(*bits, style=style)
+            f"{style}{index}": Multiplier(*bits, style=style, stages=stages)
             for index, bits in enumerate(PRODUCTS)
             for style in ("dsp", "fabric")
         }
@@ -219,10 +220,11 @@ def operands(rng, bits):
 
 
 @needs_icarus
-def test_multiplier_netlists_equal_the_product():
+@pytest.mark.parametrize(("stages", "count"), [(MULTIPLY, 4000), (SCALE, 1000)])
+def test_multiplier_netlists_equal_the_product(stages, count):
     rng = random.Random(4)
-    design = Multipliers()
-    pairs = [[(operands(rng, a), operands(rng, b)) for a, b in PRODUCTS] for _ in range(4000)]
+    design = Multipliers(stages)
+    pairs = [[(operands(rng, a), operands(rng, b)) for a, b in PRODUCTS] for _ in range(count)]
     steps = []
     for row in pairs:
         values = {}
@@ -232,14 +234,41 @@ def test_multiplier_netlists_equal_the_product():
     netlist = synthesize_netlist(design)
     assert netlist.dsps == len(PRODUCTS)
     found = simulate(netlist, steps)
-    for cycle in range(Multiplier.latency, len(steps)):
+    for cycle in range(stages, len(steps)):
         for index, (a_bits, b_bits) in enumerate(PRODUCTS):
-            a, b = pairs[cycle - Multiplier.latency][index]
+            a, b = pairs[cycle - stages][index]
             product = a * b & (1 << (a_bits + b_bits)) - 1
             assert found[cycle][f"dsp{index}"] == product, (cycle, a, b)
             assert found[cycle][f"fabric{index}"] == product, (cycle, a, b)
     short = portable(design, steps[:100], list(netlist.outputs))
-    assert short[3:] == found[3:100]
+    assert short[stages:] == found[stages:100]
+
+
+@needs_icarus
+def test_copies_stay_registers_of_their_own():
+    netlist = synthesize_netlist(OneCopies(Copies(3, 4, init=5)))
+    assert netlist.ffs == 12
+    steps = [Step({"i": value}) for value in (3, 0, 7, 6, 1, 2)]
+    found = simulate(netlist, steps)  # runs a few cycles of reset first, in which the input is 0
+    expected = portable(OneCopies(Copies(3, 4, init=5)), steps, list(netlist.outputs))
+    assert [row["o3"] for row in expected] == [5, 3, 0, 7, 6, 1]
+    assert found[1:] == expected[1:]
+    assert netlist.verilog.count('.REGSET("SET")') == 8
+
+
+class OneCopies(wiring.Component):
+    """Copies with a port for each."""
+
+    def __init__(self, copies):
+        self.copies = copies
+        super().__init__({"i": In(copies.width)} | {f"o{j}": Out(copies.width) for j in range(copies.count)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.copies = self.copies
+        m.d.comb += self.copies.i.eq(self.i)
+        m.d.comb += [getattr(self, f"o{j}").eq(self.copies.o[j]) for j in range(self.copies.count)]
+        return m
 
 
 class OneFabricMultiplier(wiring.Component):

@@ -47,12 +47,12 @@ def test_unit(config: HwConfig, columns: int) -> None:
             ahead = cycle + MEMORY - start
             ctx.set(unit.column, max(0, ahead) % columns)
             ctx.set(unit.valid, 0 <= strip < 2)
-            ctx.set(unit.swap, pixel == 0)
+            ctx.set(unit.swap, pixel == pixels - 1)
             if 0 <= strip < 2:
                 ctx.set(unit.x, int.from_bytes(x[strip].reshape(-1, lanes)[pixel].tobytes(), "little"))
             step = cycle - start + 10 if cycle < start else cycle - start - 1
             tile = 0 if cycle < start else 1
-            ctx.set(unit.load, 0 <= step < len(words[0]))
+            ctx.set(unit.load, 0 <= step + 1 < len(words[0]))
             weights = rng.integers(0, 256, config.weight_word).astype(np.uint8)
             for byte in range(config.weight_word):
                 own = step - weight_skew(config, *divmod(byte, config.cols))

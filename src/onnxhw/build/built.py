@@ -44,8 +44,8 @@ class Built:
         clocks = {net: {"achieved_mhz": c.achieved, "wanted_mhz": c.wanted} for net, c in self.report.clocks.items()}
         manifest = Manifest(
             board=self.board.name, device=self.board.device, design=self.key, clock_hz=self.clock_hz, seed=self.seed,
-            fmax_mhz=round(self.report.fmax_mhz, 2), timing_met=self.timing_met, tools=dict(self.tools),
-            resources=resources, clocks=clocks,
+            fmax_mhz=round(self.report.fmax_mhz, 2), timing_met=self.timing_met,
+            critical_path=self.report.path, tools=dict(self.tools), resources=resources, clocks=clocks,
         )  # fmt: skip
         manifest.add_file("top.bit", self.bitstream)
         return manifest

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..board import Board
 from ..config import WINDOW, HwConfig, bits_for
-from ..isa.timing import weight_hops, weight_skew
+from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks
 from ..rtl.ecp5 import fabric_levels
@@ -87,12 +87,12 @@ def multipliers(config: HwConfig) -> int:
     return array + config.lanes * config.requant_dsps
 
 
-def fabric_ffs(a_bits: int, b_bits: int) -> int:
+def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     """Flip-flops of a fabric multiplier."""
     wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
     spans: list[int] = []
     total = 0
-    for levels in fabric_levels(narrow):
+    for levels in fabric_levels(narrow, stages):
         for _ in range(levels):
             spans = _pairs(spans) if spans else [2] * -(-narrow // 2)
         total += sum(wide + span for span in spans)
@@ -106,7 +106,7 @@ def _pairs(spans: list[int]) -> list[int]:
 
 
 LUT_TERMS = (4328.0, 1199.0, 5.6, 21.2, 4.0)
-FF_TERMS = (4070.0, 775.0, 6.2, 13.2, 0.0)
+FF_TERMS = (4070.0, 914.0, 6.2, 13.2, 0.0)
 """LUT4 and flip-flops per `features`, fitted to Yosys 0.70 on seven configurations (largest error 1.3 %)."""
 
 
@@ -133,8 +133,11 @@ def counted(config: HwConfig) -> tuple[int, int]:
     if config.depthwise:
         depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
         lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
-    shapes += LANE_MULTIPLIERS[config.requant_dsps :] * config.lanes
-    return lut + sum(fabric_luts(*shape) for shape in shapes), ff + sum(fabric_ffs(*shape) for shape in shapes)
+    ff += sum(fabric_ffs(*shape) for shape in shapes)
+    cells, shapes_lane = LANE_MULTIPLIERS[: config.requant_dsps], LANE_MULTIPLIERS[config.requant_dsps :]
+    lane = sum(a + b for a, b in cells) * (SCALE - MULTIPLY) + sum(fabric_ffs(*shape, SCALE) for shape in shapes_lane)
+    lut += sum(fabric_luts(*shape) for shape in [*shapes, *shapes_lane * config.lanes])
+    return lut, ff + lane * config.lanes
 
 
 def _weight_delays(config: HwConfig) -> int:

@@ -21,7 +21,7 @@ from .cache import Cache, key_of
 from .report import RouteReport, read_report
 from .standalone import Location, bake, locate
 
-FORMAT = "1"
+FORMAT = "2"
 """Version of the flow itself; part of the key."""
 NAME = "top"
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
@@ -234,7 +234,7 @@ def timing_error(result: Built, options: Options) -> TimingError:
         f"reaches {clock.achieved:.1f} MHz, not {clock.wanted:.1f} MHz ({tried}, best: {result.seed}); "
         f"critical path {report.path}",
         where=result.board.name,
-        hint="try more seeds (--seeds 5), a lower clock or a smaller configuration",
+        hint=report.remedy or "a lower clock (--freq), other placements (--seeds 5) or a smaller preset",
     )
 
 

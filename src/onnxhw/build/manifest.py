@@ -32,6 +32,8 @@ class Manifest:
     seed: int = 0
     fmax_mhz: float = 0.0
     timing_met: bool = False
+    critical_path: str = ""
+    """The path that decides over `fmax_mhz`, in words."""
     deterministic: bool = True
     tools: dict[str, str] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)

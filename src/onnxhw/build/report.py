@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from .path import describe_path, remedy
+
 KINDS = {
     "lut": "TRELLIS_COMB",
     "ff": "TRELLIS_FF",
@@ -29,11 +31,13 @@ class Clock:
 
 @dataclass(frozen=True)
 class RouteReport:
-    """Resources as ``{kind: (used, available)}``, clocks by net, and the critical path of the worst clock."""
+    """Resources as ``{kind: (used, available)}``, clocks by net, the critical path of the worst clock and what would
+    make it shorter, in words."""
 
     resources: dict[str, tuple[int, int]] = field(default_factory=dict)
     clocks: dict[str, Clock] = field(default_factory=dict)
     path: str = ""
+    remedy: str = ""
 
     @property
     def worst(self) -> str:
@@ -53,7 +57,8 @@ class RouteReport:
     def record(self) -> dict[str, Any]:
         """As plain data, to be kept; `from_record` reads it back."""
         clocks = {net: [clock.achieved, clock.wanted] for net, clock in self.clocks.items()}
-        return {"resources": {k: list(v) for k, v in self.resources.items()}, "clocks": clocks, "path": self.path}
+        resources = {kind: list(both) for kind, both in self.resources.items()}
+        return {"resources": resources, "clocks": clocks, "path": self.path, "remedy": self.remedy}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "RouteReport":
@@ -61,25 +66,7 @@ class RouteReport:
         found = {kind: (int(used), int(have)) for kind, (used, have) in record["resources"].items()}
         resources = {kind: found[kind] for kind in KINDS if kind in found}  # JSON that was kept has them sorted
         clocks = {net: Clock(float(got), float(want)) for net, (got, want) in record["clocks"].items()}
-        return cls(resources, clocks, str(record["path"]))
-
-
-def describe_path(path: list[dict[str, Any]]) -> str:
-    """A critical path in one sentence: where it starts and ends, and what its time is spent on."""
-    if not path:
-        return ""
-    spent: dict[str, float] = {}
-    for segment in path:
-        spent[segment["type"]] = spent.get(segment["type"], 0.0) + float(segment["delay"])
-    first, last = path[0]["from"], path[-1]["to"]
-    levels = sum(segment["type"] == "logic" for segment in path)
-    routing = spent.pop("routing", 0.0)
-    logic = sum(spent.values())
-    return (
-        f"from {first['cell']} ({first['port']}) to {last['cell']} ({last['port']}): {logic + routing:.2f} ns, of "
-        "which "
-        f"{logic:.2f} in {levels} levels of logic and the cells at both ends, {routing:.2f} in wires"
-    )
+        return cls(resources, clocks, str(record["path"]), str(record["remedy"]))
 
 
 def read_report(record: dict[str, Any]) -> RouteReport:
@@ -95,5 +82,5 @@ def read_report(record: dict[str, Any]) -> RouteReport:
     ends = f"posedge {report.worst}"
     for candidate in record["critical_paths"]:
         if candidate["from"] == ends and candidate["to"] == ends:
-            return RouteReport(resources, clocks, describe_path(candidate["path"]))
+            return RouteReport(resources, clocks, describe_path(candidate["path"]), remedy(candidate["path"]))
     return report

@@ -121,6 +121,7 @@ def _record(
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
         "fmax_mhz": manifest.fmax_mhz if routed else None,
         "timing_met": manifest.timing_met if routed else None,
+        "critical_path": manifest.critical_path if routed else None,
         "seed": manifest.seed if routed else None,
         "cached": cached,
         "artifacts": artifacts(folder),
@@ -152,6 +153,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         met = "met" if record["timing_met"] else "NOT met"
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
                     f"{latency:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
+        output.line(f"critical path: {record['critical_path']}")
     for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
         output.line(line)
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]

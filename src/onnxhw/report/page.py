@@ -16,6 +16,7 @@ from .profile import CAUSES, Profile
 
 UNKNOWN: dict[str, Any] = {
     "board": "", "fmax_mhz": 0.0, "clock_hz": 0, "timing_met": False, "model_sha256": "", "resources": {}, "seed": 0,
+    "critical_path": "",
 }  # fmt: skip
 """What the page uses of a manifest, and what it takes for a manifest that does not have it."""
 

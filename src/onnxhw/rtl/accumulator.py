@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
-from .cells import BlockRam
+from .cells import BlockRam, Copies
 from .delay import delay
 from .floorplan import memory_sites
 
@@ -54,14 +54,19 @@ class Accumulators(wiring.Component):
 
         # Cycle MEMORY: add. Cycle MEMORY + 1: write.
         target_2 = Signal(target(config))
-        m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
+        target_1 = Signal(target(config))
+        m.d.comb += target_1.eq(delay(m, self.i_target.as_value(), MEMORY - 1, name="target_early"))
+        m.d.sync += target_2.eq(target_1)
+        m.submodules.how = how = Copies(2, config.cols)  # bank and whether to replace, for each column
+        m.d.comb += how.i.eq(Cat(target_1.bank, target_1.replace))
         target_3 = Signal(target(config))
         sum_3 = Signal(width, reset_less=True)
-        old = Mux(target_2.bank, banks[1].r_data, banks[0].r_data)
         columns = []
         for c in range(config.cols):
             before = Signal(signed(config.acc_bits), name=f"before_{c}")
-            m.d.comb += before.eq(Mux(target_2.replace, 0, old.word_select(c, config.acc_bits)))
+            bank_2, replace_2 = how.o[c]
+            old = (bank.r_data.word_select(c, config.acc_bits) for bank in reversed(banks))
+            m.d.comb += before.eq(Mux(replace_2, 0, Mux(bank_2, *old)))
             after = Signal(signed(config.acc_bits), name=f"after_{c}")
             m.d.comb += after.eq(before + self.i_sums[c])
             columns.append(after)

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..isa.timing import MEMORY, MULTIPLY
 from . import ecp5
+from .delay import delay
 
 
 def is_ecp5(platform: Any) -> bool:
@@ -74,17 +75,39 @@ class BlockRam(wiring.Component):
         return m
 
 
+class Copies(wiring.Component):
+    """``o[j] = i`` a cycle later: `count` registers of one value, for users that lie far apart.
+
+    Synthesis makes one register of several that hold the same, so on the device these are cells. They start as `init`
+    and are not reset.
+    """
+
+    latency = 1
+
+    def __init__(self, width: int, count: int, *, init: int = 0) -> None:
+        self.width, self.count, self.init = width, count, init
+        super().__init__({"i": In(width), "o": Out(width).array(count)})
+
+    def elaborate(self, platform: Any) -> Module:
+        if is_ecp5(platform):
+            return ecp5.copies(self)
+        m = Module()
+        for j in range(self.count):
+            register = Signal(self.width, name=f"copy_{j}", init=self.init, reset_less=True)
+            m.d.sync += register.eq(self.i)
+            m.d.comb += self.o[j].eq(register)
+        return m
+
+
 class Multiplier(wiring.Component):
-    """``p = a * b`` of two signed operands of at most 18 bits, `MULTIPLY` = 3 cycles later, every cycle.
+    """``p = a * b`` of two signed operands of at most 18 bits, `latency` = `stages` >= `MULTIPLY` cycles later.
 
     `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains. `site` is the
     multiplier's place on the device (nextpnr's name of it); empty: anywhere.
     """
 
-    latency = MULTIPLY
-
-    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp", site: str = "") -> None:
-        self.style, self.site = style, site
+    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp", site: str = "", stages: int = MULTIPLY) -> None:
+        self.style, self.site, self.latency = style, site, stages
         super().__init__({"a": In(signed(a_bits)), "b": In(signed(b_bits)), "p": Out(signed(a_bits + b_bits))})
 
     def elaborate(self, platform: Any) -> Module:
@@ -92,6 +115,6 @@ class Multiplier(wiring.Component):
             return ecp5.dsp_multiplier(self) if self.style == "dsp" else ecp5.fabric_multiplier(self)
         m = Module()
         a_1, b_1 = Signal.like(self.a), Signal.like(self.b)
-        p_2 = Signal.like(self.p)
-        m.d.sync += [a_1.eq(self.a), b_1.eq(self.b), p_2.eq(a_1 * b_1), self.p.eq(p_2)]
+        m.d.sync += [a_1.eq(self.a), b_1.eq(self.b)]
+        m.d.comb += self.p.eq(delay(m, (a_1 * b_1).as_signed(), self.latency - 1, name="p"))
         return m

@@ -73,6 +73,7 @@ class CobsEncoder(wiring.Component):
         m.submodules.memory = mem = BlockRam(width=8, depth=self.depth)
         bits = (self.depth - 1).bit_length()
         hole, head, tail, released = Signal(bits), Signal(bits, init=1), Signal(bits), Signal(bits)
+        readable = Signal(bits)  # `released`, once it is written
         length = Signal(8, init=1)
 
         # Room is judged a cycle late: four bytes may be on their way.
@@ -83,7 +84,10 @@ class CobsEncoder(wiring.Component):
 
         ending = Signal()
         item = self.i.payload
-        m.d.comb += [mem.w_addr.eq(head), mem.w_data.eq(item.data)]
+        # Written from registers: the memory may lie far away. What is released now can be read after that.
+        address, byte, write = Signal(bits), Signal(8), Signal()
+        m.d.comb += [address.eq(head), byte.eq(item.data)]
+        m.d.sync += [mem.w_addr.eq(address), mem.w_data.eq(byte), mem.w_en.eq(write), readable.eq(released)]
         with m.FSM():
             with m.State("COLLECT"):
                 m.d.comb += self.i.ready.eq(~full)
@@ -92,23 +96,23 @@ class CobsEncoder(wiring.Component):
                     with m.If(item.data == 0):
                         m.next = "CLOSE"
                     with m.Else():
-                        m.d.comb += mem.w_en.eq(1)
+                        m.d.comb += write.eq(1)
                         m.d.sync += [head.eq(head + 1), length.eq(length + 1)]
                         with m.If(item.last):
                             m.next = "CLOSE_LAST"
                         with m.Elif(length == 0xFE):
                             m.next = "CLOSE"
             with m.State("CLOSE"):
-                m.d.comb += [mem.w_en.eq(1), mem.w_addr.eq(hole), mem.w_data.eq(length)]
+                m.d.comb += [write.eq(1), address.eq(hole), byte.eq(length)]
                 m.d.sync += [hole.eq(head), head.eq(head + 1), released.eq(head), length.eq(1)]
                 m.next = "COLLECT"
                 with m.If(ending):
                     m.next = "CLOSE_LAST"
             with m.State("CLOSE_LAST"):
-                m.d.comb += [mem.w_en.eq(1), mem.w_addr.eq(hole), mem.w_data.eq(length)]
+                m.d.comb += [write.eq(1), address.eq(hole), byte.eq(length)]
                 m.next = "DELIMIT"
             with m.State("DELIMIT"):
-                m.d.comb += [mem.w_en.eq(1), mem.w_data.eq(0)]
+                m.d.comb += [write.eq(1), byte.eq(0)]
                 m.d.sync += [hole.eq(head + 1), head.eq(head + 2), released.eq(head + 1), length.eq(1)]
                 m.next = "COLLECT"
 
@@ -116,7 +120,7 @@ class CobsEncoder(wiring.Component):
         m.d.comb += mem.r_addr.eq(tail)
         m.d.sync += self.empty.eq((tail == released) & ~self.o.valid)
         with m.FSM(name="reader"):
-            with m.State("EMPTY"), m.If(tail != released):
+            with m.State("EMPTY"), m.If(tail != readable):
                 m.next = "READ"
             with m.State("READ"):
                 m.next = "TAKE"

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig
 from ..isa.instructions import UNITS
 from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
+from .cells import Copies
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
@@ -55,17 +56,17 @@ class Core(wiring.Component):
         config = self.config
         m.submodules.control = control = RunControl(config)
         m.submodules.act = act = ActMemory(config)
-        resting = Signal(init=1)  # a cycle late: it goes everywhere
-        m.d.sync += resting.eq(~control.running)
-        idle = ResetInserter(resting)
+        # A cycle late, for it goes everywhere: a register for each unit and each fetcher.
+        m.submodules.resting = resting = Copies(1, 2 * len(UNITS), init=1)
+        m.d.comb += resting.i.eq(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
         depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
         fetchers = {name: Fetcher(UNITS[name], depths[name]) for name in units}
-        for name, unit in units.items():
+        for number, (name, unit) in enumerate(units.items()):
             fetch = fetchers[name]
-            m.submodules[name] = idle(unit)
-            m.submodules[f"{name}_fetch"] = idle(fetch)
+            m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)
+            m.submodules[f"{name}_fetch"] = ResetInserter(resting.o[2 * number + 1])(fetch)
             m.d.comb += [
                 fetch.count.eq(getattr(control, f"count_{name}")),
                 unit.valid.eq(fetch.valid),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
-from .cells import BlockRam, Multiplier
+from .cells import BlockRam, Copies, Multiplier
 from .delay import delay
 
 
@@ -62,8 +62,9 @@ class DepthwiseUnit(wiring.Component):
 
     Pixels ``x`` of D channels come row by row, ``valid`` with each; ``column`` comes `MEMORY` cycles before its pixel.
     A row has at least three. `latency` cycles after the pixel the sums of the window that it completes show; they mean
-    nothing for the first two rows and columns. ``load`` shifts a weight word in, each byte `weight_skew` cycles later;
-    ``swap``, with the first pixel of a tile, makes the last 3 x 3 x D bytes its weights.
+    nothing for the first two rows and columns. ``load``, a cycle before a weight word, shifts it in, each byte
+    `weight_skew` cycles later; ``swap``, a cycle before the first pixel of a tile, makes the last 3 x 3 x D bytes its
+    weights.
     """
 
     latency = DEPTHWISE
@@ -123,19 +124,27 @@ class DepthwiseUnit(wiring.Component):
     def _weights(self, m: Module) -> Signal:
         """The weights of the running tile, byte ``tap * D + lane``."""
         config = self.config
-        loads: list[Value] = [self.load]
+        lanes, used = config.depthwise_lanes, WINDOW**2 * config.depthwise_lanes
+        m.submodules.swaps = swaps = Copies(1, lanes)
+        m.d.comb += swaps.i.eq(self.swap)
         shadow = Signal(8 * config.weight_word * config.depthwise_words, reset_less=True)
-        active = Signal(8 * WINDOW**2 * config.depthwise_lanes, reset_less=True)
-        for byte in range(min(config.weight_word, WINDOW**2 * config.depthwise_lanes)):
+        active = Signal(8 * used, reset_less=True)
+        early: list[Value] = [self.load]
+        loads: dict[int, Copies] = {}
+        for byte in range(min(config.weight_word, used)):
             later = weight_skew(config, *divmod(byte, config.cols))
-            while len(loads) <= later:
-                loads.append(delay(m, loads[-1], 1, name=f"load_{len(loads)}"))
+            while len(early) <= later:
+                early.append(delay(m, early[-1], 1, name=f"load_{len(early)}"))
+            if later not in loads:
+                m.submodules[f"loads_{later}"] = loads[later] = Copies(1, lanes)
+                m.d.comb += loads[later].i.eq(early[later])
             steps = [shadow.word_select(step, len(self.weights)) for step in range(config.depthwise_words)]
             mine = Cat(step.word_select(byte, 8) for step in steps)
-            with m.If(loads[later]):
+            with m.If(loads[later].o[byte % lanes]):
                 m.d.sync += mine.eq(Cat(mine[8:], self.weights.word_select(byte, 8)))
-        with m.If(self.swap):
-            m.d.sync += active.eq(shadow)
+        for byte in range(used):
+            with m.If(swaps.o[byte % lanes]):
+                m.d.sync += active.word_select(byte, 8).eq(shadow.word_select(byte, 8))
         return active
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from amaranth import Array, Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.hdl import Value
 
+from ..isa.timing import MULTIPLY
 from . import ebr
+from .delay import delay
 
 ATTRIBUTE = "ONNXHW_MEMORY"
 """Attribute of a block RAM cell: ``name:width:depth:granularity:tile``."""
@@ -113,7 +115,7 @@ def block_ram(memory: Any) -> Module:
 
 
 def dsp_multiplier(multiplier: Any) -> Module:
-    """`cells.Multiplier` as one MULT18X18D with input, pipeline and output registers.
+    """`cells.Multiplier` as one MULT18X18D with input, pipeline and output registers; others of its stages follow.
 
     Operands are left-justified (their low bits are 0), which spares the fan-out of a sign extension.
     """
@@ -141,7 +143,22 @@ def dsp_multiplier(multiplier: Any) -> Module:
         **bus("i", "C", None, 18),
         **bus("o", "P", product, 36),
     )  # fmt: skip
-    m.d.comb += p.eq(product[36 - len(p) :])
+    found = product[36 - len(p) :].as_signed()
+    m.d.comb += p.eq(delay(m, found, multiplier.latency - MULTIPLY, name="p", reset=False))
+    return m
+
+
+def copies(registers: Any) -> Module:
+    """`cells.Copies` as a TRELLIS_FF per bit and copy."""
+    m = Module()
+    for j in range(registers.count):
+        for bit in range(registers.width):
+            m.submodules[f"copy_{j}_{bit}"] = Instance(
+                "TRELLIS_FF",
+                p_GSR="DISABLED", p_CEMUX="1", p_CLKMUX="CLK", p_LSRMUX="LSR", p_SRMODE="LSR_OVER_CE",
+                p_REGSET="SET" if registers.init >> bit & 1 else "RESET",
+                i_CLK=ClockSignal("sync"), i_LSR=0, i_CE=1, i_DI=registers.i[bit], o_Q=registers.o[j][bit],
+            )  # fmt: skip
     return m
 
 
@@ -218,17 +235,17 @@ def add_rows(m: Module, rows: list[tuple[Signal, int]], a_bits: int, level: int)
     return out + (rows[-1:] if len(rows) % 2 else [])
 
 
-def fabric_levels(b_bits: int) -> tuple[int, int, int]:
-    """Levels of adders before each of the three registers, for the narrower operand's width."""
-    levels = 1 + ((b_bits + 1) // 2 - 1).bit_length()
+def fabric_levels(b_bits: int, stages: int = MULTIPLY) -> tuple[int, ...]:
+    """Levels of adders before each of the registers, for the narrower operand's width."""
+    left = ((b_bits + 1) // 2 - 1).bit_length()
     # The first stage has the least to do: its operands may come through logic.
-    return 1, -(-(levels - 1) // 2), (levels - 1) // 2
+    return 1, *(-(-(left - stage) // (stages - 1)) for stage in range(stages - 1))
 
 
 def fabric_multiplier(multiplier: Any) -> Module:
     """`cells.Multiplier` in carry chains: rows of two bits of the narrower operand, added as a tree.
 
-    The operands go straight into the first level (they are registered where they come from); the three
+    The operands go straight into the first level (they are registered where they come from); the
     registers of the latency lie between levels. About ``a * b + 3 * b`` LUT4.
     """
     m = Module()
@@ -237,7 +254,7 @@ def fabric_multiplier(multiplier: Any) -> Module:
         a, b = b, a
     rows: list[tuple[Signal, int]] = []
     level = 0
-    for stage, levels in enumerate(fabric_levels(len(b)), start=1):
+    for stage, levels in enumerate(fabric_levels(len(b), multiplier.latency), start=1):
         for _ in range(levels):
             rows = add_rows(m, rows, len(a), level) if rows else product_rows(m, a, b)
             level += 1

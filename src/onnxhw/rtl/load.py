@@ -19,8 +19,8 @@ class LoadUnit(wiring.Component):
 
     A tile starts when the one before has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles earlier) and
     then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
-    ``row_enable[g]`` of the array or ``depthwise_enable`` come `LOAD_TO_SHADOW` cycles after their step (see
-    `WeightMemory`). The weight memory is written by the host.
+    ``row_enable[g]`` of the array come `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`),
+    ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -117,7 +117,7 @@ class LoadUnit(wiring.Component):
             self.weights.eq(memory.r_data),
         ]
         if config.depthwise:
-            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW, name="depthwise_enable")
+            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")
             m.d.comb += self.depthwise_enable.eq(loading)
         return m
 

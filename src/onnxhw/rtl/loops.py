@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -41,22 +41,38 @@ class LoopNest(wiring.Component):
         return m
 
     def _counters(self, m: Module) -> dict[str, Signal]:
-        """Count each level; the result says which single level a step increments."""
-        advance, inner_last = {}, 1
+        """Count each level; the result says which single level a step increments.
+
+        Both that and ``last_LEVEL`` come from registers: what they will be is worked out a step ahead.
+        """
+        advance: dict[str, Signal] = {}
+        inner_last: Value = Const(1)
+        inner_last_next: Value = Const(1)
         for level, bits in reversed(self.levels.items()):
             count = getattr(self, f"n_{level}")
-            left = Signal(bits, name=f"left_{level}", reset_less=True)
-            at_last = Signal(name=f"at_last_{level}", reset_less=True)
+            left = Signal(bits, name=f"left_{level}", reset_less=True)  # iterations behind the running one
+            before_last, at_last, last, single = (
+                Signal(name=f"{what}_{level}_now", reset_less=True)
+                for what in ("before_last", "at_last", "last", "single")
+            )
+            at_last_next, last_next = (Signal(name=f"{what}_{level}_next") for what in ("at_last", "last"))
             advance[level] = Signal(name=f"advance_{level}")
             m.d.comb += [
-                getattr(self, f"last_{level}").eq(at_last & inner_last),
-                advance[level].eq(~at_last & inner_last),
+                getattr(self, f"last_{level}").eq(last),
+                advance[level].eq(~last & inner_last),
+                at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
+                last_next.eq(at_last_next & inner_last_next),
             ]
+            with m.If(self.start):
+                m.d.comb += at_last_next.eq(count == 1)
+                m.d.sync += single.eq(count == 1)
             with m.If(self.start | (self.step & inner_last & at_last)):
-                m.d.sync += [left.eq(count - 1), at_last.eq(count == 1)]
+                m.d.sync += [left.eq(count - 1), before_last.eq(count == 2)]
             with m.Elif(self.step & inner_last):
-                m.d.sync += [left.eq(left - 1), at_last.eq(left == 1)]
-            inner_last = at_last & inner_last
+                m.d.sync += [left.eq(left - 1), before_last.eq(left == 2)]
+            with m.If(self.start | self.step):
+                m.d.sync += [at_last.eq(at_last_next), last.eq(last_next)]
+            inner_last, inner_last_next = last, last_next
         return advance
 
     def _value(self, m: Module, name: str, advance: dict[str, Signal]) -> None:

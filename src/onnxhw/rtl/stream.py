@@ -121,7 +121,7 @@ class ArrayUnit(wiring.Component):
             unit.x.eq(array.x if same else self._operand(m, now, loops, within, config.depthwise_lanes)),
             unit.column.eq(delay(m, windows.column, ACT_READ + 1 - MEMORY, name="column", reset=False)),
             unit.valid.eq(delay(m, self.streaming & now.depthwise, ACT_READ + 1, name="pixel")),
-            unit.swap.eq(delay(m, self.taken_depthwise, ACT_READ + 1, name="swap_depthwise")),
+            unit.swap.eq(delay(m, self.taken_depthwise, ACT_READ, name="swap_depthwise")),
             unit.weights.eq(self.weights),
             unit.load.eq(self.depthwise_enable),
         ]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import Vector, VectorOp
 from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_latency
-from .cells import BlockRam
+from .cells import BlockRam, Copies
 from .decode import Decoded
 from .delay import delay
 from .floorplan import lane_sites
@@ -87,9 +87,10 @@ class VectorUnit(wiring.Component):
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first, ACT_READ, name="first")),
             reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
-            reduce.op.eq(now.op),
-            reduce.za.eq(now.za),
-            reduce.zb.eq(now.zb),
+            # These hold still, and go to all lanes of a word.
+            reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
+            reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
+            reduce.zb.eq(delay(m, now.zb, 1, name="zb", reset=False)),
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
@@ -185,25 +186,33 @@ class VectorUnit(wiring.Component):
             with m.If(now.per_channel):
                 m.d.sync += param_4.eq(param_4 + 1)
         m.d.comb += self.params.r_addr.eq(param_4)
-        group_6 = delay(m, group_4, MEMORY, name="group", reset=False)
-        valid_6, fresh_6 = delay(m, valid_4, MEMORY, name="valid_4"), delay(m, fresh_4, MEMORY, name="fresh_4")
+        group_5 = delay(m, group_4, MEMORY - 1, name="group", reset=False)
+        valid_6, fresh_5 = delay(m, valid_4, MEMORY, name="valid_4"), delay(m, fresh_4, MEMORY - 1, name="fresh_4")
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, the parameters at their memory.
         drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
-        held = Signal.like(drain_6, reset_less=True)
-        with m.If(fresh_6):
-            m.d.sync += held.eq(drain_6)
-        row = Mux(fresh_6, drain_6, held)
+        # Each lane's own: whether the accumulators are new, which columns and lanes of a word are the group's.
+        column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
+        m.submodules.of_group = of_group = Copies(1 + column_bits + lane_bits, config.lanes)
+        column_5, lane_5 = now.column_group + group_5, now.lane_group + group_5
+        m.d.comb += of_group.i.eq(Cat(fresh_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
-        column = (now.column_group + group_6)[: bits_for(config.col_groups)]
-        lane = (now.lane_group + group_6)[: bits_for(config.lane_groups)]
+        settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
+        m.submodules.settings = mine = Copies(len(settings), config.lanes)
+        m.d.comb += mine.i.eq(settings)
         results = []
         sites = lane_sites(platform, config)
         for q in range(config.lanes):
             unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q])
             m.submodules[f"lane_{q}"] = unit
-            columns = [row.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            fresh, column, lane = of_group.o[q][0], of_group.o[q][1 : 1 + column_bits], of_group.o[q][1 + column_bits :]
+            here = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
+            with m.If(fresh):
+                m.d.sync += held.eq(Cat(here))
+            row = Mux(fresh, Cat(here), held)
+            columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
             operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
             entry = self.params.r_data.word_select(q, PARAM_BITS)
@@ -226,13 +235,7 @@ class VectorUnit(wiring.Component):
                 chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
                 m.d.sync += chosen.eq(value)
                 m.d.comb += port.eq(chosen)
-            m.d.comb += [
-                unit.op.eq(now.op),
-                unit.exact.eq(now.exact),
-                unit.zero_point.eq(now.zy),
-                unit.lo.eq(now.lo),
-                unit.hi.eq(now.hi),
-            ]
+            m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
 
@@ -245,13 +248,18 @@ class VectorUnit(wiring.Component):
         plain = [delay(m, y, self.tables.latency, name=f"plain_{q}", reset=False) for q, y in enumerate(lanes)]
         valid = delay(m, valid_7, REQUANTIZE + self.tables.latency, name="valid_7")
 
-        group = Signal(6)
-        word_ends = valid & (group == now.groups - 1)
+        group, single = Signal(6), Signal()
+        at_last = Signal()  # the group that comes next is its word's last
+        word_ends = valid & at_last
+        m.d.comb += single.eq(now.groups == 1)
         m.d.sync += out_loops.start.eq(self.take)
         with m.If(out_loops.start):
-            m.d.sync += group.eq(0)
+            m.d.sync += [group.eq(0), at_last.eq(single)]
         with m.Elif(valid):
-            m.d.sync += group.eq(Mux(word_ends, 0, group + 1))
+            m.d.sync += [
+                group.eq(Mux(at_last, 0, group + 1)),
+                at_last.eq(Mux(at_last, single, group + 2 == now.groups)),
+            ]
         m.d.comb += [
             out_loops.step.eq(word_ends),
             out_loops.base_o.eq(now.o_base),

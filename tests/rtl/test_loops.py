@@ -1,0 +1,59 @@
+"""`LoopNest`: every value and every condition of every iteration, whatever the counts."""
+
+import itertools
+import random
+from typing import Any
+
+from amaranth.sim import Simulator
+
+from onnxhw.rtl.loops import LoopNest
+
+LEVELS = {"x": 4, "y": 4, "z": 4}
+VALUES = {"a": (16, ("x", "z")), "b": (16, ("y",)), "c": (16, ("x", "y", "z"))}
+
+
+def test_loops_of_all_counts_stepped_at_any_time() -> None:
+    loops, rng = LoopNest(LEVELS, VALUES), random.Random(7)
+    seen = 0
+
+    async def nest(ctx: Any, counts: dict[str, int]) -> None:
+        nonlocal seen
+        base = {value: rng.randrange(1 << 16) for value in VALUES}
+        stride = {(value, level): rng.randrange(1 << 16) for value in VALUES for level in VALUES[value][1]}
+        for level in LEVELS:
+            ctx.set(getattr(loops, f"n_{level}"), counts[level])
+        for value, level in stride:
+            ctx.set(getattr(loops, f"{value}_{level}"), stride[value, level])
+        for value in VALUES:
+            ctx.set(getattr(loops, f"base_{value}"), base[value])
+        ctx.set(loops.start, 1)
+        await ctx.tick()
+        ctx.set(loops.start, 0)
+        for value in VALUES:
+            ctx.set(getattr(loops, f"base_{value}"), 0)
+        for index in itertools.product(*(range(count) for count in counts.values())):
+            at, step = dict(zip(LEVELS, index, strict=True)), False
+            while not step:
+                for value, (width, on) in VALUES.items():
+                    expected = base[value] + sum(at[level] * stride[value, level] for level in on)
+                    assert ctx.get(getattr(loops, value)) == expected % (1 << width), (value, at, counts)
+                for number, level in enumerate(LEVELS):
+                    inner = list(LEVELS)[number:]
+                    last = all(at[other] == counts[other] - 1 for other in inner)
+                    assert ctx.get(getattr(loops, f"last_{level}")) == last, (level, at, counts)
+                step = rng.random() < 0.7
+                ctx.set(loops.step, step)
+                await ctx.tick()
+                ctx.set(loops.step, 0)
+            seen += 1
+
+    async def testbench(ctx: Any) -> None:
+        for counts in itertools.product((1, 2, 3), repeat=3):
+            await nest(ctx, dict(zip(LEVELS, counts, strict=True)))
+        await nest(ctx, {"x": 2, "y": 1, "z": 15})
+
+    simulator = Simulator(loops)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    assert seen == 6**3 + 30

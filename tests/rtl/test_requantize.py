@@ -1,0 +1,68 @@
+"""A requantizer lane equals `fixed.lane_drain` and `fixed.lane_add`, `REQUANTIZE` cycles later, at all extremes."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+
+from onnxhw.fixed import MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
+from onnxhw.isa.instructions import VectorOp
+from onnxhw.rtl.requantize import RequantizeLane
+
+COUNT, ACC_BITS = 500, 27
+ZERO, LO, HI = -7, -120, 100
+
+
+def spread(rng: random.Random, bits: int) -> int:
+    """A signed number whose size, not only its value, is random; often an extreme."""
+    value = rng.getrandbits(rng.randint(1, bits - 1))
+    return rng.choice([value, -value, ~value, (1 << bits - 1) - 1, -1 << bits - 1])
+
+
+def case(rng: random.Random, op: VectorOp) -> dict[str, int]:
+    """Operands and a parameter entry; results of every size, and ties."""
+    multiplier = rng.choice([rng.getrandbits(MULTIPLIER_BITS), 1 << rng.randrange(MULTIPLIER_BITS), (1 << 26) - 1, 0])
+    bias = spread(rng, 32) if op == VectorOp.DRAIN else rng.getrandbits(MULTIPLIER_BITS)
+    wide = op in (VectorOp.SUM, VectorOp.MAX)
+    one = {"acc": spread(rng, ACC_BITS), "a": spread(rng, 25 if wide else 9), "b": spread(rng, 9), "bias": bias}
+    size = abs(one["acc"] + bias if op == VectorOp.DRAIN else one["a"]) * multiplier
+    near = size.bit_length() - rng.randint(2, 9) - SHIFT_MIN  # a result of a few bits
+    return one | {"multiplier": multiplier, "shift": min(max(near, 0), 31) if rng.random() < 0.7 else rng.randrange(32)}
+
+
+def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
+    scale = Scale(one["multiplier"], one["shift"] + SHIFT_MIN, one["bias"])
+    rest = scale, exact, ZERO, LO, HI
+    if op == VectorOp.ADD:
+        return int(lane_add(np.array([one["a"]]), np.array([one["b"]]), *rest)[0])
+    wrapped = (one["acc"] + one["bias"] + (1 << 31)) % (1 << 32) - (1 << 31)
+    value = {VectorOp.DRAIN: wrapped, VectorOp.MUL: one["a"] * one["b"]}.get(op, one["a"])
+    return int(lane_drain(np.array([value]), *rest)[0])
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
+def test_lane(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    lane, cases, found = RequantizeLane(ACC_BITS, 2), [case(rng, op) for _ in range(COUNT)], []
+
+    async def testbench(ctx: Any) -> None:
+        for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
+            ctx.set(getattr(lane, name), value)
+        await ctx.tick()
+        for cycle in range(COUNT + lane.latency):
+            for name, value in cases[min(cycle, COUNT - 1)].items():
+                ctx.set(getattr(lane, name), value)
+            if cycle >= lane.latency:
+                found.append(ctx.get(lane.y))
+            await ctx.tick()
+
+    simulator = Simulator(lane)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    wanted = [expected(op, exact, one) for one in cases]
+    assert found == wanted
+    assert len(set(wanted)) > 40
