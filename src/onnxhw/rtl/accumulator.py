@@ -21,7 +21,7 @@ def target(config: HwConfig) -> data.StructLayout:
 class Accumulators(wiring.Component):
     """``acc[bank][row][c] = (0 if replace else acc[bank][row][c]) + sums[c]``.
 
-    `i_target` comes `MEMORY` cycles before its `i_sums`. A row can be read by the drain, or added to again, when
+    `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. A row can be read by the drain, or added to again, when
     its sum is `ACCUMULATE` cycles past the first read. ``drain_bank``, ``drain_row`` -> ``drain`` takes
     `DRAIN_READ` cycles; the drain must not read the bank that is being added to.
     """
@@ -46,34 +46,35 @@ class Accumulators(wiring.Component):
         banks = [BlockRam(width=width, depth=config.acc_depth, sites=sites.get(f"acc_{i}", ())) for i in range(2)]
         m.submodules.bank_0, m.submodules.bank_1 = banks
 
-        drain_bank_1, drain_row_1 = Signal(), Signal.like(self.drain_row)
-        m.d.sync += [drain_bank_1.eq(self.drain_bank), drain_row_1.eq(self.drain_row)]
+        # Cycle 1: the row to read, in a register of each bank's own.
         adding = self.i_target.valid & (self.i_target.bank == 0), self.i_target.valid & (self.i_target.bank == 1)
-        for bank, busy in zip(banks, adding, strict=True):
-            m.d.comb += bank.r_addr.eq(Mux(busy, self.i_target.row, drain_row_1))
+        for i, (bank, busy) in enumerate(zip(banks, adding, strict=True)):
+            row_1 = Signal.like(self.drain_row, name=f"row_1_{i}", reset_less=True)
+            m.d.sync += row_1.eq(Mux(busy, self.i_target.row, self.drain_row))
+            m.d.comb += bank.r_addr.eq(row_1)
 
-        # Cycle MEMORY: add. Cycle MEMORY + 1: write.
-        target_2 = Signal(target(config))
-        m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
+        # Cycle 1 + MEMORY: add. Cycle 2 + MEMORY: write.
         target_3 = Signal(target(config))
-        sum_3 = Signal(width, reset_less=True)
-        old = Mux(target_2.bank, banks[1].r_data, banks[0].r_data)
+        m.d.comb += target_3.eq(delay(m, self.i_target.as_value(), 1 + MEMORY, name="target"))
+        target_4 = Signal(target(config))
+        sum_4 = Signal(width, reset_less=True)
+        old = Mux(target_3.bank, banks[1].r_data, banks[0].r_data)
         columns = []
         for c in range(config.cols):
             before = Signal(signed(config.acc_bits), name=f"before_{c}")
-            m.d.comb += before.eq(Mux(target_2.replace, 0, old.word_select(c, config.acc_bits)))
+            m.d.comb += before.eq(Mux(target_3.replace, 0, old.word_select(c, config.acc_bits)))
             after = Signal(signed(config.acc_bits), name=f"after_{c}")
             m.d.comb += after.eq(before + self.i_sums[c])
             columns.append(after)
-        m.d.sync += [target_3.eq(target_2), sum_3.eq(Cat(*columns))]
+        m.d.sync += [target_4.eq(target_3), sum_4.eq(Cat(*columns))]
         for i, bank in enumerate(banks):
             m.d.comb += [
-                bank.w_addr.eq(target_3.row),
-                bank.w_data.eq(sum_3),
-                bank.w_en.eq(target_3.valid & (target_3.bank == i)),
+                bank.w_addr.eq(target_4.row),
+                bank.w_data.eq(sum_4),
+                bank.w_en.eq(target_4.valid & (target_4.bank == i)),
             ]
 
-        drain_bank_3 = delay(m, drain_bank_1, MEMORY, name="drain_bank")
+        drain_bank_3 = delay(m, self.drain_bank, 1 + MEMORY, name="drain_bank")
         drain = Signal.like(self.drain, reset_less=True)
         m.d.sync += drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
         m.d.comb += self.drain.eq(drain)
