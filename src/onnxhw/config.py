@@ -292,7 +292,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=1536,
             requant_dsps=0,
             inner_product="fast",
-            depthwise=512,
+            depthwise=16,
         ),
         # All 28 multipliers, in the array; also the 12F (same die).
         HwConfig(

@@ -12,6 +12,7 @@ from ..config import WINDOW, HwConfig, bits_for
 from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks
+from ..rtl.depthwise import SHORT
 from ..rtl.ecp5 import fabric_levels
 from .flow import check_fit
 
@@ -51,7 +52,7 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth, 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
-        **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise else {}),
+        **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise > SHORT else {}),
         "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         "load microcode": (1, (32, config.load_ucode, 32)),
@@ -165,7 +166,8 @@ def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
     weights = 8 * (taps * lanes + min(taps * lanes, config.weight_word) * config.depthwise_words)
     window = 8 * lanes * taps
     meet = config.sum_bits * config.cols
-    return additions * lanes + meet, registers * lanes + weights + window + meet, taps * lanes
+    buffer = 6 * (16 * lanes // 4) if config.depthwise <= SHORT else 0
+    return additions * lanes + meet + buffer, registers * lanes + weights + window + meet, taps * lanes
 
 
 def _triangle(n: int) -> int:

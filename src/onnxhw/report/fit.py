@@ -96,7 +96,7 @@ def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
 ROOM: dict[str, Callable[[HwConfig], int]] = {
     "E5101": lambda config: config.act_bytes,
     "E5102": lambda config: config.weight_bytes,
-    "E5103": lambda config: config.param_depth,
+    "E5103": lambda config: config.param_depth * config.lanes,
     "E5104": lambda config: config.load_ucode + config.array_ucode + config.vector_ucode,
     "E5105": lambda config: config.tables,
     "E5106": lambda config: config.acc_bits,

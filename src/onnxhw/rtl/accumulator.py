@@ -21,7 +21,7 @@ def target(config: HwConfig) -> data.StructLayout:
 class Accumulators(wiring.Component):
     """``acc[bank][row][c] = (0 if replace else acc[bank][row][c]) + sums[c]``.
 
-    `i_target` comes `MEMORY` cycles before its `i_sums`. A row can be read by the drain, or added to again, when
+    `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. A row can be read by the drain, or added to again, when
     its sum is `ACCUMULATE` cycles past the first read. ``drain_bank``, ``drain_row`` -> ``drain`` takes
     `DRAIN_READ` cycles; the drain must not read the bank that is being added to.
     """
@@ -46,39 +46,38 @@ class Accumulators(wiring.Component):
         banks = [BlockRam(width=width, depth=config.acc_depth, sites=sites.get(f"acc_{i}", ())) for i in range(2)]
         m.submodules.bank_0, m.submodules.bank_1 = banks
 
-        drain_bank_1, drain_row_1 = Signal(), Signal.like(self.drain_row)
-        m.d.sync += [drain_bank_1.eq(self.drain_bank), drain_row_1.eq(self.drain_row)]
+        # Cycle 1: the row to read, in a register of each bank's own.
         adding = self.i_target.valid & (self.i_target.bank == 0), self.i_target.valid & (self.i_target.bank == 1)
-        for bank, busy in zip(banks, adding, strict=True):
-            m.d.comb += bank.r_addr.eq(Mux(busy, self.i_target.row, drain_row_1))
+        for i, (bank, busy) in enumerate(zip(banks, adding, strict=True)):
+            row_1 = Signal.like(self.drain_row, name=f"row_1_{i}", reset_less=True)
+            m.d.sync += row_1.eq(Mux(busy, self.i_target.row, self.drain_row))
+            m.d.comb += bank.r_addr.eq(row_1)
 
-        # Cycle MEMORY: add. Cycle MEMORY + 1: write.
-        target_2 = Signal(target(config))
-        target_1 = Signal(target(config))
-        m.d.comb += target_1.eq(delay(m, self.i_target.as_value(), MEMORY - 1, name="target_early"))
-        m.d.sync += target_2.eq(target_1)
+        # Cycle 1 + MEMORY: add. Cycle 2 + MEMORY: write.
+        target_2, target_3, target_4 = Signal(target(config)), Signal(target(config)), Signal(target(config))
+        m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
+        m.d.sync += target_3.eq(target_2)
         m.submodules.how = how = Copies(2, config.cols)  # bank and whether to replace, for each column
-        m.d.comb += how.i.eq(Cat(target_1.bank, target_1.replace))
-        target_3 = Signal(target(config))
-        sum_3 = Signal(width, reset_less=True)
+        m.d.comb += how.i.eq(Cat(target_2.bank, target_2.replace))
+        sum_4 = Signal(width, reset_less=True)
         columns = []
         for c in range(config.cols):
             before = Signal(signed(config.acc_bits), name=f"before_{c}")
-            bank_2, replace_2 = how.o[c]
+            bank_3, replace_3 = how.o[c]
             old = (bank.r_data.word_select(c, config.acc_bits) for bank in reversed(banks))
-            m.d.comb += before.eq(Mux(replace_2, 0, Mux(bank_2, *old)))
+            m.d.comb += before.eq(Mux(replace_3, 0, Mux(bank_3, *old)))
             after = Signal(signed(config.acc_bits), name=f"after_{c}")
             m.d.comb += after.eq(before + self.i_sums[c])
             columns.append(after)
-        m.d.sync += [target_3.eq(target_2), sum_3.eq(Cat(*columns))]
+        m.d.sync += [target_4.eq(target_3), sum_4.eq(Cat(*columns))]
         for i, bank in enumerate(banks):
             m.d.comb += [
-                bank.w_addr.eq(target_3.row),
-                bank.w_data.eq(sum_3),
-                bank.w_en.eq(target_3.valid & (target_3.bank == i)),
+                bank.w_addr.eq(target_4.row),
+                bank.w_data.eq(sum_4),
+                bank.w_en.eq(target_4.valid & (target_4.bank == i)),
             ]
 
-        drain_bank_3 = delay(m, drain_bank_1, MEMORY, name="drain_bank")
+        drain_bank_3 = delay(m, self.drain_bank, 1 + MEMORY, name="drain_bank")
         drain = Signal.like(self.drain, reset_less=True)
         m.d.sync += drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
         m.d.comb += self.drain.eq(drain)

@@ -23,6 +23,9 @@ class SystolicArray(wiring.Component):
     `weight_hops`. Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of
     activation products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
     subtracted.
+
+    Nothing is reset: what is on its way when a run is stopped is a swap, which the next tile's own repeats, or a load
+    of shadow registers, which the next tile overwrites.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -52,15 +55,15 @@ class SystolicArray(wiring.Component):
         products: Value | None = None  # of activations, at the foot of the column in the west
         if config.fast:
             products = self._activation_column(m, west_a, sites)
-            swap = delay(m, swap, 1, name="swap_west")
-            enable = delay(m, enable, 1, name="row_enable_west")
+            swap = delay(m, swap, 1, name="swap_west", reset=False)
+            enable = delay(m, enable, 1, name="row_enable_west", reset=False)
             weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
         west_swap = [swap]
         for e in elements[1:]:
-            west_swap.append(delay(m, west_swap[-1], 1, name=f"swap_{e}"))
+            west_swap.append(delay(m, west_swap[-1], 1, name=f"swap_{e}", reset=False))
         for c in range(config.cols):
             if c:
-                enable = delay(m, enable, 1, name=f"row_enable_{c}")
+                enable = delay(m, enable, 1, name=f"row_enable_{c}", reset=False)
             column = [weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
             if not skewed:
                 column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
@@ -108,7 +111,7 @@ class SystolicArray(wiring.Component):
             more = (r // config.element_rows if skewed else weight_hops(config, r)) - hops
             if more:
                 hops += more
-                enable = delay(m, enable, more, name=f"row_enable_{c}_{r}")
+                enable = delay(m, enable, more, name=f"row_enable_{c}_{r}", reset=False)
             if more and not skewed:
                 column = [delay(m, w, more, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
             rows.append((enable[r // config.load_rows], column[r % config.load_rows]))

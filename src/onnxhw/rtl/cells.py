@@ -33,15 +33,16 @@ class BlockRam(wiring.Component):
     init : words from address 0 on; the others start as 0.
     name : identity of the contents for ``--standalone`` bitstreams; empty: the place in the hierarchy.
     sites : places of its block RAMs on the device, in the order of `ebr.plan`; empty: anywhere.
+    distributed : made of lookup tables instead of block RAMs.
     """
 
     latency = MEMORY
 
     def __init__(
         self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = "",
-        sites: tuple[str, ...] = (),
+        sites: tuple[str, ...] = (), distributed: bool = False,
     ) -> None:  # fmt: skip
-        self.width, self.depth = width, depth
+        self.width, self.depth, self.distributed = width, depth, distributed
         self.granularity = granularity or width
         self.init = init
         self.name = name
@@ -58,10 +59,12 @@ class BlockRam(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        if is_ecp5(platform):
+        if is_ecp5(platform) and not self.distributed:
             return ecp5.block_ram(self)
         m = Module()
-        m.submodules.memory = mem = memory.Memory(shape=self.width, depth=self.depth, init=list(self.init))
+        style = {"ram_style": "distributed"} if self.distributed else {}
+        mem = memory.Memory(shape=self.width, depth=self.depth, init=list(self.init), attrs=style)
+        m.submodules.memory = mem
         write = mem.write_port(granularity=None if self.granularity == self.width else self.granularity)
         read = mem.read_port()
         m.d.comb += [

@@ -12,6 +12,9 @@ from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
 from .cells import BlockRam, Copies, Multiplier
 from .delay import delay
 
+SHORT = 16
+"""Longest line buffer that is made of lookup tables."""
+
 
 class WindowCounter(wiring.Component):
     """Which pixels of a strip complete a window: the last of its rows and columns that the stride hits.
@@ -106,7 +109,8 @@ class DepthwiseUnit(wiring.Component):
     def _window(self, m: Module) -> list[Value]:
         """The words of the nine taps, a cycle after the pixel that completes the window."""
         config, width = self.config, len(self.x)
-        m.submodules.lines = lines = BlockRam(width=2 * width, depth=config.depthwise)
+        short = config.depthwise <= SHORT
+        m.submodules.lines = lines = BlockRam(width=2 * width, depth=config.depthwise, distributed=short)
         above = lines.r_data[:width], lines.r_data[width:]  # of the row above, and the one above that
         m.d.comb += [
             lines.r_addr.eq(self.column),

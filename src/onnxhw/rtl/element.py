@@ -53,7 +53,9 @@ class ProcessingElement(wiring.Component):
             _multiply(m, self, a[0] + active[1], a[1] + active[0])
         else:
             _multiply(m, self, a[0], active[0])
-        m.d.sync += self.swap_east.eq(self.swap)
+        swap_east = Signal(reset_less=True)
+        m.d.sync += swap_east.eq(self.swap)
+        m.d.comb += self.swap_east.eq(swap_east)
         return m
 
 

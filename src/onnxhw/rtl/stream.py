@@ -94,7 +94,7 @@ class ArrayUnit(wiring.Component):
             self._both(m, now, loops, within, array, accumulators)
         else:
             tag = self._target(m, now, loops, 1)
-            m.d.comb += accumulators.i_target.eq(_arrive(m, tag, ACT_READ + 1 + array_pipeline(config) - MEMORY))
+            m.d.comb += accumulators.i_target.eq(_arrive(m, tag, ACT_READ + array_pipeline(config) - MEMORY))
             for c in range(config.cols):
                 m.d.comb += accumulators.i_sums[c].eq(array.sums[c])
         return m
@@ -128,7 +128,7 @@ class ArrayUnit(wiring.Component):
         # Targets of depthwise sums overtake: they join those of the array `settle` cycles later.
         tag, early = self._target(m, now, loops, ~now.depthwise | windows.hit), Signal(target(config))
         joined = Signal(target(config))
-        slow, fast = (ACT_READ + 1 + sums_pipeline(config, depthwise) - MEMORY for depthwise in (0, 1))
+        slow, fast = (ACT_READ + sums_pipeline(config, depthwise) - MEMORY for depthwise in (0, 1))
         m.d.comb += early.eq(tag)
         with m.If(now.depthwise):
             m.d.comb += early.valid.eq(0)
@@ -136,7 +136,7 @@ class ArrayUnit(wiring.Component):
         overtakes = tag.valid & now.depthwise
         m.d.comb += joined.eq(Mux(overtakes, tag.as_value(), late.as_value()))
         m.d.comb += joined.valid.eq(overtakes | late.valid)
-        own = delay(m, overtakes, fast + MEMORY - 1, name="depthwise")  # a cycle before the sums arrive
+        own = delay(m, overtakes, fast + MEMORY, name="depthwise")  # a cycle before the sums arrive
         m.d.comb += accumulators.i_target.eq(_arrive(m, joined, fast))
         for c in range(config.cols):
             slack = sums_pipeline(config) - array_pipeline(config) - 1
