@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from onnxhw import emu
+from onnxhw import compiler, emu
 from onnxhw.cli import main, simulation
 from onnxhw.compiler import compile as compile_model
 from onnxhw.config import PRESETS, preset
@@ -271,6 +271,13 @@ def test_inputs_of_another_shape_or_name_are_refused(compiled, tmp_path, capsys)
 def test_report_needs_an_output_directory(tmp_path, capsys):
     assert run_json(capsys, "report", tmp_path, status=2)["error"]["code"] == "E2906"
     assert run_json(capsys, "report", tmp_path / "none", status=2)["error"]["code"] == "E2906"
+
+
+def test_a_place_that_cannot_be_written_is_named_before_the_work(digits, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(compiler, "place_and_schedule", lambda *given, **named: pytest.fail("compiled"))
+    (tmp_path / "file").touch()
+    for words in (["compile"], ["simulate"], ["synth"]):
+        assert run_json(capsys, *words, digits, "-o", tmp_path / "file" / "out", status=2)["error"]["code"] == "E2903"
 
 
 def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):

@@ -84,6 +84,8 @@ def command(
         raise UsageError("E2908", "--input and --random exclude each other")
     if count and not source:
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
+    if results:
+        refuse_unwritable_file(results)
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
         simulate_parts(
