@@ -268,6 +268,40 @@ def test_scales_that_do_not_fit_their_axis(model: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("scales", "axis", "fits"), [([4], 1, True), ([3], 1, False), ([4], 7, False), ([2, 2], 1, False), ([4], -3, True)]
+)
+@pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
+def test_scales_of_an_activation_must_fit_its_axis(
+    op_type: str, scales: list[int], axis: int, fits: bool, models: Any
+) -> None:
+    """What fits, but is not for the hardware, runs on the host; what does not fit is invalid wherever it would run."""
+    model = models(opset=21)
+    x = model.q(model.input([1, 4, 2, 3], S), S) if op_type == "DequantizeLinear" else model.input([1, 4, 2, 3], S)
+    more = [model.const(np.ones(scales, np.float32)), model.const(np.zeros(scales, np.int8))]
+    kind = TensorProto.FLOAT if op_type == "DequantizeLinear" else TensorProto.INT8
+    data = model.output(model.node(op_type, x, *more, axis=axis), 4, kind).bytes()
+    if fits:
+        assert [row.where for row in read(data).placement][-1] == "host"
+    else:
+        with pytest.raises(InvalidModelError, match="E3022"):
+            read(data)
+
+
+@pytest.mark.parametrize("zero_point", [0, 5])
+def test_zero_point_of_int32(zero_point: int, model: Any) -> None:
+    """The operator has none for int32; onnxruntime refuses it as well."""
+    bias = [model.const(np.arange(3, dtype=np.int32)), model.const(np.float32(S)), model.const(np.int32(zero_point))]
+    x = model.input([1, 3, 4, 4], S)
+    w = weights(model, W[:3], [1.0] * 3)
+    model.output(model.requantize(model.node("Conv", x, w, model.node("DequantizeLinear", *bias)), T))
+    if zero_point:
+        with pytest.raises(InvalidModelError, match="E3024"):
+            model.load()
+    else:
+        assert model.load().ops
+
+
+@pytest.mark.parametrize(
     ("attributes", "code"),
     [
         ({"kernel_shape": [2, 2]}, "E3384"),

@@ -189,8 +189,7 @@ def test_trunc_behind_quant(nodes: Any, mode: str, zero: int, version: int) -> N
 @pytest.mark.parametrize(("scale", "bias"), [(1.0, 0.0), (1.0, -8.0), (2.0, -15.0), (0.5, 0.25), (0.25, 1.0)])
 def test_multi_threshold_behind_quant(nodes: Any, scale: float, bias: float) -> None:
     rng = np.random.default_rng(6)
-    rows = np.sort(rng.uniform(-12, 12, 15)).astype(F)[None]
-    rows[0, 3] = 0.125  # a value of the input's grid: a threshold counts when it is reached
+    rows = np.sort([*rng.uniform(-12, 12, 14), 0.125]).astype(F)[None]  # 0.125 is on the grid: reached, it counts
     model = nodes(17, dict.fromkeys(DOMAINS, 1))
     model.input("x", F, [1, 8, 8, 8])
     x = quant(model, "x", 0.125, 0, 8)
@@ -246,7 +245,6 @@ def behind_conv(nodes: Any, op_type: str, *operands: Any, **more: Any) -> Any:
         ("Quant", (F(1), F(0), F(1)), {"signed": 1}, "a sign"),
         ("Quant", (F(1), F(0.5), F(8)), {}, "zero point 0.5 is not an integer"),
         ("Quant", (F(1), F(0), F(9)), {}, "9 bits"),
-        ("Quant", (F(1), F(0), F(3.5)), {}, "3.5 bits"),
         ("Quant", (np.ones((1, 2, 1, 1), F), F(0), F(8)), {}, "per channel"),
         ("Quant", (F(1), F(200), F(8)), {}, "zero point 200 do not fit int8"),
         ("BipolarQuant", (F(1),), {}, "a sign"),
@@ -266,9 +264,13 @@ def test_what_cannot_be_exact_is_named(nodes: Any, op_type: str, operands: Any, 
         ("Quant", (F(0), F(0), F(8)), {}, "E3020"),
         ("Quant", (F(1), F(0), F(0)), {}, "E3604"),
         ("Quant", (F(1), F(0), F(np.nan)), {}, "E3604"),
+        ("Quant", (F(1), F(0), F(3.5)), {}, "E3604"),
+        ("Quant", (F(1), F(0), F(33)), {}, "E3604"),
+        ("Trunc", (F(1), F(0), F(8.5), F(4)), {}, "E3604"),
         ("Quant", (F(1), F(0), F(8)), {"rounding_mode": "SIDEWAYS"}, "E3605"),
         ("Trunc", (F(1), F(0), F(8), F(4)), {"rounding_mode": "SIDEWAYS"}, "E3605"),
         ("MultiThreshold", (np.array([[1, np.nan]], F),), {}, "E3603"),
+        ("MultiThreshold", (np.array([[1, 2, 2], [1, 3, 2]], F),), {}, "E3603"),
     ],
 )
 def test_what_is_invalid_has_a_code(nodes: Any, op_type: str, operands: Any, more: Any, code: str) -> None:

@@ -90,7 +90,8 @@ def _grid(scale: float, zero_point: int, lo: int, hi: int) -> Grid:
 class Parameters:
     """Scale and zero point of a Q or DQ node, checked. `dtype` is that of the quantized integers.
 
-    Raises `InvalidModelError` E3020 for a scale that is none, E3021 for a zero point of another shape;
+    Raises `InvalidModelError` E3020 for a scale that is none, E3021 for a zero point of another shape, E3024 for a zero
+    point of int32 other than 0;
     `BlockedError` for what is not constant or not computed in float32.
     """
 
@@ -111,6 +112,8 @@ class Parameters:
                     where=where,
                 )
             self.dtype = dtype_name(zero_point.dtype)
+            if self.dtype == "int32" and zero_point.any():
+                raise InvalidModelError("E3024", "the zero point of int32 must be 0", where=where)
         else:
             code = found.get("output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
             self.dtype = str(onnx.helper.tensor_dtype_to_np_dtype(code)) if code else "uint8"
@@ -139,8 +142,10 @@ class Parameters:
         made.dtype = dtype
         return made
 
-    def activation(self) -> Grid:
-        """The grid of an activation with these parameters."""
+    def activation(self, shape: tuple[int, ...] | None, where: str) -> Grid:
+        """The grid of an activation of this shape with these parameters; `InvalidModelError` if they do not fit it."""
+        if shape is not None and (self.block or self.scale.size != 1):
+            self.spread(shape, where)
         if self.block:
             raise BlockedError("activations are quantized in blocks", "quantize activations per tensor")
         if self.scale.size != 1:

@@ -40,11 +40,11 @@ def quantize(context: Context, node: onnx.NodeProto) -> Value:
             raise BlockedError(f"quantizes {value.dtype}")
         if parameters.dtype not in ("int8", "uint8"):
             raise BlockedError(f"quantizes to {parameters.dtype} at the model's edge")
-        grid = parameters.activation()
+        grid = parameters.activation(value.shape, label(node))
         host: Step = {**_step("QuantizeLinear", label(node), grid), "dtype": parameters.dtype}
         step: Step = {**host, "zero_point": int(parameters.zero_point.item())}
         return replace(value, steps=(*value.steps, step), dtype=parameters.dtype)
-    return into(context, value, parameters.activation(), label(node), node.output[0])
+    return into(context, value, parameters.activation(value.shape, label(node)), label(node), node.output[0])
 
 
 def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> Held:
@@ -97,7 +97,7 @@ def dequantize(context: Context, node: onnx.NodeProto) -> Value:
         parameters = parameters.typed(value.dtype)
     if isinstance(value, Held) and not parameters.explicit:
         parameters = parameters.typed("uint8" if value.unsigned else "int8")
-    grid = parameters.activation()
+    grid = parameters.activation(value.shape, name)
     if isinstance(value, Hosted):
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}")

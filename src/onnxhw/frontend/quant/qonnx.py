@@ -24,6 +24,7 @@ from .qdq import enter_table, into, out_of, same_grid
 
 EVERY = np.arange(-128, 128).astype(np.int8)
 """All values of an IR tensor."""
+MOST_BITS = 32
 STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 """Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
 
@@ -182,6 +183,8 @@ def thresholds(context: Context, node: onnx.NodeProto) -> Value:
     rows = context.constant(node, 1)
     if rows is None or rows.ndim != 2 or not rows.size or np.isnan(rows).any():
         raise InvalidModelError("E3603", "thresholds must be numbers of shape [C or 1, B]", where=label(node))
+    if (rows[:, 1:] < rows[:, :-1]).any():
+        raise InvalidModelError("E3603", "thresholds must ascend within each channel", where=label(node))
     value = _real(context.required(node, 0))
     found = attributes(node)
     if isinstance(value, Const):
@@ -256,10 +259,10 @@ def _numbers(context: Context, node: onnx.NodeProto, index: int) -> Floats:
 
 def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
     found = _numbers(context, node, index)
-    if found.size != 1 or not np.isfinite(found).all() or found.item() < 1:
-        raise InvalidModelError("E3604", "the bit width must be one positive number", where=label(node))
-    if found.item() != int(found.item()) or found.item() > 32:
-        raise BlockedError(f"{found.item():g} bits", "use a whole number of at most 32 bits")
+    if found.size != 1 or not 1 <= found.item() <= MOST_BITS or found.item() % 1:
+        raise InvalidModelError(
+            "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=label(node)
+        )
     return int(found.item())
 
 
