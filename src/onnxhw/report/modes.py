@@ -29,7 +29,7 @@ MENTIONED = 0.05
 
 LOSSES = {
     "edge": "on rows, columns or lanes without a channel (edge tiles)",
-    "strip": "on pixels of a depthwise strip where no window ends: its borders, and what strides leave out",
+    "strip": "on pixels of depthwise strips where no window ends (borders, strides)",
     "drain": "waiting while the vector unit works (drain-bound)",
     "latency": "waiting for pipelines to empty between dependent steps",
     "weights": "waiting for weight tiles",

@@ -20,12 +20,12 @@ class LayerRow:
 
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
     the work so far; overlapped work is not counted twice, so the column adds up to the run.
-    `mode`, `of_mode`, `window`, `losses`: what the layer runs in, what share of it the layer uses, the time that this
-    is a share of and where the rest of it goes, see `modes`. `utilization`: MACs / (window x peak MACs per cycle of the
-    array), waiting included; more than 1 where many weights are 0 and not streamed. `reason`: the largest losses in
-    words, for a layer with more than `modes.SHARE` of the run's cycles and less than `modes.ENOUGH` of its mode; else
-    empty. `wait_*`: cycles the array waited for weights, and cycles its instructions and those of the vector unit
-    waited for other units.
+    `mode`, `peak`, `of_mode`, `window`, `losses`: what the layer runs in, what that does per cycle, what share of it
+    the layer uses, the time that this is a share of and where the rest of it goes, see `modes`. `utilization`:
+    MACs / (window x peak MACs per cycle of the array), waiting included; more than 1 where many weights are 0 and not
+    streamed. `reason`: the largest losses in words, for a layer with more than `modes.SHARE` of the run's cycles and
+    less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array waited for weights, and cycles its
+    instructions and those of the vector unit waited for other units.
     """
 
     name: str
@@ -41,6 +41,7 @@ class LayerRow:
     wait_array: int
     wait_vector: int
     mode: str
+    peak: int
     of_mode: float
     window: int
     losses: dict[str, int]
@@ -151,6 +152,7 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
                 sum(order_wait(times.spans["array"], i, "array") for _, i in picked["array"]),
                 sum(order_wait(times.spans["vector"], i, "vector") for _, i in picked["vector"]),
                 use.mode,
+                use.peak,
                 use.share,
                 use.window,
                 use.losses,
