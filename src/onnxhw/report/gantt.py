@@ -26,7 +26,7 @@ def gantt(program: Program, profile: Profile) -> "Figure":
     count = len(program.layers)
     made = figure(12.5, 1.6 + 0.26 * max(count, 4))
     axes = made.subplots()
-    loads, least = _loads(program, profile), profile.cycles / WIDTH
+    loads, least = _loads(program, profile), max(1, profile.cycles // WIDTH)
     for number, layer in enumerate(program.layers):
         for place, unit in enumerate(UNITS):
             spans = [profile.timeline.spans[unit][index] for index in layer.indices(unit)]
