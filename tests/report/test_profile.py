@@ -7,7 +7,8 @@ import pytest
 
 from onnxhw.isa.instructions import UNITS, Array, Load, Vector
 from onnxhw.isa.timing import FINISH, pixels, tiles, timeline
-from onnxhw.report.profile import CAUSES, busy, profile
+from onnxhw.report.profile import CAUSES, profile
+from onnxhw.report.spent import busy
 
 
 def random_program(program, seed):

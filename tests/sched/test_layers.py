@@ -5,7 +5,8 @@ from typing import Any
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import UNITS
 from onnxhw.program import container
-from onnxhw.report.profile import busy, profile
+from onnxhw.report.profile import profile
+from onnxhw.report.spent import busy
 from onnxhw.report.trace import layer_of
 from onnxhw.sched import schedule
 

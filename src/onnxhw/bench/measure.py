@@ -1,7 +1,7 @@
 """One row of the benchmark per model and preset."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,8 +16,12 @@ from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..program.model import Program
 from ..program.result import Result
-from ..report.profile import profile
+from ..report.profile import Profile, profile
+from .peers import Peer, of_task
 from .topologies import TOPOLOGIES
+
+UNROUTED_MHZ = 100.0
+"""The clock at which latencies are given where no routed design is in the cache."""
 
 REFERENCE = {
     "ic": "ic_resnet8_int8_qdq",
@@ -35,11 +39,14 @@ Runner = Callable[[Program], AbstractContextManager[Execute]]
 class Row:
     """One model on one preset. None: not measured, `note` says why.
 
-    `utilization`: MACs / (cycles x peak MACs per cycle). Resources, `fmax_mhz` and `latency_ms` come from a routed
-    result that is in the cache. `weights`: "reference", "random" or "file".
+    `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs / (cycles x peak MACs per cycle).
+    Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
+    cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
+    by device. `layers`: records of `report.profile.LayerRow`.
     """
 
     model: str
+    task: str
     preset: str
     weights: str
     macs: int
@@ -52,8 +59,10 @@ class Row:
     dsp: int | None = None
     ebr: int | None = None
     fmax_mhz: float | None = None
+    seed: int | None = None
     latency_ms: float | None = None
     note: str = ""
+    peers_ms: dict[str, float] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
@@ -62,10 +71,20 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A row, and where it could be compiled the program with its profile."""
+
+    row: Row
+    program: Program | None = None
+    profile: Profile | None = None
+
+
+@dataclass(frozen=True)
 class Model:
-    """A model of the benchmark: its name, where its weights are from, and its graph."""
+    """A model of the benchmark: its name and task (`Row`), where its weights are from, and its graph."""
 
     name: str
+    task: str
     weights: str
     graph: Graph
 
@@ -86,25 +105,26 @@ def model(name: str) -> Model:
         folder = reference_folder()
         file = folder / f"{REFERENCE[name]}.onnx" if folder else None
         if file and file.is_file():
-            return Model(REFERENCE[name].removesuffix("_int8_qdq"), "reference", frontend.load(file))
+            return Model(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", frontend.load(file))
         built = TOPOLOGIES[name]
-        return Model(built.__name__, "random", frontend.load(built().SerializeToString()))
+        return Model(built.__name__, name, "random", frontend.load(built().SerializeToString()))
     if Path(name).suffix == ".onnx":
-        return Model(Path(name).stem, "file", frontend.load(name))
+        return Model(Path(name).stem, "", "file", frontend.load(name))
     raise UsageError("E2910", f"no benchmark model {name!r}", hint=f"models: {', '.join(TOPOLOGIES)}, or an .onnx file")
 
 
-def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[str, Any] | None) -> Row:
+def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[str, Any] | None) -> Measured:
     """Compile, run one random inference on `runner`'s engine against the golden model, add the routed facts.
 
-    `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ...}`` of a cached bitstream of this preset.
+    `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a cached bitstream of this
+    preset.
     """
-    row = Row(entry.name, config.name, entry.weights, entry.graph.macs())
+    row = Row(entry.name, entry.task, config.name, entry.weights, entry.graph.macs(), peers_ms=of_task(entry.task))
     try:
         program = compile_model(entry.graph, config)
     except (DoesNotFitError, UnsupportedError) as error:
         row.note = f"{error.code} {' '.join(error.what.split())}"
-        return row
+        return Measured(row)
     found = profile(program)
     row.cycles_predicted, row.utilization = program.cycles, round(found.utilization, 4)
     row.layers = [asdict(layer) for layer in found.layers]
@@ -118,9 +138,22 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     if routed:
         for kind in ("lut", "ff", "dsp", "ebr"):
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])
-        row.fmax_mhz = round(routed["fmax_mhz"], 2)
+        row.fmax_mhz, row.seed = round(routed["fmax_mhz"], 2), routed["seed"]
         row.latency_ms = round(program.cycles / routed["fmax_mhz"] / 1000, 4)
-    return row
+    return Measured(row, program, found)
+
+
+def latencies(rows: Sequence[Row]) -> list[Peer]:
+    """Ours beside the others', a line per preset; at 100 MHz where nothing is routed."""
+    found: list[Peer] = []
+    for preset in dict.fromkeys(row.preset for row in rows):
+        own = [row for row in rows if row.preset == preset and row.task and row.cycles_predicted]
+        routed = next((row for row in own if row.fmax_mhz), None)
+        mhz = routed.fmax_mhz if routed and routed.fmax_mhz else UNROUTED_MHZ
+        clock = f"routed, {mhz:.1f} MHz" if routed else f"not routed, at {mhz:.0f} MHz"
+        ms = {row.task: row.cycles_predicted / mhz / 1000 for row in own if row.cycles_predicted}
+        found += [Peer(f"onnxhw {preset} ({clock})", ms)] if ms else []
+    return found
 
 
 def _random(graph: Graph) -> dict[str, Array8]:

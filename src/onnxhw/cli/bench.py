@@ -1,10 +1,11 @@
 """``onnxhw bench``."""
 
 from contextlib import AbstractContextManager
-from typing import Any
+from pathlib import Path
 
 import click
 
+from .layers import percent, print_layers
 from .options import common, examples
 from .output import Output, pass_output
 
@@ -17,6 +18,7 @@ from .output import Output, pass_output
   onnxhw bench --models ic,kws --layers
   onnxhw bench --preset ulx3s-25f --json
   onnxhw bench --models my.onnx --no-rtl
+  onnxhw bench --plots build/plots
 """),
     epilog="Models: ic, kws, vww, ad (the MLPerf Tiny networks, with the reference weights where they are found, else "
     "with deterministic random ones) or files. Resources, Fmax and latency appear where `synth` has "
@@ -28,57 +30,74 @@ from .output import Output, pass_output
 )
 @click.option("--layers", is_flag=True, help="Also a table of the layers of each model.")
 @click.option("--no-rtl", is_flag=True, help="Only predicted cycles; no RTL simulation.")
+@click.option(
+    "--plots", "folder", type=click.Path(path_type=Path), metavar="DIR",
+    help="Draw a roofline and a timeline of the layers per model and preset (PNG, and both in one HTML page).",
+)  # fmt: skip
 @common
 @pass_output
-def command(output: Output, presets: tuple[str, ...], models: str, layers: bool, no_rtl: bool) -> None:
-    from ..bench.measure import Row, measure, model
+def command(
+    output: Output, presets: tuple[str, ...], models: str, layers: bool, no_rtl: bool, folder: Path | None
+) -> None:
+    from ..bench.measure import Row, latencies, measure, model
+    from ..bench.peers import table
     from ..config import preset
     from ..program.model import Program
     from .engine import Execute, runner
+    from .outdir import staged
     from .synthesis import cached_route
 
     def rtl(program: Program) -> AbstractContextManager[Execute]:
         return runner("cxxrtl", program, output)
 
+    if folder:
+        _can_draw(folder)
     configs = [preset(name) for name in presets or ("ulx3s-85f",)]
     entries = [model(name.strip()) for name in models.split(",") if name.strip()]
     rows: list[Row] = []
+    pictures: dict[str, bytes] = {}
     for config in configs:
         routed = cached_route(config)
         for entry in entries:
             with output.stage(f"{entry.name} on {config.name}"):
-                rows.append(measure(entry, config, None if no_rtl else rtl, routed))
+                found = measure(entry, config, None if no_rtl else rtl, routed)
+                rows.append(found.row)
+                if folder and found.program and found.profile:
+                    from ..bench.plots import draw
+
+                    pictures.update(draw(found.program, found.profile))
+    if folder:
+        with staged(folder) as stage:
+            for name, data in pictures.items():
+                (stage / name).write_bytes(data)
     if output.json:
         output.data([row.record() for row in rows])
         return
     output.table(
         ("model", "preset", "weights", "MACs", "cycles predicted", "cycles RTL", "equal", "utilisation %",
-         "LUT", "FF", "DSP", "EBR", "Fmax MHz", "latency ms"),
+         "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
         [
-            (r.model, r.preset, r.weights, r.macs, r.cycles_predicted, r.cycles_rtl, r.equal, _percent(r.utilization),
-             r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.latency_ms)
+            (r.model, r.preset, r.weights, r.macs, r.cycles_predicted, r.cycles_rtl, r.equal, percent(r.utilization),
+             r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.seed, r.latency_ms)
             for r in rows
         ],
     )  # fmt: skip
+    if ours := latencies(rows):
+        columns, lines = table(ours)
+        output.table(columns, lines, title="latency beside what others have published")
     for row in rows:
         if row.note:
             output.line(f"{row.model} on {row.preset}: {row.note}")
         if layers and row.layers:
-            _layers(output, row.model, row.preset, row.layers)
+            print_layers(output, row.layers, f"{row.model} on {row.preset}")
+    for name in pictures:
+        output.line(f"{folder}/{name}")
 
 
-def _layers(output: Output, name: str, preset: str, layers: list[dict[str, Any]]) -> None:
-    output.table(
-        ("layer", "kind", "MACs", "cycles", "utilisation %", "wait weights", "array waits", "vector waits"),
-        [
-            (one["name"], one["kind"], one["macs"], one["cycles"],
-             _percent(one["utilization"]) if one["macs"] else None,
-             one["wait_weights"], one["wait_array"], one["wait_vector"])
-            for one in layers
-        ],
-        title=f"{name} on {preset}",
-    )  # fmt: skip
+def _can_draw(folder: Path) -> None:
+    """Say now what would prevent the pictures in the end: E2606 without matplotlib, E2903 for the folder."""
+    from ..report.figure import figure
+    from .outdir import refuse_unwritable
 
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100 * share, 1)
+    figure(1, 1)
+    refuse_unwritable(folder)

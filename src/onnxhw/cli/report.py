@@ -1,10 +1,12 @@
 """``onnxhw report``."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from .layers import print_layers
 from .options import common, examples
 from .output import Output, pass_output
 
@@ -50,11 +52,4 @@ def command(output: Output, directory: Path) -> None:
 def _print(output: Output, program: "Program", summary: "Profile") -> None:
     output.line(f"{program.model} on {program.config.name}: {summary.cycles:,} cycles, "
                 f"{program.macs:,} MACs, {100 * summary.utilization:.1f} % of the array")  # fmt: skip
-    output.table(
-        ("layer", "kind", "MACs", "cycles", "utilisation %", "wait weights", "array waits", "vector waits"),
-        [
-            (row.name, row.kind, row.macs, row.cycles, round(100 * row.utilization, 1) if row.macs else None,
-             row.wait_weights, row.wait_array, row.wait_vector)
-            for row in summary.layers
-        ],
-    )  # fmt: skip
+    print_layers(output, [asdict(row) for row in summary.layers])

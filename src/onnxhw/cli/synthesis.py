@@ -87,7 +87,7 @@ class Stages:
 
 
 def cached_route(config: HwConfig) -> dict[str, Any] | None:
-    """``{"resources": {kind: (used, available)}, "fmax_mhz": ...}`` of a bitstream in the cache, or None.
+    """``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a bitstream in the cache, or None.
 
     Looks at the smallest board that has `config` as its own preset, at the board's clock and first seed.
     """
@@ -105,4 +105,4 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
         return None
     if built is None:
         return None
-    return {"resources": built.report.resources, "fmax_mhz": built.report.fmax_mhz}
+    return {"resources": built.report.resources, "fmax_mhz": built.report.fmax_mhz, "seed": built.seed}

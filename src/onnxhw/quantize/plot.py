@@ -1,24 +1,14 @@
 """`plot`: signal-to-noise ratio per layer and accuracy before and after, as a PNG."""
 
-from io import BytesIO
-
-from ..errors import UsageError
+from ..report.figure import figure, png
 from .report import Report
 
 
 def plot(report: Report) -> bytes:
     """The PNG; `UsageError` E2606 without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(
-            "E2606", "a plot needs matplotlib, which is not installed", hint="pip install 'onnxhw[plot]'"
-        ) from None
-    figure = Figure(figsize=(10, 2 + 0.22 * len(report.layers)), layout="constrained")
-    FigureCanvasAgg(figure)
+    picture = figure(10, 2 + 0.22 * len(report.layers))
     found = report.accuracy
-    left, *right = figure.subplots(1, 2, width_ratios=(4, 1)) if found is not None else [figure.subplots()]
+    left, *right = picture.subplots(1, 2, width_ratios=(4, 1)) if found is not None else [picture.subplots()]
     names = [layer.name for layer in report.layers]
     left.barh(names, [layer.snr_db or 0.0 for layer in report.layers])
     left.invert_yaxis()
@@ -31,6 +21,4 @@ def plot(report: Report) -> bytes:
         axes.set_ylim(0, 100)
         axes.set_ylabel("top-1 [%]")
         axes.set_title(f"{found.total} samples")
-    png = BytesIO()
-    figure.savefig(png, format="png", dpi=120, metadata={"Software": None})
-    return png.getvalue()
+    return png(picture)

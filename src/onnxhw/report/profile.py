@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS, Array, Load, Ordered, Vector
-from ..isa.timing import Span, Timeline, load_steps, pixels, tiles, timeline, vector_cycles
+from ..isa.instructions import UNITS, Ordered
+from ..isa.timing import Timeline, timeline
 from ..program.model import Program
+from .modes import ENOUGH, SHARE, Judge
+from .spent import busy, free, order_wait
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,12 @@ class LayerRow:
 
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
     the work so far; overlapped work is not counted twice, so the column adds up to the run.
-    `utilization`: MACs / (window x peak MACs per cycle), where the window is the array's time from the end of the
-    layer before to the layer's own end, waiting included. `wait_*`: cycles the array waited for weights, and cycles
-    its instructions and those of the vector unit waited for other units.
+    `mode`, `peak`, `of_mode`, `window`, `losses`: what the layer runs in, what that does per cycle, what share of it
+    the layer uses, the time that this is a share of and where the rest of it goes, see `modes`. `utilization`:
+    MACs / (window x peak MACs per cycle of the array), waiting included; more than 1 where many weights are 0 and not
+    streamed. `reason`: the largest losses in words, for a layer with more than `modes.SHARE` of the run's cycles and
+    less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array waited for weights, and cycles its
+    instructions and those of the vector unit waited for other units.
     """
 
     name: str
@@ -35,6 +40,12 @@ class LayerRow:
     wait_weights: int
     wait_array: int
     wait_vector: int
+    mode: str
+    peak: int
+    of_mode: float
+    window: int
+    losses: dict[str, int]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -88,39 +99,16 @@ def profile(program: Program) -> Profile:
     return Profile(times, _layers(program, times), units, times.cycles, utilization)
 
 
-def busy(instruction: Ordered, config: HwConfig) -> int:
-    """Cycles of an instruction's own work: load steps, array pixels, vector groups and window positions."""
-    if isinstance(instruction, Load):
-        return instruction.tiles * load_steps(instruction, config)
-    if isinstance(instruction, Array):
-        return tiles(instruction) * pixels(instruction)
-    assert isinstance(instruction, Vector)
-    return vector_cycles(instruction)
-
-
-def order_wait(spans: Sequence[Span], index: int, unit: str) -> int:
-    """Cycles for which an instruction, fetched and with its unit free, waited for other units."""
-    span = spans[index]
-    return span.issue - max(span.ready, _free(spans, index, unit))
-
-
-def _free(spans: Sequence[Span], index: int, unit: str) -> int:
-    """First cycle in which the unit could take the instruction, as far as the one before lets it."""
-    if index == 0:
-        return 0
-    return spans[index - 1].done if unit == "vector" else spans[index - 1].end
-
-
 def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig) -> UnitRow:
     spans = times.spans[unit]
     sums = dict.fromkeys(CAUSES, 0)
     for index, (instruction, span) in enumerate(zip(code, spans, strict=True)):
-        free = _free(spans, index, unit)
+        before = free(spans, index, unit)
         order = order_wait(spans, index, unit)
         work = busy(instruction, config)
         inside = span.end - span.issue  # from the issue to the last step
         sums["order"] += order
-        sums["fetch"] += span.issue - free - order
+        sums["fetch"] += span.issue - before - order
         sums["busy"] += work
         if unit == "array":
             sums["weights"] += span.stalled
@@ -129,15 +117,15 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
             sums["weights"] += inside - work
         else:
             sums["drain"] += span.done - span.issue - work
-    end = _free(spans, len(spans), unit)
+    end = free(spans, len(spans), unit)
     sums["tail"] = times.cycles - end
     return UnitRow(unit, len(code), **sums)
 
 
 def _layers(program: Program, times: Timeline) -> list[LayerRow]:
     rows: list[LayerRow] = []
-    frontier = array_end = 0
-    peak = program.config.macs_per_cycle
+    frontier = 0
+    judge, peak = Judge(program, times), program.config.macs_per_cycle
     for number, layer in enumerate(program.layers):
         picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in UNITS}
         spans = [times.spans[unit][i] for unit in UNITS for _, i in picked[unit]]
@@ -147,11 +135,8 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
             end = max(end, times.cycles)
         cycles = max(0, end - frontier)
         frontier = max(frontier, end)
-        array_before, array_end = (
-            array_end,
-            max([array_end, *(times.spans["array"][i].end for _, i in picked["array"])]),
-        )
-        window = array_end - array_before
+        use = judge.use(layer)
+        judged = cycles > SHARE * times.cycles and use.share < ENOUGH
         rows.append(
             LayerRow(
                 layer.name,
@@ -160,12 +145,18 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
                 start,
                 end,
                 cycles,
-                layer.macs / (window * peak) if window else 0.0,
+                layer.macs / (use.window * peak) if use.window else 0.0,
                 sum(busy(instruction, program.config) for instruction, _ in picked["array"]),
                 sum(busy(instruction, program.config) for instruction, _ in picked["vector"]),
                 sum(times.spans["array"][i].stalled for _, i in picked["array"]),
                 sum(order_wait(times.spans["array"], i, "array") for _, i in picked["array"]),
                 sum(order_wait(times.spans["vector"], i, "vector") for _, i in picked["vector"]),
+                use.mode,
+                use.peak,
+                use.share,
+                use.window,
+                use.losses,
+                use.reason() if judged else "",
             )
         )
     return rows

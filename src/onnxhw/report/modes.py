@@ -1,0 +1,161 @@
+"""How well a layer uses the mode that it runs in, and where the rest of its time goes.
+
+A layer is judged on the array if it has instructions there, else on the vector unit. Its *window* is the time that
+the unit spends on the layer's instructions, each from the end of the one before; so windows of different layers do
+not overlap. What the mode could do at best in that time, per cycle:
+
+    array      R * C multiply-accumulates
+    depthwise  3 * 3 * D multiply-accumulates
+    weights    k * C multiply-accumulates: one per weight that is loaded, as in a dense layer of batch 1. Only where
+               fewer pixels than R / k meet a weight tile; else the load hides under the streaming
+    vector     one group of Q lanes (or one position of a window)
+    moves      one pixel through the array, where a layer multiplies by constants to move values (no MACs of the model)
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import ceil
+
+from ..config import WINDOW, HwConfig
+from ..isa.instructions import Array
+from ..isa.timing import Timeline, pixels, sums, tiles, vector_cycles
+from ..program.model import Layer, Program
+from .spent import busy, free, order_wait
+
+SHARE, ENOUGH = 0.01, 0.6
+"""A layer with more of the run's cycles than `SHARE` that uses less than `ENOUGH` of its mode is given a reason."""
+MENTIONED = 0.05
+"""Losses below this share of a layer's window are left out of its reason."""
+
+LOSSES = {
+    "edge": "on rows, columns or lanes without a channel (edge tiles)",
+    "strip": "on pixels of depthwise strips where no window ends (borders, strides)",
+    "drain": "waiting while the vector unit works (drain-bound)",
+    "latency": "waiting for pipelines to empty between dependent steps",
+    "weights": "waiting for weight tiles",
+    "short": "on tiles of fewer pixels than the accumulator's latency",
+    "fetch": "fetching instructions",
+    "input": "waiting for what it reads",
+}
+"""Where cycles go that the mode could have used, in words that follow a percentage."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A layer in its mode.
+
+    `peak`: what the mode does per cycle. `window`: cycles that the unit spent on the layer. `least`: whole cycles that
+    the mode needs at its peak for the layer's multiply-accumulates (or for what it streams, where that is less:
+    channels that meet only weights of 0 are not streamed); `losses`: the others, by cause, so that
+    ``window == least + sum(losses.values())``.
+    """
+
+    mode: str
+    peak: int
+    window: int
+    least: int
+    losses: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """What the layer uses of its mode, 0 to 1."""
+        return self.least / self.window if self.window else 0.0
+
+    def reason(self) -> str:
+        """The largest losses in words, with their share of the window."""
+        large = sorted(self.losses.items(), key=lambda item: -item[1])
+        parts = [f"{100 * n / self.window:.0f} % {LOSSES[name]}" for name, n in large if n > MENTIONED * self.window]
+        return "; ".join(parts)
+
+
+class Judge:
+    """The layers of a program in their modes."""
+
+    def __init__(self, program: Program, times: Timeline) -> None:
+        self.program, self.times, self.config = program, times, program.config
+        streams = [
+            (span.end - vector_cycles(instruction) + 1, span.end + 1)  # type: ignore[arg-type]  # its unit's kind
+            for instruction, span in zip(program.code.get("vector", []), times.spans["vector"], strict=True)
+        ]
+        self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]
+
+    def use(self, layer: Layer) -> Use:
+        """A layer's use of its mode."""
+        return self._on_array(layer) if layer.indices("array") else self._on_vector(layer)
+
+    def _on_array(self, layer: Layer) -> Use:
+        spans = self.times.spans["array"]
+        losses = dict.fromkeys(("edge", "strip", "drain", "latency", "weights", "short", "fetch"), 0)
+        window = work = steps = 0
+        modes: dict[str, int] = {}
+        for index in layer.indices("array"):
+            instruction, span = self.program.code["array"][index], spans[index]
+            assert isinstance(instruction, Array)
+            before, own = free(spans, index, "array"), busy(instruction, self.config)
+            order = order_wait(spans, index, "array")
+            drained = self._streaming(span.issue - order, span.issue)
+            losses["drain"] += drained
+            losses["latency"] += order - drained
+            losses["fetch"] += span.issue - before - order
+            losses["weights"] += span.stalled
+            losses["short"] += span.end - span.issue - own - span.stalled
+            if instruction.depthwise:
+                rows, cols = sums(instruction)
+                losses["strip"] += own - tiles(instruction) * rows * cols
+            window += span.end - before
+            work += own
+            steps += tiles(instruction) * self.config.tile_words
+            mode = _mode(instruction, self.config)
+            modes[mode] = modes.get(mode, 0) + own
+        mode = max(modes, key=lambda name: modes[name]) if layer.macs else "moves"
+        peak = {
+            "array": self.config.macs_per_cycle,
+            "depthwise": WINDOW**2 * self.config.depthwise_lanes,
+            "weights": self.config.weight_word,
+            "moves": 1,
+        }[mode]
+        if mode == "weights":
+            _hide(losses, window - steps)
+            work = min(window, steps)
+        useful = work - losses["strip"]
+        least = min(useful, ceil(layer.macs / peak)) if layer.macs else useful
+        losses["edge"] = useful - least
+        return Use(mode, peak, window, least, losses)
+
+    def _on_vector(self, layer: Layer) -> Use:
+        spans = self.times.spans["vector"]
+        losses = dict.fromkeys(("input", "fetch", "latency"), 0)
+        window = work = 0
+        for index in layer.indices("vector"):
+            span, before = spans[index], free(spans, index, "vector")
+            own, order = busy(self.program.code["vector"][index], self.config), order_wait(spans, index, "vector")
+            losses["input"] += order
+            losses["fetch"] += span.issue - before - order
+            losses["latency"] += span.done - span.issue - own
+            window += span.done - before
+            work += own
+        return Use("vector", 1, window, work, losses)
+
+    def _streaming(self, start: int, end: int) -> int:
+        """Cycles of ``start .. end - 1`` in which the vector unit works on groups."""
+        total = 0
+        for index in range(bisect_left(self._ends, start + 1), len(self._starts)):
+            if self._starts[index] >= end:
+                break
+            total += min(end, self._ends[index]) - max(start, self._starts[index])
+        return total
+
+
+def _hide(losses: dict[str, int], left: int) -> None:
+    """Where loading is the work: of the array's waits only `left` cycles are losses, for the others hide behind it."""
+    left = max(0, left)
+    for cause in ("fetch", "latency", "drain"):
+        losses[cause] = min(losses[cause], left)
+        left -= losses[cause]
+    losses["short"], losses["weights"] = 0, left
+
+
+def _mode(instruction: Array, config: HwConfig) -> str:
+    if instruction.depthwise:
+        return "depthwise"
+    return "weights" if pixels(instruction) < config.tile_words else "array"

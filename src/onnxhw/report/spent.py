@@ -1,0 +1,33 @@
+"""What an instruction does in a cycle of its unit: its own work, or waiting for others."""
+
+from collections.abc import Sequence
+
+from ..config import HwConfig
+from ..isa.instructions import Array, Load, Ordered, Vector
+from ..isa.timing import Span, load_steps, pixels, tiles, vector_cycles
+
+
+def busy(instruction: Ordered, config: HwConfig) -> int:
+    """Cycles of an instruction's own work: load steps, array pixels, vector groups and window positions."""
+    if isinstance(instruction, Load):
+        return tiles(instruction) * load_steps(instruction, config)
+    if isinstance(instruction, Array):
+        return tiles(instruction) * pixels(instruction)
+    assert isinstance(instruction, Vector)
+    return vector_cycles(instruction)
+
+
+def order_wait(spans: Sequence[Span], index: int, unit: str) -> int:
+    """Cycles for which an instruction, fetched and with its unit free, waited for other units."""
+    span = spans[index]
+    return span.issue - max(span.ready, free(spans, index, unit))
+
+
+def free(spans: Sequence[Span], index: int, unit: str) -> int:
+    """First cycle in which the unit could take the instruction, as far as the one before lets it.
+
+    From one instruction's to the next one's is the time that the unit spends on it, waiting included.
+    """
+    if index == 0:
+        return 0
+    return spans[index - 1].done if unit == "vector" else spans[index - 1].end
