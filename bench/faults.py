@@ -238,13 +238,14 @@ class Campaign:
             figures.hangs += client.transport.now() - start > HANG
 
     def _infer(self, rng: random.Random, client: Client, device: Device, figures: Figures) -> None:
-        which = rng.randrange(INPUTS)
+        batch = [rng.randrange(INPUTS) for _ in range(rng.randrange(1, 5))]
         before = device.core.runs if device.core else 0
-        result = client.run(self.inputs[which], self.program)
-        wanted = self.results[which]
-        figures.wrong += any(not np.array_equal(result.outputs[name], wanted[name]) for name in wanted)
+        results = client.run_all([self.inputs[which] for which in batch], self.program)
+        for which, result in zip(batch, results, strict=True):
+            wanted = self.results[which]
+            figures.wrong += any(not np.array_equal(result.outputs[name], wanted[name]) for name in wanted)
         if device.core:
-            figures.undetected += device.core.runs != before + 1
+            figures.undetected += device.core.runs != before + len(batch)
 
     def _compare(self, device: Device, figures: Figures) -> None:
         """After a load that succeeded the memories hold the program."""

@@ -154,8 +154,9 @@ def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None
         for address, word in bench.words[: bench.written]:
             host[address] = word
         expect_equal(program, from_host(host, config.word).view(np.int8), registers, after)
-        spans, (array, vector) = timeline(config, program.code).spans, program.input_free
-        assert bench.free_at == max(spans["array"][array - 1].done, spans["vector"][vector - 1].done) + LATE
+        spans = timeline(config, program.code).spans
+        waited_for = zip(("array", "vector"), program.input_free, strict=True)
+        assert bench.free_at == LATE + max(spans[unit][count - 1].done for unit, count in waited_for if count)
 
     bench.each(cases(), check)
     assert bench.waited > 20

@@ -201,6 +201,7 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     """And the end of a run for the run; what is behind them waits in the input. A bank in use holds back each word."""
     core = bench.core
     client = connect(bench)
+    client.head()
     bench.poke(core.free, 0)
     crc, words = 0, np.arange(1, 6, dtype="<u4")
     client.link.perform([Request(Command.COMMIT, count=6, payload=np.array([crc, 1, 2, 3, 4, 5], "<u4").tobytes())])

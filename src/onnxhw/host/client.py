@@ -1,6 +1,5 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,23 +10,19 @@ import numpy.typing as npt
 from ..closing import Closing
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, MAX_STEP, MAX_WORDS, REGISTERS, Command, Info, load_record
-from ..isa.memory import COUNTERS, ENDED, RUNNING, UCODE_SPACES, WATCHDOG, Control, Space
+from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
+from ..isa.memory import UCODE_SPACES, Control, Space
 from ..program.image import Words, memories
 from ..program.model import Program
 from ..program.result import Result
-from ..program.spans import Span, spans
 from .framing import crc32c
-from .link import Answer, Counters, Link, Progress, Request
+from .inferences import TOKENS, Inferences, Tensors, numbers, pieces, reads
+from .link import Counters, Link, Progress, Request
 from .snapshot import SNAPSHOT_WORDS, Snapshot
 from .transport import Transport
 
-RESULT_WORDS = Control.BUSY_VECTOR + 1
-"""Control registers that describe a run."""
-TOKENS = 1 << 24
 AT_ONCE = 256
 """Commands of a batch that are handed to the link together, at least."""
-Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
 class Client(Closing):
@@ -96,7 +91,7 @@ class Client(Closing):
     def snapshot(self) -> Snapshot:
         """What the device is doing: run state, counters and last instructions; also during a run."""
         (answer,) = self.link.perform([Request(Command.POLL, count=SNAPSHOT_WORDS)])
-        return Snapshot.of(answer.address, _numbers(answer.payload))
+        return Snapshot.of(answer.address, numbers(answer.payload))
 
     def reset(self) -> None:
         """Stop a run and forget the program."""
@@ -162,7 +157,7 @@ class Client(Closing):
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
         for inputs in batch:
             _check_inputs(program, inputs)
-        run = _Inferences(program, self.head().clock_hz, self._token + 1)
+        run = Inferences(program, self.head().clock_hz, self._token + 1)
         self._token = (self._token + len(batch)) % TOKENS
         results: list[Result] = []
         commands = run.load(batch[0]) if batch else []
@@ -183,94 +178,12 @@ class Client(Closing):
         return results
 
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:
-        answers = self.link.perform(list(_reads(command, space, address, count)))
+        answers = self.link.perform(list(reads(command, space, address, count)))
         return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
 
 
-class _Inferences:
-    """The commands of inferences of a program, and what their answers mean."""
-
-    def __init__(self, program: Program, clock_hz: int, token: int) -> None:
-        self.program, self.token = program, token
-        self.wait = program.cycles / clock_hz
-        """Seconds of a run."""
-        pieces = [(port.tensor, span) for port in program.outputs for span in _spans(program, port.tensor)]
-        self.pieces = [
-            (name, span, list(_reads(Command.READ, Space.ACT, span.address, span.count, span.step)))
-            for name, span in pieces
-        ]
-        end = Request(Command.POLL, address=1, count=RESULT_WORDS, wait=self.wait)
-        self.fetch = [end, *(request for _, _, requests in self.pieces for request in requests)]
-        """Waits for the end of a run and reads its outputs."""
-
-    def load(self, inputs: Tensors) -> list[Request]:
-        """Write the inputs, as soon as the run in progress has done with its own."""
-        return [
-            each
-            for name, values in inputs.items()
-            for kept in (self.program.tensors[name].store(values),)
-            for span in _spans(self.program, name)
-            for each in _pieces(Space.ACT, span.address, span.gather(kept), span.step, self.wait)
-        ]
-
-    def start(self, number: int) -> Request:
-        """Begin the run of that number."""
-        return Request(Command.RUN, address=(self.token + number) % TOKENS)
-
-    def result(self, number: int, answers: Sequence[Answer]) -> Result:
-        """From the answers to `fetch`; errors as of `Client`."""
-        state = _numbers(answers[0].payload)
-        self._check(state, answers[0].address, (self.token + number) % TOKENS)
-        rest = iter(answers[1:])
-        shapes = {port.tensor: self.program.tensors[port.tensor].place.shape for port in self.program.outputs}
-        flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
-        for name, span, requests in self.pieces:
-            span.scatter(b"".join(next(rest).payload for _ in requests), flat[name])
-        kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
-        outputs = {name: self.program.tensors[name].restore(values) for name, values in kept.items()}
-        counters = {register.name.lower(): state[register] for register in COUNTERS}
-        return Result(outputs, cycles=state[Control.CYCLES], counters=counters)
-
-    def _check(self, state: list[int], token: int, wanted: int) -> None:
-        """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""
-        program, status, cycles = self.program, state[Control.RUN], state[Control.CYCLES]
-        if token != wanted:
-            what = f"the device runs something else (token {token}, not {wanted})"
-            raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
-        if status & WATCHDOG:
-            raise LinkError(
-                "E9108",
-                f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"(load, array, vector): {state[Control.LOAD_DONE : Control.LOAD_DONE + 3]}",
-                hint="load the program again; if it stays, the clock may be too fast for the board",
-            )
-        if not status & ENDED or status & RUNNING:
-            raise LinkError("E9110", f"the run has not ended (status {status})", hint="program the board again")
-        if cycles != program.cycles:
-            raise LinkError(
-                "E9109",
-                f"the run took {cycles} cycles, the program says {program.cycles}",
-                hint="the device holds another program, or its memory is damaged: load the program again",
-            )
-
-
-def _spans(program: Program, name: str) -> tuple[Span, ...]:
-    return spans(program.tensors[name].place, program.config.word, MAX_STEP)
-
-
-def _reads(command: Command, space: int, address: int, count: int, step: int = 1) -> Iterator[Request]:
-    for at in range(0, count, MAX_WORDS):
-        yield Request(command, space, address + at * step, min(MAX_WORDS, count - at), step=step)
-
-
 def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
-    return _pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
-
-
-def _pieces(space: int, address: int, data: bytes, step: int, wait: float = 0.0) -> Iterator[Request]:
-    for at in range(0, len(data), 4 * MAX_WORDS):
-        piece = data[at : at + 4 * MAX_WORDS]
-        yield Request(Command.WRITE, space, address + at // 4 * step, len(piece) // 4, piece, step, wait)
+    return pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
 
 
 def _program_writes(program: Program) -> Iterator[Request]:
@@ -290,10 +203,6 @@ def _counts(program: Program) -> list[int]:
 
 def _bytes(words: list[int]) -> bytes:
     return np.array(words, "<u4").tobytes()
-
-
-def _numbers(payload: bytes) -> list[int]:
-    return [int(word) for word in np.frombuffer(payload, "<u4")]
 
 
 def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:

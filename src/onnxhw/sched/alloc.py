@@ -1,10 +1,10 @@
 """Where every root lies in activation memory: lifetimes, reuse, and operands in different banks.
 
 A root lives from the position in the work sequence that first writes it to the position that last reads
-it, both included (inputs from the start, outputs to the end; inputs to the end, too, where there is room, so that
-the next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add or
-Mul are read in the same cycle and must meet in different banks (a *pair*). Vector work that runs beside the array
-runs without waiting if it reads other banks than the array (a *wish*).
+it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that the
+next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add or
+Mul are read in the same cycle and must meet in different banks (a *pair*). Vector work that runs beside the
+array runs without waiting if it reads other banks than the array (a *wish*).
 """
 
 from collections import defaultdict
