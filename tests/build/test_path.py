@@ -62,10 +62,19 @@ def test_ends(name, port, words):
 
 def test_what_would_help_depends_on_where_the_time_goes():
     assert remedy(path(1.25)) == (
-        "mostly wires: other placements (--seeds 5), a preset with less of lanes, or a lower clock (--freq)"
+        "mostly wires: other placements (--seeds 5), a lower clock (--freq), or lower lanes in the preset"
     )
     assert remedy(path(0.0)).startswith("mostly logic, which placement cannot change: a lower clock (--freq)")
     assert "a smaller preset" in remedy([])
+
+
+def test_blocks_say_what_to_lower():
+    fields = HwConfig.__dataclass_fields__
+    for pattern, _, smaller in BLOCKS:
+        units = re.findall(r"load|array|vector", pattern) if "{" in smaller else [""]
+        for name in (one for unit in units for one in smaller.format(unit).split(", ") if one):
+            assert name in fields, pattern
+    assert block_of("design.device.core.vector_fetch.left")[2] == "vector_ucode"
 
 
 def test_every_block_is_in_the_design_and_every_part_of_the_design_in_a_block():

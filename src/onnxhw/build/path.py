@@ -4,11 +4,11 @@ import re
 from typing import Any
 
 BLOCKS = (
-    (r"core\.array\.array\.pe_(\d+)_(\d+)", "element {0} of array column {1}", "rows or cols"),
-    (r"core\.array\.array\.products_(\d+)", "element {0} of the activation products", "rows or cols"),
-    (r"core\.array\.array", "the systolic array", "rows or cols"),
-    (r"core\.array\.accumulators", "the accumulators", "cols or acc_depth"),
-    (r"core\.array\.depthwise", "the depthwise unit", "depthwise or cols"),
+    (r"core\.array\.array\.pe_(\d+)_(\d+)", "element {0} of array column {1}", "rows, cols"),
+    (r"core\.array\.array\.products_(\d+)", "element {0} of the activation products", "rows, cols"),
+    (r"core\.array\.array", "the systolic array", "rows, cols"),
+    (r"core\.array\.accumulators", "the accumulators", "cols, acc_depth"),
+    (r"core\.array\.depthwise", "the depthwise unit", "depthwise, cols"),
     (r"core\.array\.windows", "the depthwise window counter", "depthwise"),
     (r"core\.array\.loops", "the array unit's address loops", ""),
     (r"core\.array", "the array unit", ""),
@@ -19,15 +19,15 @@ BLOCKS = (
     (r"core\.vector\.(?:out_)?loops", "the vector unit's address loops", ""),
     (r"core\.vector", "the vector unit", "lanes"),
     (r"core\.load", "the weight memory", "weight_depth"),
-    (r"core\.act", "the activation memory", "act_depth or word"),
-    (r"core\.(load|array|vector)_fetch", "the {0} unit's fetcher", "its microcode"),
+    (r"core\.act", "the activation memory", "act_depth, word"),
+    (r"core\.(load|array|vector)_fetch", "the {0} unit's fetcher", "{0}_ucode"),
     (r"core\.control", "the run control", ""),
     (r"core", "the core's host port", ""),
     (r"loader", "the link", ""),
     (r"receiver|transmitter", "the serial line", ""),
     (r"autorun", "the start from the bitstream", ""),
 )
-"""Place in the design, below the device; its name; which parameters of the preset make it smaller."""
+"""Place in the design, below the device; its name; the fields of `HwConfig` that make it smaller when lowered."""
 DEVICE = re.compile(r"^(?:\w+\.)*?device\.")
 CELL = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|TRELLIS_DPR16X4)_.*|\$.*")
 """What Yosys and nextpnr put behind the name of a signal to name a cell."""
@@ -40,12 +40,13 @@ KINDS = (
 
 
 def block_of(name: str) -> tuple[str, str, str]:
-    """The block that a cell or net lies in, the rest of its name, and the parameters that make the block smaller."""
+    """The block that a cell or net lies in, the rest of its name, and what to lower to make the block smaller."""
     inner = DEVICE.sub("", name)
     for pattern, words, smaller in BLOCKS:
         found = re.match(rf"(?:{pattern})(?=\.|$)", inner)
         if found:
-            return words.format(*found.groups()), inner[found.end() :].removeprefix("."), smaller
+            rest, groups = inner[found.end() :].removeprefix("."), found.groups()
+            return words.format(*groups), rest, smaller.format(*groups)
     return "the board's surroundings", inner, ""
 
 
@@ -89,8 +90,8 @@ def remedy(path: list[dict[str, Any]]) -> str:
     total = sum(float(segment["delay"]) for segment in path)
     routing = sum(float(segment["delay"]) for segment in path if segment["type"] == "routing")
     ends = [path[0]["from"]["cell"], path[-1]["to"]["cell"]] if path else []
-    smaller = list(dict.fromkeys(word for end in ends if (word := block_of(CELL.sub("", end))[2])))
-    less = f"a preset with less of {' and '.join(smaller)}" if smaller else "a smaller preset"
+    lower = dict.fromkeys(name for end in ends for name in block_of(CELL.sub("", end))[2].split(", ") if name)
+    less = f"lower {', '.join(lower)} in the preset" if lower else "a smaller preset"
     if routing > 0.6 * total:
-        return f"mostly wires: other placements (--seeds 5), {less}, or a lower clock (--freq)"
+        return f"mostly wires: other placements (--seeds 5), a lower clock (--freq), or {less}"
     return f"mostly logic, which placement cannot change: a lower clock (--freq), or {less}"
