@@ -46,9 +46,10 @@ BYTES = (b"", b"\0", b"\xff", b"\xff" * 8, bytes(100), b"NOTSET", b"SAME_UPPER",
 
 def seeds() -> list[bytes]:
     """Models of a few nodes each, so that a change meets most of them and a mutant is read quickly: QDQ forms of a
-    convolution, a sum and a head, the uint8 operator form, control flow, functions, sparse and external tensors."""
+    convolution, a sum and a head, the operator forms, QONNX, movements, control flow, functions, sparse and external
+    tensors."""
     quantized = [_convolution(), _sum(), _head(), _operator_form()]
-    found = [*quantized, _function(), _loop(), hostile_base.base(), _external()]
+    found = [*quantized, _qonnx(), _movements(), _contrib(), _function(), _loop(), hostile_base.base(), _external()]
     return [model.SerializeToString() for model in found]
 
 
@@ -98,6 +99,94 @@ def _operator_form() -> onnx.ModelProto:
         helper.make_node("DequantizeLinear", ["flat", "s", "z"], ["out"]),
     ]
     return _model(nodes, [1, 1, 4, 4], [1, "N"], constants)
+
+
+def _typed(**values: Any) -> list[onnx.TensorProto]:
+    """Constants in typed fields, where a changed element is another number."""
+    arrays = {name: np.asarray(value) for name, value in values.items()}
+    return [
+        helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, array.ravel().tolist())
+        for name, array in arrays.items()
+    ]
+
+
+def _qonnx() -> onnx.ModelProto:
+    """Every operator of QONNX, on weights, on the input, behind a convolution and as tables."""
+    f, node, domain = np.float32, helper.make_node, "qonnx.custom_op.general"
+    constants = _typed(
+        s=f(0.25), z=f(0), bits=f(8), four=f(4), half=f(0.5), w=np.linspace(-1, 1, 6, dtype=f).reshape(2, 3, 1, 1),
+        ws=np.full((2, 1, 1, 1), 0.125, f), rows=np.array([[-1, 0, 1]], f),
+    )  # fmt: skip
+    nodes = [
+        node("Quant", ["x", "s", "z", "bits"], ["a"], domain=domain, signed=1, narrow=0, rounding_mode="ROUND"),
+        node("Quant", ["w", "ws", "z", "four"], ["v"], domain=domain, signed=1, narrow=1, rounding_mode="ROUND"),
+        node("Conv", ["a", "v"], ["b"]),
+        node("IntQuant", ["b", "s", "z", "bits"], ["c"], domain=domain, signed=0, narrow=0, rounding_mode="ROUND"),
+        node("Trunc", ["c", "s", "z", "bits", "half", "four"], ["d"], domain=domain, rounding_mode="FLOOR", signed=0),
+        node("MultiThreshold", ["d", "rows"], ["e"], domain=domain, out_dtype="UINT2", out_scale=0.5, out_bias=-1.0),
+        node("BipolarQuant", ["e", "s"], ["out"], domain=domain),
+    ]
+    model = _model(nodes, [1, 3, 2, 2], [1, 2, 2, 2], constants)
+    model.opset_import.add(domain=domain, version=2)
+    return model
+
+
+def _movements() -> onnx.ModelProto:
+    """Operators that move, with the numbers that say where to, between quantizers."""
+    f, node = np.float32, helper.make_node
+    constants = _typed(
+        s=f(0.25), z=np.int8(3), starts=[1, 0], ends=[4, 3], axes=[2, 3], steps=[1, 1], pads=[0, 0, 1, 0, 0, 0, 0, 1],
+        zero=f(0), scales=np.array([1, 1, 2, 2], f), parts=[1, 3], order=[2, 0, 1], shape=[1, 4, -1], one=[1],
+    )  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["a"]),
+        node("Slice", ["a", "starts", "ends", "axes", "steps"], ["b"]),
+        node("Pad", ["b", "pads", "zero"], ["c"], mode="constant"),
+        node("Resize", ["c", "", "scales"], ["d"], mode="nearest", nearest_mode="floor",
+             coordinate_transformation_mode="asymmetric"),
+        node("SpaceToDepth", ["d"], ["d1"], blocksize=2),
+        node("DepthToSpace", ["d1"], ["d2"], blocksize=2),
+        node("Split", ["d2", "parts"], ["e", "f"], axis=1),
+        node("Gather", ["f", "order"], ["g"], axis=1),
+        node("Concat", ["g", "e"], ["h"], axis=1),
+        node("AveragePool", ["h"], ["p"], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0], ceil_mode=0),
+        node("QuantizeLinear", ["p", "s", "z"], ["pq"]),
+        node("DequantizeLinear", ["pq", "s", "z"], ["pd"]),
+        node("Reshape", ["pd", "shape"], ["r"], allowzero=0),
+        node("Unsqueeze", ["r", "one"], ["u"]),
+        node("Transpose", ["u"], ["t"], perm=[0, 2, 1, 3]),
+        node("LeakyRelu", ["t"], ["l"], alpha=0.1),
+        node("QuantizeLinear", ["l", "s", "z"], ["lq"]),
+        node("DequantizeLinear", ["lq", "s", "z"], ["ld"]),
+        node("ReduceMean", ["ld"], ["out"], axes=[3], keepdims=1),
+    ]  # fmt: skip
+    return _model(nodes, [1, 4, 4, 4], [1, 4, 1, 1], constants)
+
+
+def _contrib() -> onnx.ModelProto:
+    """Operators on integers of onnxruntime's domain."""
+    f, node, domain = np.float32, helper.make_node, "com.microsoft"
+    constants = _typed(
+        s=f(0.25), z=np.uint8(128), t=f(0.5), w=np.arange(16, dtype=np.int8).reshape(2, 8), ws=f(0.1), wz=np.int8(0),
+        bias=np.arange(2, dtype=np.int32),
+    )  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("QLinearAdd", ["q", "s", "z", "q", "s", "z", "t", "z"], ["a"], domain=domain),
+        node("QLinearMul", ["a", "t", "z", "q", "s", "z", "t", "z"], ["m"], domain=domain),
+        node("QLinearLeakyRelu", ["m", "t", "z", "t", "z"], ["l"], domain=domain, alpha=0.25),
+        node("QLinearConcat", ["t", "z", "a", "t", "z", "l", "t", "z"], ["c"], domain=domain, axis=1),
+        node("QLinearAveragePool", ["c", "t", "z", "t", "z"], ["v"], domain=domain, kernel_shape=[2, 2]),
+        node("QLinearGlobalAveragePool", ["v", "t", "z", "s", "z"], ["g"], domain=domain, channels_last=0),
+        node("Flatten", ["g"], ["h"], axis=1),
+        node("QGemm", ["h", "s", "z", "w", "ws", "wz", "bias", "t", "z"], ["y"], domain=domain, transB=1, alpha=1.0),
+        node("QLinearSoftmax", ["y", "t", "z", "s", "z"], ["p"], domain=domain, axis=1, opset=13),
+        node("DequantizeLinear", ["p", "s", "z"], ["out"]),
+    ]
+    model = _model(nodes, [1, 4, 3, 3], [1, 2], constants)
+    model.opset_import.add(domain=domain, version=1)
+    return model
 
 
 def _external() -> onnx.ModelProto:

@@ -287,6 +287,26 @@ def test_scales_of_an_activation_must_fit_its_axis(
             read(data)
 
 
+@pytest.mark.parametrize("where", ["output", "value"])
+def test_a_declared_shape_that_the_operator_does_not_make(where: str, model: Any) -> None:
+    """onnx infers nothing of other domains: what the model says is believed until the operator is looked at."""
+    s, z = model.const(np.float32(S)), model.const(np.int8(0))
+    x = model.q(model.input([1, 4, 2, 3], S), S)
+    y = model.node("QLinearAdd", x, s, z, x, s, z, s, z, domain="com.microsoft")
+    proto = model.output(model.dq(y, S)).proto()
+    name = proto.graph.output[0].name if where == "output" else y
+    kind = TensorProto.FLOAT if where == "output" else TensorProto.INT8
+    proto.graph.ClearField("output")
+    proto.graph.output.append(helper.make_tensor_value_info(model.outputs[0].name, TensorProto.FLOAT, [1, 4, 2, 3]))
+    target = proto.graph.output if where == "output" else proto.graph.value_info
+    del target[:]
+    target.append(helper.make_tensor_value_info(name, kind, [1, 4, 2, 3]))
+    assert read(proto.SerializeToString()).hardware
+    target[0].type.tensor_type.shape.dim[3].dim_value = 5
+    with pytest.raises(InvalidModelError, match=r"E3400 .*shape \[1, 4, 2, 3\], the model says it is \[1, 4, 2, 5\]"):
+        read(proto.SerializeToString())
+
+
 @pytest.mark.parametrize("zero_point", [0, 5])
 def test_zero_point_of_int32(zero_point: int, model: Any) -> None:
     """The operator has none for int32; onnxruntime refuses it as well."""

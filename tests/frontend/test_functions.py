@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, parser
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import spec
+from onnxhw.frontend import read, spec
 from onnxhw.frontend.functions import inline
 from onnxhw.frontend.reading.limits import LimitError, Limits
 
@@ -155,6 +155,18 @@ def test_nested_graphs_in_functions_and_calls_in_nested_graphs(condition: bool) 
         function(NESTED),
     )
     check(proto, x=X, c=np.array(condition))
+
+
+def test_a_doc_string_that_is_not_utf8_is_nobodys_business() -> None:
+    """protobuf reads it all the same, as bytes; in nodes and in nested graphs."""
+    proto = model("g (float[1,3] x, bool c) => (float[1,3] y) { y = f.cond(x, c) }", DOUBLE, function(NESTED))
+    for one in proto.functions:
+        one.node[0].doc_string = "sum"
+        for attribute in one.node[0].attribute:
+            attribute.g.doc_string = "sum"
+    data = proto.SerializeToString()
+    assert data.count(b"sum") > 2
+    assert read(data.replace(b"sum", b"s\xa0m")).counts() == read(data).counts()
 
 
 def test_a_graph_that_is_passed_keeps_the_callers_names() -> None:

@@ -102,9 +102,9 @@ Nodes = Callable[[Iterable[onnx.NodeProto], Scope], "list[onnx.NodeProto]"]
 def copy_node(node: onnx.NodeProto, scope: Scope, attribute: Attributes) -> onnx.NodeProto:
     """The node under the scope's names."""
     made = onnx.NodeProto()
-    for entry, _ in node.ListFields():
-        if entry.name in ("op_type", "domain", "overload", "doc_string"):
-            setattr(made, entry.name, getattr(node, entry.name))
+    for entry, value in node.ListFields():
+        if entry.name in ("op_type", "domain", "overload", "doc_string") and isinstance(value, str):
+            setattr(made, entry.name, value)  # protobuf gives bytes for what is not UTF-8: at most a doc_string is that
     made.metadata_props.extend(node.metadata_props)
     if scope.fresh:
         made.name = scope.fresh.name(scope.prefix, node.name or node.op_type)
@@ -136,7 +136,7 @@ def copy_graph(graph: onnx.GraphProto, around: Scope, nodes: Nodes) -> onnx.Grap
     """A nested graph under the names of the scope around it; its own names are fresh wherever the scope's are."""
     scope = around.inside()
     made = onnx.GraphProto(name=graph.name)
-    if graph.HasField("doc_string"):
+    if graph.HasField("doc_string") and isinstance(graph.doc_string, str):
         made.doc_string = graph.doc_string
     made.metadata_props.extend(graph.metadata_props)
     for source, target in ((graph.input, made.input), (graph.initializer, made.initializer)):

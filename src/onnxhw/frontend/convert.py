@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from ..errors import InternalError
+from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Graph
 from .blockers import BlockedError, Blocker
 from .context import Context, label
 from .fold import fold
 from .handlers import DEFAULT, handler
 from .hosting import Hosting
+from .inference import undeclared
 from .shapes import Shape
 from .tensors import array
 from .values import Const, Fed, Held, Pending, QuantConst, Unknown, Value
@@ -102,7 +103,7 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[
         for value in values:
             if _length(value) > LONGEST_CHAIN:
                 raise BlockedError(f"more than {LONGEST_CHAIN} operators between two quantizations")
-        _enter(context, node, values)
+        _enter(made, node, values)
         host.note_operations()
     except BlockedError as blocked:
         _block(made, index, node, operands, blocked)
@@ -120,12 +121,21 @@ def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
             raise BlockedError(f"input {name!r} has no elements")
 
 
-def _enter(context: Context, node: onnx.NodeProto, values: tuple[Value, ...]) -> None:
-    """Enter the values of the node's outputs, if their shapes are those that onnx infers."""
+def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) -> None:
+    """Enter the values of the node's outputs, if their shapes are those that onnx infers.
+
+    `InvalidModelError` E3400 if they are not those that the model declares, where onnx infers none.
+    """
+    context = made.context
     for output, value in zip(node.output, values, strict=False):
-        inferred = context.shapes.get(output)
-        if inferred is not None and value.shape != inferred:
-            raise InternalError("E1303", f"result has shape {value.shape}, onnx infers {inferred}", where=label(node))
+        known = context.shapes.get(output)
+        if known is not None and value.shape != known:
+            where, what = label(node), f"result {output!r} has shape {list(value.shape or ())}"
+            if undeclared(made.model).get(output) == known:
+                raise InternalError("E1303", f"{what}, onnx infers {list(known)}", where=where)
+            raise InvalidModelError(
+                "E3400", f"{what}, the model says it is {list(known)}", where=where, hint="export the model again"
+            )
         context.values[output] = value
 
 

@@ -91,6 +91,15 @@ def plain(model: onnx.ModelProto) -> onnx.GraphProto:
         return onnx.GraphProto()
 
 
+def undeclared(model: onnx.ModelProto) -> dict[str, Shape]:
+    """The static shapes that follow from inputs and constants alone, whatever the model says of other values."""
+    skeleton = skeleton_of(model)
+    del skeleton.graph.value_info[:]
+    for value in skeleton.graph.output:
+        value.ClearField("type")
+    return static_shapes(plain(skeleton))
+
+
 def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
     """Inference with all checks; weights are not shown to it unless it asks for them."""
     try:

@@ -19,10 +19,10 @@ def rounding(mode: str) -> str:
 
 
 def width(bits: Array) -> int:
-    """A bit width, which must be a positive integer."""
+    """A bit width, which must be an integer from 1 to 32."""
     value = float(np.asarray(bits).reshape(-1)[0])
-    if np.asarray(bits).size != 1 or value != int(value) or value < 1:
-        raise NotImplementedError(f"bit width {np.asarray(bits).tolist()} is not one positive integer")
+    if np.asarray(bits).size != 1 or not 1 <= value <= 32 or value % 1:
+        raise NotImplementedError(f"bit width {np.asarray(bits).tolist()} is not one integer from 1 to 32")
     return int(value)
 
 

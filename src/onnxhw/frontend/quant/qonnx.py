@@ -19,7 +19,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
 from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
-from .parameters import Grid, check_scale, merge_blocks
+from .parameters import SMALLEST_NORMAL, Grid, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
 EVERY = np.arange(-128, 128).astype(np.int8)
@@ -31,7 +31,7 @@ STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 
 def quant(context: Context, node: onnx.NodeProto) -> Value:
     """Quant, also called IntQuant."""
-    scale, zero_point = _numbers(context, node, 1), _numbers(context, node, 2)
+    scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
     bits = _bits(context, node, 3)
     check_scale(scale, label(node))
     try:
@@ -39,6 +39,7 @@ def quant(context: Context, node: onnx.NodeProto) -> Value:
     except KeyError as error:
         raise _no_mode(error, node) from None
     value = _real(context.required(node, 0))
+    _spread(value.shape, scale, zero_point, node)
     if isinstance(value, Const):
         return _constant(value, form, scale, zero_point)
     if scale.size != 1 or zero_point.size != 1:
@@ -137,6 +138,7 @@ def bipolar(context: Context, node: onnx.NodeProto) -> Value:
     scale = _numbers(context, node, 1)
     check_scale(scale, label(node))
     value = _real(context.required(node, 0))
+    _spread(value.shape, scale, np.zeros((), np.float32), node)
     if isinstance(value, Const):
         ones = np.rint(bipolar_quant(value.array, np.float32(1)))
         form = IntQuant(1, True, False, "ROUND")
@@ -158,6 +160,11 @@ def trunc(context: Context, node: onnx.NodeProto) -> Value:
     if len(inputs) not in (5, 6) or any(value is None or value.size != 1 for value in inputs[1:]):
         raise BlockedError("its scale, zero point and bit widths must be scalar constants")
     check_scale(_numbers(context, node, 1), label(node))
+    _zero_point(context, node, 2)
+    _bits(context, node, 3)
+    _bits(context, node, len(inputs) - 1)
+    if len(inputs) == 6:
+        check_scale(_numbers(context, node, 4), label(node))
     try:
         form = Trunc.of(attributes(node), inputs)
     except KeyError as error:
@@ -187,6 +194,15 @@ def thresholds(context: Context, node: onnx.NodeProto) -> Value:
         raise InvalidModelError("E3603", "thresholds must ascend within each channel", where=label(node))
     value = _real(context.required(node, 0))
     found = attributes(node)
+    layout = str(found.get("data_layout", "NCHW")).upper()
+    if layout not in ("NCHW", "NHWC", "NC"):
+        raise BlockedError(f"data_layout is {layout!r}", "use NCHW or NHWC")
+    shape = value.shape or ()
+    channels = shape[-1 if layout == "NHWC" else 1] if len(shape) > 1 else 1
+    if value.shape is not None and len(rows) not in (1, channels):
+        raise InvalidModelError(
+            "E3603", f"{len(rows)} rows of thresholds do not fit {channels} channels", where=label(node)
+        )
     if isinstance(value, Const):
         return Const(multi_threshold(value.array, rows, found))
     if not isinstance(value, Held):
@@ -197,10 +213,12 @@ def thresholds(context: Context, node: onnx.NodeProto) -> Value:
         )
     scale, bias = np.float32(found.get("out_scale", 1.0)), np.float32(found.get("out_bias", 0.0))
     counts = count_thresholds(_values(value), rows[0])
-    wanted = counts.astype(np.float32) * scale + bias
+    with np.errstate(all="ignore"):
+        wanted = counts.astype(np.float32) * scale + bias
     for step in (scale, np.float32(scale / 2)):
-        zero = float(-bias / step)
-        if step > 0 and np.isfinite(zero) and zero == int(zero):
+        with np.errstate(all="ignore"):
+            zero = float(-bias / step)
+        if step >= SMALLEST_NORMAL and np.isfinite(zero) and zero == int(zero):
             integers = np.rint(counts * float(scale / step))
             real = (integers - zero).astype(np.float32) * step
             limits = (-128, 127) if -128 <= zero <= 127 and integers.max() <= 127 else (0, 255)
@@ -255,6 +273,27 @@ def _numbers(context: Context, node: onnx.NodeProto, index: int) -> Floats:
     if found is None:
         raise BlockedError(f"input {index} is missing")
     return found.astype(np.float32)
+
+
+def _zero_point(context: Context, node: onnx.NodeProto, index: int) -> Floats:
+    found = _numbers(context, node, index)
+    if not np.isfinite(found).all():
+        raise InvalidModelError("E3606", "the zero point must be finite", where=label(node))
+    return found
+
+
+def _spread(shape: tuple[int, ...] | None, scale: Floats, zero_point: Floats, node: onnx.NodeProto) -> None:
+    """`InvalidModelError` E3022 unless scale and zero point broadcast with a value of this shape."""
+    if shape is None or scale.size == zero_point.size == 1:
+        return
+    try:
+        np.broadcast_shapes(shape, scale.shape, zero_point.shape)
+    except ValueError:
+        raise InvalidModelError(
+            "E3022",
+            f"scales {list(scale.shape)} and zero points {list(zero_point.shape)} do not fit shape {list(shape)}",
+            where=label(node),
+        ) from None
 
 
 def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
