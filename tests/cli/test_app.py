@@ -76,7 +76,10 @@ def test_version(capsys):
 
 def test_no_command_shows_the_help(capsys):
     assert main([]) == 2
-    assert "Examples:" in capsys.readouterr().err
+    words = capsys.readouterr()
+    assert words.err.startswith("Usage: onnxhw ")
+    assert "Examples:" in words.err
+    assert words.out == ""
 
 
 @pytest.mark.parametrize(
