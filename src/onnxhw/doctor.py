@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -136,7 +137,9 @@ def _writable(name: str, folder: Path, purpose: str, variable: str, otherwise: s
     place = folder
     while not os.path.exists(place) and place.parent != place:
         place = place.parent
-    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
-        return Check(name, "ok", str(folder), purpose)
-    hint = f"make it writable, or point {variable} at another directory"
-    return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)
+    try:
+        with tempfile.TemporaryFile(dir=place):  # rights alone do not tell: root has them everywhere
+            return Check(name, "ok", str(folder), purpose)
+    except OSError:
+        hint = f"make it writable, or point {variable} at another directory"
+        return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 
 import click
 import pytest
@@ -13,6 +15,7 @@ from onnxhw import __version__, errors
 from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
+from onnxhw.cli.output import Output
 
 
 @pytest.fixture
@@ -73,7 +76,10 @@ def test_version(capsys):
 
 def test_no_command_shows_the_help(capsys):
     assert main([]) == 2
-    assert "Examples:" in capsys.readouterr().err
+    words = capsys.readouterr()
+    assert words.err.startswith("Usage: onnxhw ")
+    assert "Examples:" in words.err
+    assert words.out == ""
 
 
 @pytest.mark.parametrize(
@@ -194,3 +200,17 @@ def test_a_full_device_is_one_message():
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "E2912" in done.stderr
+
+
+def test_a_stage_on_a_terminal_tells_how_long_it_has_taken(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(time, "monotonic", iter(range(0, 10_000, 7)).__next__)
+    output = Output()
+    with output.stage("read [net].onnx"):
+        words = ""
+        while "..." not in words:
+            words += capsys.readouterr().err
+        output.message("half of [it]")
+    words += capsys.readouterr().err
+    assert re.search(r"read \[net\]\.onnx \.\.\. [1-9][0-9]* s", words)
+    assert re.search(r"\x1b\[2Khalf of \[it\]\n", words), "a line of its own"

@@ -83,11 +83,17 @@ class Commands(click.Group):
     cls=Commands,
     help=f"From an int8 ONNX model to a bit-exact accelerator on an FPGA.\n\n{EXAMPLES}",
     epilog=FOOTER,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, "-V", "--version", prog_name="onnxhw")
-def app() -> None:
-    """The group; see `Commands`."""
+@click.pass_context
+def app(context: click.Context) -> int:
+    """The group; see `Commands`. Without a command its help on stderr, and a status that says so."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+    return 2
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

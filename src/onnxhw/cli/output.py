@@ -6,11 +6,28 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import OnnxhwError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+
+@dataclass(frozen=True)
+class _Elapsed:
+    """A line that tells how long a stage has taken, whenever rich draws it."""
+
+    name: str
+    start: float
+
+    def __rich__(self) -> "Text":
+        from rich.text import Text
+
+        return Text(f"{self.name} ... {time.monotonic() - self.start:.0f} s")
 
 
 @dataclass
@@ -24,6 +41,8 @@ class Output:
     verbosity: int = 0
     found: dict[str, Any] = field(default_factory=dict)
     """What a command that fails has found nevertheless; printed with the error by ``--json``."""
+    live: "Console | None" = field(default=None, init=False)
+    """The terminal, while a stage has a line of its own there."""
 
     def data(self, record: Any) -> None:
         """A command's result as one JSON document on stdout."""
@@ -60,9 +79,12 @@ class Output:
             click.echo(line.rstrip())
 
     def message(self, text: str) -> None:
-        """A message on stderr, unless quiet."""
+        """A message on stderr, unless quiet; above the line of a stage that shows one."""
         if self.verbosity >= 0:
-            click.echo(text, err=True)
+            if self.live:
+                self.live.print(text, markup=False, soft_wrap=True)
+            else:
+                click.echo(text, err=True)
 
     def detail(self, text: str) -> None:
         """A message on stderr, with ``-v`` only."""
@@ -71,7 +93,7 @@ class Output:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """One line per stage of long work, with the time it took; a spinner meanwhile on a terminal."""
+        """One line per stage of long work, with the time it took; on a terminal one that shows the time so far."""
         if self.verbosity < 0:
             yield
             return
@@ -80,8 +102,12 @@ class Output:
         console = Console(stderr=True, highlight=False)
         start = time.monotonic()
         if console.is_terminal and self.verbosity == 0:
-            with console.status(f"{name} ..."):
-                yield
+            with console.status(_Elapsed(name, start)):
+                self.live = console
+                try:
+                    yield
+                finally:
+                    self.live = None
         else:
             yield
         console.print(f"{name:<44} {time.monotonic() - start:7.1f} s", markup=False)
