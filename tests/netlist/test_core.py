@@ -25,7 +25,7 @@ CONFIG = HwConfig(
     "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
     acc_depth=128, param_depth=64, tables=1, requant_dsps=1, depthwise=8,
 )  # fmt: skip
-FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=2, inner_product="fast")
+FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=4, inner_product="fast")
 
 
 def network(rng: np.random.Generator) -> Graph:

@@ -8,6 +8,7 @@ import pytest
 
 from onnxhw.build import estimate
 from onnxhw.config import PRESETS
+from onnxhw.isa.timing import weight_skew
 from onnxhw.rtl import ebr
 from onnxhw.rtl.blocks import blocks
 from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
@@ -45,3 +46,13 @@ def test_an_unknown_device_and_a_large_array_get_no_plan():
     assert array_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
     assert array_sites(DEVICE, dataclasses.replace(PRESETS["mini"], rows=64, cols=64, word=64, acc_bits=32)) == {}
     assert memory_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
+
+
+@pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
+def test_blocks_share_out_a_weight_word_and_are_not_read_too_late(config):
+    parts = blocks(config)
+    assert sorted(byte for part in parts for byte in part.bytes) == list(range(config.weight_word))
+    for part in parts:
+        assert all(part.later <= weight_skew(config, *divmod(byte, config.cols)) for byte in part.bytes)
+        if config.tile_words == 1:
+            assert len(ebr.plan(8 * len(part.bytes), config.weight_depth, 8)) == 1
