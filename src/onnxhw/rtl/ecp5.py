@@ -149,15 +149,15 @@ def dsp_multiplier(multiplier: Any) -> Module:
 
 
 def copies(registers: Any) -> Module:
-    """`cells.Copies` as a TRELLIS_FF per bit and copy."""
+    """`cells.Copies` as a TRELLIS_FF per bit and copy, as Yosys makes them: so they share slices with others."""
     m = Module()
     for j in range(registers.count):
         for bit in range(registers.width):
             m.submodules[f"copy_{j}_{bit}"] = Instance(
                 "TRELLIS_FF",
-                p_GSR="DISABLED", p_CEMUX="1", p_CLKMUX="CLK", p_LSRMUX="LSR", p_SRMODE="LSR_OVER_CE",
+                p_GSR="DISABLED", p_CEMUX="1", p_CLKMUX="CLK", p_LSRMUX="LSR",
                 p_REGSET="SET" if registers.init >> bit & 1 else "RESET",
-                i_CLK=ClockSignal("sync"), i_LSR=0, i_CE=1, i_DI=registers.i[bit], o_Q=registers.o[j][bit],
+                i_CLK=ClockSignal("sync"), i_LSR=0, i_DI=registers.i[bit], o_Q=registers.o[j][bit],
             )  # fmt: skip
     return m
 
