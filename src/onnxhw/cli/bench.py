@@ -44,7 +44,8 @@ def command(output: Output, presets: tuple[str, ...], models: str, layers: bool,
     entries = [model(name.strip()) for name in models.split(",") if name.strip()]
     rows: list[Row] = []
     for config in configs:
-        routed = cached_route(config)
+        with output.stage(f"look for a bitstream of {config.name}"):
+            routed = cached_route(config)
         for entry in entries:
             with output.stage(f"{entry.name} on {config.name}"):
                 rows.append(measure(entry, config, None if no_rtl else rtl, routed))
