@@ -210,7 +210,12 @@ def test_a_stage_on_a_terminal_tells_how_long_it_has_taken(monkeypatch, capsys):
         words = ""
         while "..." not in words:
             words += capsys.readouterr().err
-        output.message("half of [it]")
+        with output.stage("inner"):
+            output.message("half of [it]")
+        output.message("the rest")
     words += capsys.readouterr().err
+    assert "inner ..." not in words
+    assert re.search(r"\x1b\[2Kinner +[0-9.]+ s\n", words)
+    assert re.search(r"\x1b\[2Kthe rest\n", words)
     assert re.search(r"read \[net\]\.onnx \.\.\. [1-9][0-9]* s", words)
     assert re.search(r"\x1b\[2Khalf of \[it\]\n", words), "a line of its own"

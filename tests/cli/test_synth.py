@@ -7,8 +7,10 @@ import pytest
 from onnxhw import board
 from onnxhw.build import flow
 from onnxhw.build.built import Built
+from onnxhw.build.cache import Cache
 from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main, synthesis
+from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
 
 
@@ -94,3 +96,16 @@ def test_progress_goes_to_stderr(built, digits, tmp_path, capsys):
     assert "yosys" not in captured.out
     assert "clock 100.00 MHz met (Fmax 101.25 MHz)" in captured.out
     assert ", cached bitstream" in captured.out
+
+
+def test_a_route_is_looked_up_only_where_a_bitstream_of_the_preset_is_kept(monkeypatch, tmp_path):
+    """Looking it up means to elaborate the design; labels of others name the board, and presets begin alike."""
+    monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
+    looked = []
+    monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: looked.append((board.name, config.name)))
+    monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz: None)
+    for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-plain on ulx3s-85f at 60 MHz"):
+        Cache("bitstream").store(label.encode().hex(), {"top.bit": b""}, label=label)
+    for name in ("ulx3s-85f", "mini", "ulx3s-45f"):
+        assert synthesis.cached_route(preset(name)) is None
+    assert [name for _, name in looked] == ["mini"]

@@ -57,7 +57,8 @@ def command(
     rows: list[Row] = []
     pictures: dict[str, bytes] = {}
     for config in configs:
-        routed = cached_route(config)
+        with output.stage(f"look for a bitstream of {config.name}"):
+            routed = cached_route(config)
         for entry in entries:
             with output.stage(f"{entry.name} on {config.name}"):
                 found = measure(entry, config, None if no_rtl else rtl, routed)

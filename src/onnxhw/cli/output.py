@@ -93,15 +93,18 @@ class Output:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """One line per stage of long work, with the time it took; on a terminal one that shows the time so far."""
+        """One line per stage of long work, with the time it took; on a terminal one that shows the time so far.
+
+        Of a stage within a stage, the outer one's is shown meanwhile.
+        """
         if self.verbosity < 0:
             yield
             return
         from rich.console import Console
 
-        console = Console(stderr=True, highlight=False)
+        console = self.live or Console(stderr=True, highlight=False)
         start = time.monotonic()
-        if console.is_terminal and self.verbosity == 0:
+        if console.is_terminal and self.verbosity == 0 and not self.live:
             with console.status(_Elapsed(name, start)):
                 self.live = console
                 try:

@@ -97,7 +97,7 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     owner = owner or next((board for board in boards().values() if config.name in board.presets), None)
     if owner is None:
         return None
-    if not any(entry.kind == "bitstream" and config.name in entry.label for entry in list_all()):
+    if not any(entry.kind == "bitstream" and entry.label.startswith(f"{config.name} on ") for entry in list_all()):
         return None
     try:
         built = flow.cached(top(owner, config, owner.core_hz), owner, clock_hz=owner.core_hz)
