@@ -27,6 +27,7 @@ MAX_POOLS: list[tuple[list[int], dict[str, Any]]] = [
     ([1, 3, 9, 8], {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ([1, 3, 9, 8], {"kernel_shape": [3, 2], "strides": [2, 3], "auto_pad": "SAME_LOWER"}),
     ([1, 3, 12], {"kernel_shape": [4], "strides": [3], "ceil_mode": 1}),
+    ([1, 40, 2, 7], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
 ]
 
 

@@ -166,6 +166,12 @@ WINDOWS: list[tuple[str, str, str]] = [
     ("E3385", 'Conv<auto_pad="VALID", pads=[1,1,1,1]>(x, w)', 'Conv<auto_pad="VALID", pads=[0,0,0,0]>(x, w)'),
     ("E3388", "Conv<dilations=[4,4]>(x, w)", "Conv<dilations=[3,3]>(x, w)"),
     ("E3388", "MaxPool<kernel_shape=[9,9]>(x)", "MaxPool<kernel_shape=[8,8]>(x)"),
+    (
+        "E3388",
+        "MaxPool<kernel_shape=[10,9], strides=[2,2], ceil_mode=1>(x)",
+        "MaxPool<kernel_shape=[9,9], strides=[2,2], ceil_mode=1>(x)",
+    ),
+    ("E3388", "MaxPool<kernel_shape=[9,9], ceil_mode=1>(x)", "MaxPool<kernel_shape=[8,8], ceil_mode=1>(x)"),
     ("E3389", "MaxPool<kernel_shape=[3,3], pads=[4,0,0,0]>(x)", "MaxPool<kernel_shape=[3,3], pads=[3,0,0,0]>(x)"),
     ("E3386", "Softmax<axis=4>(x)", "Softmax<axis=-4>(x)"),
     ("E3386", "Flatten<axis=5>(x)", "Flatten<axis=4>(x)"),

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
 READ = {
-    **dict.fromkeys(["allowzero", "axis", "group"], A.INT),
+    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "group"], A.INT),
     **dict.fromkeys(["axes", "dilations", "kernel_shape", "pads", "perm", "shape", "split", "strides"], A.INTS),
     "auto_pad": A.STRING,
 }

@@ -115,7 +115,10 @@ def _extent(
     shape: tuple[int, ...],
     findings: Findings,
 ) -> None:
-    """E3388 for a window larger than its padded input, E3389 for a pool's pads larger than its window."""
+    """E3388 for a window larger than its padded input, E3389 for a pool's pads larger than its window.
+
+    With ceil_mode the last window may leave the padded input, by less than its stride: the only one may, too.
+    """
     spatial, where = len(kernel), label(node)
     dilations = given.get("dilations") or [1] * spatial
     reach = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
@@ -128,5 +131,7 @@ def _extent(
     if attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
         return
     padded = [size + low + high for size, low, high in zip(shape[2:], before, after, strict=True)]
-    if any(0 < size < one for size, one in zip(padded, reach, strict=True)):
+    strides = given.get("strides") or [1] * spatial
+    beyond = [stride - 1 if attributes.get("ceil_mode", 0) else 0 for stride in strides]
+    if any(0 < size < one - more for size, one, more in zip(padded, reach, beyond, strict=True)):
         findings.error("E3388", where, f"the window {reach} is larger than its padded input {padded}")
