@@ -20,6 +20,8 @@ def test_latency_is_cycles_over_the_routed_clock():
 def test_what_is_not_routed_says_so():
     (ours,) = latencies([row("ic", "a", 50_000), row("vww", "a", None)])
     assert (ours.device, ours.ms) == ("onnxhw a (not routed, at 100 MHz)", {"ic": 0.5})
+    (ours,) = latencies([row("ic", "virtual", 50_000)])
+    assert ours.device == "onnxhw virtual (for no device, at 100 MHz)"
 
 
 def test_a_line_per_preset_and_none_for_files():

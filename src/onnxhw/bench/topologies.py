@@ -1,8 +1,8 @@
 """The four MLPerf Tiny networks with deterministic random weights, as int8 QDQ models.
 
 Same layers and shapes as the reference models. They take the same cycles, but where reference weights have constant
-channels, which are not computed. Weights are drawn so that activations keep
-to a sane range. They classify nothing. `legacy` random numbers of numpy are frozen, so everybody gets the same model.
+channels, which are not computed. Weights are drawn so that activations keep to a sane range. They classify nothing.
+`legacy` random numbers of numpy are frozen, so everybody gets the same model.
 """
 
 from collections.abc import Callable
