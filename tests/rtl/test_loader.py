@@ -162,6 +162,14 @@ def test_loader_and_model_in_step_on_each_status():
     both.send(command(Command.WRITE, 7, Space.CONTROL, 1, [1]).encode())  # bad command
     both.send(command(Command.RESET, 7, address=1).encode())
     both.send(command(Command.READ, 8, REGISTERS, count=2).encode())
+    # What was answered comes again as it was, whatever has happened since.
+    both.send(command(Command.WRITE, 9, Space.ACT, 5, [1, 2, 3]).encode())
+    read = command(Command.READ, 10, Space.ACT, 5, count=3).encode()
+    answer = both.send(read)
+    both.send(command(Command.WRITE, 11, Space.ACT, 5, [4, 5, 6]).encode())
+    both.send(command(Command.READ, 12, Space.ACT, 5, count=3).encode())
+    assert both.send(read) == answer
+    both.send(command(Command.POLL, 4, count=6).encode())
     both.check_memory()
     assert both.statuses == set(Status)
     assert both.port.runs == 1

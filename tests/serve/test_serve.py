@@ -51,10 +51,9 @@ def test_digits_through_a_pseudo_terminal_equal_the_golden_model(
     with Client(line(link)) as client:
         assert client.info().config == program.config
         client.load(program)
-        for x in images(digits_test, 3):
-            inputs = prepare(graph, {"input": x[None]})
+        batch = [prepare(graph, {"input": x[None]}) for x in images(digits_test, 3)]
+        for inputs, got in zip(batch, client.run_all(batch), strict=True):
             wanted = golden.run(graph, inputs)
-            got = client.run(inputs)
             for name, values in got.outputs.items():
                 assert np.array_equal(values, wanted[name])
             assert got.cycles == program.cycles
