@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -268,21 +269,32 @@ def _add(figures: Figures, seen: Counters, damaged: int) -> None:
     figures.retried += seen.retries
 
 
+class Pins(Protocol):
+    """The serial pins of a simulated device: `onnxhw.engines.cxxrtl.device_model.DeviceModel`."""
+
+    @property
+    def cycles(self) -> int:
+        """Cycles since reset."""
+
+    def advance(self, cycles: int, data: bytes = b"") -> tuple[int, bytes]:
+        """Run at most so many cycles: how many bytes of `data` were begun, and those received."""
+
+
 class PinnedLine:
     """A `ByteLine` through the serial pins of the simulated gateware."""
 
-    def __init__(self, model: object, clock_hz: int) -> None:
+    def __init__(self, model: Pins, clock_hz: int) -> None:
         self.model, self.clock_hz = model, clock_hz
 
     def exchange(self, data: bytes) -> bytes:
-        taken, received = self.model.advance(0 if data else 5000, data)  # type: ignore[attr-defined]
+        taken, received = self.model.advance(0 if data else 5000, data)
         while taken < len(data):
-            more, got = self.model.advance(50_000, data[taken:])  # type: ignore[attr-defined]
+            more, got = self.model.advance(50_000, data[taken:])
             taken, received = taken + more, received + got
         return bytes(received)
 
     def seconds(self) -> float:
-        return float(self.model.cycles) / self.clock_hz  # type: ignore[attr-defined]
+        return float(self.model.cycles) / self.clock_hz
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
     python bench/large_model.py 10000 large.onnx                  residual blocks of convolutions
     python bench/large_model.py 10000 large.onnx --kind chain     functions of one element, one after another
+    python bench/large_model.py 10000 large.onnx --kind inputs    convolutions side by side, each of its own input
+    python bench/large_model.py 10000 large.onnx --kind concat    the same of one input, concatenated: too large
     python bench/large_model.py 10000 large.onnx --measure        and the user CPU seconds of each step of `check`
 
-In every tenth block of convolutions there is an operator that only the host has.
+In every tenth block of residual blocks there is an operator that only the host has.
 """
 
 import argparse
@@ -79,6 +81,45 @@ def chain(nodes: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def parallel(nodes: int, concat: bool) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: quantized convolutions side by side. Each has an input and an output of its
+    own, or, with `concat`, all read one input and make one output together."""
+    random, made, inputs, parts = np.random.default_rng(0), list[onnx.NodeProto](), list[str](), list[str]()
+    constants = {"scale": np.float32(0.125), "zero": np.int8(0)}
+
+    def node(op_type: str, *operands: str, **attributes: object) -> str:
+        name = f"{op_type}_{len(made)}"
+        made.append(helper.make_node(op_type, operands, [f"{name}_out"], name=name, **attributes))
+        return f"{name}_out"
+
+    def requantize(x: str) -> str:
+        return node("DequantizeLinear", node("QuantizeLinear", x, "scale", "zero"), "scale", "zero")
+
+    while len(made) < nodes - 3 * concat:
+        if not inputs or not concat:
+            inputs.append(f"x{len(parts)}")
+            x = requantize(inputs[-1])
+        constants[f"weight_{len(parts)}"] = random.integers(-8, 8, (CHANNELS, CHANNELS, 1, 1)).astype(np.int8)
+        weight = node("DequantizeLinear", f"weight_{len(parts)}", "scale", "zero")
+        parts.append(requantize(node("Conv", x, weight)))
+    outputs = [requantize(node("Concat", *parts, axis=1))] if concat else parts
+    shape = [1, CHANNELS * len(parts), SIZE, SIZE] if concat else SHAPE
+    graph = helper.make_graph(
+        made, f"parallel-{nodes}", [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in inputs],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in outputs],
+        [numpy_helper.from_array(np.asarray(values), name) for name, values in constants.items()],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+KINDS = {
+    "convolutions": large_model,
+    "chain": chain,
+    "inputs": lambda nodes: parallel(nodes, concat=False),
+    "concat": lambda nodes: parallel(nodes, concat=True),
+}
+
+
 @contextmanager
 def stage(name: str, seconds: dict[str, float]) -> Iterator[None]:
     """Note the user CPU seconds of the block."""
@@ -93,7 +134,7 @@ def measure(path: Path) -> dict[str, float]:
     gc.disable()  # as the command does
     with stage("import", seconds):
         from onnxhw.config import preset
-        from onnxhw.frontend import control, convert, functions, hostrun, pipeline, shapes, spec  # noqa: F401
+        from onnxhw.frontend import control, convert, functions, hostrun, pipeline, shapes, spec  # noqa: F401 - their import is measured
         from onnxhw.frontend.reading.limits import DEFAULT
         from onnxhw.report.fit import fit
     with stage("read", seconds):
@@ -118,10 +159,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A large quantized model.")
     parser.add_argument("nodes", type=int)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--kind", choices=["convolutions", "chain"], default="convolutions")
+    parser.add_argument("--kind", choices=list(KINDS), default="convolutions")
     parser.add_argument("--measure", action="store_true")
     given = parser.parse_args()
-    model = chain(given.nodes) if given.kind == "chain" else large_model(given.nodes)
+    model = KINDS[given.kind](given.nodes)
     given.path.write_bytes(model.SerializeToString())
     if given.measure:
         seconds = measure(given.path)

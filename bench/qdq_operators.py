@@ -155,7 +155,7 @@ OPERATORS: dict[str, tuple[Callable[[Case], str], float]] = {
     "Slice": (_slice, 0.05),
     "Pad": (lambda case: case.node("Pad", case.x(), _ints(case, 0, 0, 1, 2, 0, 0, 2, 0), mode="edge"), 0.05),
     **{
-        op: (lambda case, op=op: case.node(op, case.x((1, 4, 8, 8), 0.03)), 0.01)  # type: ignore[misc]
+        op: (lambda case, op=op: case.node(op, case.x((1, 4, 8, 8), 0.03)), 0.01)  # type: ignore[misc]  # of a lambda with a default
         for op in sorted({*UNARY} - {"Gelu", "Mish", "Swish"})  # later operator sets
     },
 }

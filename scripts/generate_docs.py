@@ -21,7 +21,7 @@ def cli_page() -> str:
     root = Context(app, info_name="onnxhw", terminal_width=110, max_content_width=110)
     parts.append(f"```\n{app.get_help(root)}\n```\n")
     for name in COMMANDS:
-        command = app.get_command(root, name)  # type: ignore[attr-defined]
+        command = app.get_command(root, name)  # type: ignore[attr-defined]  # it is a group
         context = Context(command, info_name=name, parent=root, terminal_width=110, max_content_width=110)
         parts.append(f"## onnxhw {name}\n\n```\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)

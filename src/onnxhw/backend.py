@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
+from .closing import Closing
 from .errors import OnnxhwError, UsageError
 from .frontend import refuse
 from .host.address import FORMS, parse
@@ -24,7 +25,7 @@ from .targets import DEVICES
 DEVICE = "CPU"
 
 
-class OnnxhwBackendRep(BackendRep):
+class OnnxhwBackendRep(BackendRep, Closing):
     """A prepared model. `where` says where it runs: "hardware", "host" or "mixed".
 
     Open dimensions of inputs take the sizes of the arrays that `run` gets; each set of sizes is placed once.
@@ -65,12 +66,6 @@ class OnnxhwBackendRep(BackendRep):
         """Release engines and device."""
         for session in reversed(self._placed.values()):
             session.close()
-
-    def __enter__(self) -> "OnnxhwBackendRep":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _place(self, sizes: dict[str, int]) -> InferenceSession:
         key = tuple(sorted(sizes.items()))

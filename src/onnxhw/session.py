@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from onnx import numpy_helper
 
 from . import golden
 from .board import find
+from .closing import Closing
 from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .errors import UsageError
@@ -33,7 +33,7 @@ from .targets import DEVICES, compiled, is_address, read_compiled, runner, unkno
 Execute = Callable[[dict[str, Array8]], dict[str, Array8]]
 
 
-class InferenceSession:
+class InferenceSession(Closing):
     """A model ready to run; the calls are those of onnxruntime's class of this name.
 
     Parameters
@@ -170,14 +170,6 @@ class InferenceSession:
         """Release the engines, and the device unless it was open before."""
         self._stack.close()
         self._runners, self._others = [], {}
-
-    def __enter__(self) -> "InferenceSession":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from onnxhw import __version__, errors
+from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
 
@@ -46,6 +47,23 @@ def test_every_command_has_examples_json_and_verbosity(name, capsys):
     assert f"onnxhw {name}" in text
     for option in ("--json", "--verbose", "--quiet"):
         assert option in text, option
+
+
+@pytest.mark.parametrize("name", application.COMMANDS)
+def test_examples_are_lines_of_their_own_and_name_what_there_is(name, capsys):
+    """Options of the command, and folders as `compile` and `synth` name them where the board is the default."""
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    command = application.app.get_command(click.Context(application.app), name)
+    options = {word for parameter in command.params for word in parameter.opts}
+    lines = shown.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    folder = f"build/model-{find('ulx3s').preset}"
+    assert lines
+    for line in lines:
+        words = line.strip().partition("   ")[0].split()
+        assert words[:2] == ["onnxhw", name]
+        assert {word for word in words if word.startswith("-")} <= options
+        assert {word for word in words if word.startswith("build/")} <= {folder, "build/model-mini"}
 
 
 def test_version(capsys):

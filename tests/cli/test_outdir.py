@@ -1,12 +1,20 @@
 """An output directory holds complete files or none."""
 
 import os
+import signal
 import tempfile
+import time
 
 import pytest
 
+from onnxhw.cli.interrupts import interruptible
 from onnxhw.cli.outdir import HINT, refuse_unwritable, refuse_unwritable_file, staged, write_atomically
 from onnxhw.errors import UsageError
+
+
+def wait_for_the_signal():
+    for _ in range(6000):
+        time.sleep(0.01)
 
 
 def names(folder):
@@ -115,3 +123,24 @@ def test_a_link_is_followed(tmp_path):
     write_atomically(tmp_path / "link", b"x")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"x"
+
+
+def test_an_interrupt_waits_until_all_files_are_replaced(tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    target.mkdir()
+    for name in ("one", "two"):
+        (target / name).write_text("before")
+    replace = os.replace
+
+    def interrupted(*paths):
+        signal.raise_signal(signal.SIGINT)
+        replace(*paths)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)  # also where it is ignored
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        with staged(target) as stage:
+            for name in ("one", "two"):
+                (stage / name).write_text("after")
+        wait_for_the_signal()
+    assert {name: (target / name).read_text() for name in names(target)} == {"one": "after", "two": "after"}

@@ -94,7 +94,7 @@ def test_conv_sums_are_exact_where_float32_is_not() -> None:
     weight[1, 0] = 126
     multiplier = np.array([2.0**-18] * 2, np.float32)
     op = Conv("conv", ("x",), "y", (), weight, np.zeros(2, np.int32), multiplier)
-    tensor = Tensor("x", x.shape, 1.0, -128)  # type: ignore[arg-type]
+    tensor = Tensor("x", (1, 1100, 1, 1), 1.0, -128)
     sums = golden.ops.accumulate(op, x, tensor)
     assert sums.ravel().tolist() == [255 * 127 * 1100, 255 * (127 * 1100 - 1)]
 

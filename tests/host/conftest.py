@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pty_board import PtyBoard
+from pty_board import PtyBoard, count_idle_time
 
 from onnxhw.cli.selftest_network import network
 from onnxhw.compiler import compile
@@ -69,10 +69,11 @@ def opened():
 
 
 @pytest.fixture
-def pty_board():
-    """A function that puts a model behind a pseudo-terminal."""
+def pty_board(monkeypatch):
+    """A function that puts a model behind a pseudo-terminal; timeouts there count `PtyBoard.idle`."""
     pytest.importorskip("serial")
     boards = []
+    count_idle_time(monkeypatch, boards)
 
     def make(model, speed=None):
         boards.append(PtyBoard(model, speed))

@@ -46,7 +46,7 @@ def expected(graph, x):
 def test_the_package_offers_it():
     assert onnxhw.Device is Device
     with pytest.raises(AttributeError, match="has no attribute 'Dervice'"):
-        onnxhw.Dervice  # noqa: B018
+        onnxhw.Dervice  # noqa: B018 - looking it up is the test
 
 
 def test_batches_equal_the_golden_model(digits_graph, digits_program, images):

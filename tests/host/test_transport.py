@@ -43,7 +43,7 @@ def test_serial_bytes_both_ways(terminal):
     assert got == data
     start = line.now()
     assert line.read(0.05) == b""
-    assert 0.04 < line.now() - start < 1
+    assert 0.04 < line.now() - start < 20  # seconds, and of a busy machine
     line.close()
 
 
@@ -110,10 +110,11 @@ def test_another_speed(terminal):
 
 def test_a_slower_clock_waits_longer(terminal):
     line = SerialTransport(terminal[1], timeout_scale=10)
-    start, began = time.monotonic(), line.now()
+    before, start, inside = time.monotonic(), line.now(), time.monotonic()
     assert line.read(0.01) == b""
-    assert time.monotonic() - start > 0.09
-    assert 0.009 < line.now() - began < 0.1
+    within, passed, after = time.monotonic() - inside, line.now() - start, time.monotonic() - before
+    assert 0.09 < within < 20
+    assert within / 10 <= passed <= after / 10
     line.close()
 
 
@@ -137,7 +138,7 @@ def test_tcp_bytes_both_ways(server):
     assert got == data
     start = line.now()
     assert line.read(0.05) == b""
-    assert 0.04 < line.now() - start < 1
+    assert 0.04 < line.now() - start < 20  # seconds, and of a busy machine
     other.close()
     with pytest.raises(UnpluggedError, match=r"E9102 .*tcp:127.0.0.1:\d+: .*the other end has closed it"):
         line.read(1.0)
@@ -156,11 +157,12 @@ def test_a_busy_simulated_board(server):
     other.close()
 
 
-def test_nobody_listens(server):
-    port = server.getsockname()[1]
-    server.close()
-    with pytest.raises(LinkError, match=rf"E9153 .*tcp:127.0.0.1:{port}: cannot connect.*onnxhw serve --tcp"):
-        SocketTransport("127.0.0.1", port)
+def test_nobody_listens():
+    with socket.socket() as silent:  # has a port, so that nobody else gets it
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        with pytest.raises(LinkError, match=rf"E9153 .*tcp:127.0.0.1:{port}: cannot connect.*onnxhw serve --tcp"):
+            SocketTransport("127.0.0.1", port)
     with pytest.raises(LinkError, match="E9153"):
         SocketTransport("no.such.host.invalid", port)
 

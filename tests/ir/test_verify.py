@@ -13,7 +13,7 @@ from onnxhw.ir.verify import verify
 
 
 def tensor(name: str, *shape: int, scale: float = 0.5, zero_point: int = 3) -> Tensor:
-    return Tensor(name, (1, *shape), scale, zero_point)  # type: ignore[arg-type]
+    return Tensor(name, (1, *shape), scale, zero_point)  # type: ignore[arg-type]  # also of wrong lengths
 
 
 def whole() -> Graph:

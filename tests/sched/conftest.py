@@ -114,7 +114,7 @@ class Net:
         ports = [Port(name, self.tensors[name].shape, "int8", name) for name in outputs]
         return Graph("net", self.tensors, self.ops, self.inputs, ports)
 
-    def values(self) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+    def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Random inputs with many extremes."""
         found = {}
         for port in self.inputs:

@@ -30,7 +30,7 @@ def program(new_net: Any, configure: Any) -> Program:
 def broken(program: Program, unit: str, index: int, **fields: int) -> Program:
     """The program with some fields of one instruction changed, and the cycles that this gives."""
     code = {name: list(instructions) for name, instructions in program.code.items()}
-    code[unit][index] = dataclasses.replace(code[unit][index], **fields)  # type: ignore[arg-type]
+    code[unit][index] = dataclasses.replace(code[unit][index], **fields)  # type: ignore[arg-type]  # all fields are int
     return dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
 
 

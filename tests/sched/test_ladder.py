@@ -186,7 +186,8 @@ def random_net(net: NetType) -> Graph:
                 pool.append(net.concat(net.conv(x, int(choose.integers(1, 9)), (1, 1)), net.conv(x, 3, (1, 1))))
             case _:
                 pool.append(net.average_pool(x, (3, 3), pads=PAD))
-    return net.graph(pool[-1], pool[-2])  # type: ignore[no-any-return]
+    found: Graph = net.graph(pool[-1], pool[-2])
+    return found
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -308,6 +308,26 @@ def test_an_input_keeps_the_order_of_its_channels(new_net: Any) -> None:
     assert without_constants(graph) is None
 
 
+@pytest.mark.parametrize(
+    ("dead", "shapes"),
+    [([2], None), ([2, 3], [(3, 2, 2), (6, 2, 1), (6, 2, 1), (6, 2, 1)]), (range(2, 6), [(2, 2, 2), *3 * [(4, 2, 1)]])],
+)
+def test_a_reshape_leaves_out_what_nobody_needs_on_its_other_side(dead: Any, shapes: Any, new_net: Any) -> None:
+    """Each of 4 channels becomes 2, of which an addition needs those whose other operand varies."""
+    net = new_net(13)
+    x = starve(net, net.conv(net.input(3, 2, 2), 4, (1, 1)), [1, 2])
+    wide = net.reshape(x, 8, 2, 1)
+    other = starve(net, net.conv(net.input(3, 2, 1), 8, (1, 1)), list(dead))
+    y = net.add(wide, other)
+    reduced = without_constants(net.graph(y))
+    if shapes is None:
+        assert reduced is None
+        return
+    assert reduced is not None
+    verify(reduced.graph)
+    assert [reduced.graph.tensors[name].shape[1:] for name in (x, wide, other, y)] == shapes
+
+
 def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig) -> None:
     net = new_net(7)
     y = starve(net, net.conv(net.input(4, 5, 5), 9, (1, 1)), list(range(9)))

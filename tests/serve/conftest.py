@@ -76,7 +76,7 @@ class Served:
         """Send a signal; the exit status and what was said on stderr."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        words = self.process.communicate(timeout=60)[1]
+        words = self.process.communicate(timeout=600)[1]
         return self.process.returncode, words
 
 

@@ -16,6 +16,9 @@ from onnxhw.serve.tcp import REFUSAL, TcpEndpoint
 
 serial = pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])")
 
+PATIENCE = 60
+"""Seconds for what is to come within milliseconds, if the machine is not busy."""
+
 
 @pytest.fixture
 def pty() -> Iterator[PtyEndpoint]:
@@ -36,9 +39,9 @@ def connect(endpoint: TcpEndpoint) -> socket.socket:
 
 
 def receive(endpoint: Endpoint, count: int) -> bytes:
-    """So many bytes; waits some seconds for them."""
+    """So many bytes; waits a minute for them."""
     data = b""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while len(data) < count and time.monotonic() < end:
         data += endpoint.receive(0.02)
     return data
@@ -51,7 +54,7 @@ def test_pyserial_and_terminal_exchange_every_byte(pty: PtyEndpoint) -> None:
     assert pty.receive(0.0) == b""
     assert not pty.connected
     for session in (1, 2):
-        with serial.Serial(pty.address, 1_000_000, timeout=5, exclusive=True) as port:
+        with serial.Serial(pty.address, 1_000_000, timeout=PATIENCE, exclusive=True) as port:
             port.write(EVERY_BYTE)
             assert receive(pty, len(EVERY_BYTE)) == EVERY_BYTE
             assert pty.connected
@@ -70,7 +73,7 @@ def test_a_terminal_that_is_opened_without_settings_is_raw(pty: PtyEndpoint) -> 
             port.write(b"\r\n\x03\x04\x11\x00")
             assert receive(pty, 6) == b"\r\n\x03\x04\x11\x00"
             pty.send(b"\r\x04\x00")
-            assert select.select([port], [], [], 5)[0]
+            assert select.select([port], [], [], PATIENCE)[0]
             assert port.read(10) == b"\r\x04\x00"
             assert pty.receive(0.05) == b"", "no echo"
             if cooked:
@@ -87,7 +90,7 @@ def test_the_clients_speed_is_known(pty: PtyEndpoint, baud: int) -> None:
 
 
 def test_a_client_that_does_not_read_takes_no_more(pty: PtyEndpoint, tcp: TcpEndpoint) -> None:
-    with serial.Serial(pty.address, 1_000_000, timeout=5) as port:
+    with serial.Serial(pty.address, 1_000_000, timeout=PATIENCE) as port:
         pty.receive(0.0)
         sent = 0
         while taken := pty.send(EVERY_BYTE):

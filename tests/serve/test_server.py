@@ -101,7 +101,7 @@ def play(*steps: Any) -> tuple[Echo, Script, list[str], list[float]]:
     board, script, told, times = Echo(), Script(*steps), [], []
     clock: Any = SimpleNamespace(set=times.append)
     with pytest.raises(KeyboardInterrupt):
-        serve(board, script, clock, told.append)  # type: ignore[arg-type]
+        serve(board, script, clock, told.append)  # type: ignore[arg-type]  # stand-ins
     return board, script, told, times
 
 

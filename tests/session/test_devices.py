@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
-from pty_board import PtyBoard
+from pty_board import PtyBoard, count_idle_time
 from test_session import Net, draw, mixed
 
 import onnxhw
@@ -80,9 +80,10 @@ def test_the_simulated_gateware() -> None:
         check(session)
 
 
-def test_a_serial_port_says_what_to_compile_for() -> None:
+def test_a_serial_port_says_what_to_compile_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("serial")
     board = PtyBoard(DeviceModel(Info.of(MINI, clock_hz=100_000_000, baud=1_000_000), EmulatedCore(MINI)))
+    count_idle_time(monkeypatch, [board])
     try:
         with InferenceSession(mixed(), f"serial:{board.path}") as session:
             assert session.config == MINI, "the board's own, not the default's"

@@ -58,7 +58,8 @@ class RouteReport:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "RouteReport":
         """Inverse of `record`."""
-        resources = {kind: (int(used), int(have)) for kind, (used, have) in record["resources"].items()}
+        found = {kind: (int(used), int(have)) for kind, (used, have) in record["resources"].items()}
+        resources = {kind: found[kind] for kind in KINDS if kind in found}  # JSON that was kept has them sorted
         clocks = {net: Clock(float(got), float(want)) for net, (got, want) in record["clocks"].items()}
         return cls(resources, clocks, str(record["path"]))
 

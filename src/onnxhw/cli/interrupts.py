@@ -12,22 +12,37 @@ PATIENCE = 2.0
 """Seconds for which further signals are ignored: whatever the first has set off is being cleaned up."""
 
 AGAIN = 0.02
-"""Seconds after which a signal is looked at again that came while native code was being imported."""
+"""Seconds after which a signal is looked at again that came at a bad time."""
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+_whole: list[None] = []
+"""As many as there are blocks of `undivided` that have not ended."""
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """The block is short and must end: signals that come in it are looked at again afterwards."""
+    _whole.append(None)
+    try:
+        yield
+    finally:
+        _whole.pop()
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Make the signals raise `KeyboardInterrupt` in the block; those that the process ignores stay ignored."""
     last = -PATIENCE
+    main, later = threading.main_thread().ident, list[threading.Timer]()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal last
-        if _in_native_import(frame):
-            again = threading.Timer(AGAIN, signal.raise_signal, [number])
-            again.daemon = True
-            again.start()
+        if _whole or _in_native_import(frame):
+            later.append(threading.Timer(AGAIN, signal.pthread_kill, [main, number]))  # which may wait for something
+            later[-1].daemon = True
+            later[-1].start()
         elif time.monotonic() - last >= PATIENCE:
             last = time.monotonic()
             raise KeyboardInterrupt
@@ -42,6 +57,8 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
+        for timer in later:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 

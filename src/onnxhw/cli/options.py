@@ -126,4 +126,5 @@ def out_option(default: str) -> Callable[[Command], Command]:
 
 def examples(text: str) -> str:
     """Help text that leads with examples, kept line by line."""
-    return f"\b\nExamples:\n{text.rstrip()}\n"
+    lines = text.strip("\n").rstrip()  # an empty line would end what is kept
+    return f"\b\nExamples:\n{lines}\n"

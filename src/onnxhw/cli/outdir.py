@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import UsageError
+from .interrupts import undivided
 
 HINT = "choose another place with -o: a folder of yours, on a disk with room"
 """What to do about E2903."""
@@ -55,7 +56,7 @@ def staged(target: Path) -> Iterator[Path]:
 
     It is beside `target`, or inside if that exists: then nothing but `target` needs to be writable.
     If it does not, nothing of it stays, and a `target` that did not exist still does not. Files that
-    `target` already has stay unless they are replaced. E2903 as `refuse_unwritable`.
+    `target` already has stay unless they are replaced; an interrupt waits until all are. E2903 as `refuse_unwritable`.
     """
     refuse_unwritable(target)
     made = [p for p in (target.parent, *target.parent.parents) if not p.exists()]
@@ -69,8 +70,9 @@ def staged(target: Path) -> Iterator[Path]:
         stage.chmod(0o777 & ~_umask())
         yield stage
         if target.exists():
-            for file in sorted(stage.iterdir()):
-                os.replace(file, target / file.name)
+            with undivided():  # some files of now and some of before are no result
+                for file in sorted(stage.iterdir()):
+                    os.replace(file, target / file.name)
         else:
             os.replace(stage, target)
     except OSError as error:

@@ -1,12 +1,12 @@
 """The engines without hardware: the golden model (per graph) and the emulator (per instruction)."""
 
 from collections.abc import Mapping
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import golden
+from ..closing import Closing
 from ..emu.emulator import Emulator
 from ..ir.graph import Graph
 from ..program.model import Program
@@ -15,7 +15,7 @@ from ..program.result import Result
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
-class GoldenEngine:
+class GoldenEngine(Closing):
     """The graph in numpy. It has no clock: `Result.cycles` is 0 and there are no counters."""
 
     name = "golden"
@@ -36,16 +36,8 @@ class GoldenEngine:
     def close(self) -> None:
         """Nothing to do."""
 
-    def __enter__(self) -> "GoldenEngine":
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class EmulatorEngine:
+class EmulatorEngine(Closing):
     """The program executed instruction by instruction, with exact cycles."""
 
     name = "emulator"
@@ -68,10 +60,3 @@ class EmulatorEngine:
         """Forget the loaded program."""
         self._emulator = None
 
-    def __enter__(self) -> "EmulatorEngine":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

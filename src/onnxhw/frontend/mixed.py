@@ -96,10 +96,11 @@ def quantizes(op_type: str) -> bool:
 def refuse(mixed: MixedModel) -> None:
     """`UnsupportedError` E4401 if a node is refused."""
     if mixed.refused:
+        count = len(mixed.refused)
         lines = "".join(f"\n  node {row.node!r} ({row.op_type}): {row.reason}" for row in mixed.refused)
         raise UnsupportedError(
             "E4401",
-            f"{len(mixed.refused)} nodes can run nowhere:{lines}",
+            f"{count} node{'s' * (count > 1)} can run nowhere:{lines}",
             where=mixed.name,
             hint=mixed.refused[0].hint,
         )

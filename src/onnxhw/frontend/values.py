@@ -164,11 +164,12 @@ class Held:
 
 @dataclass(frozen=True)
 class Hosted:
-    """A value that the host computes from an IR tensor by `steps`."""
+    """A value of type `dtype` that the host computes from an IR tensor by `steps`."""
 
     tensor: Tensor
     shape: Shape
     steps: tuple[Step, ...]
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)

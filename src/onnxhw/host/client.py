@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..closing import Closing
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from ..isa.link import HEAD_WORDS, LOADED, MAX_STEP, MAX_WORDS, REGISTERS, Command, Info, load_record
@@ -25,7 +26,7 @@ RESULT_WORDS = Control.BUSY_VECTOR + 1
 """Control registers that describe a run."""
 
 
-class Client:
+class Client(Closing):
     """One device at the other end of `transport`.
 
     Commands are performed once and in order, whatever the line does to them, or an error is raised; every wait is
@@ -52,12 +53,6 @@ class Client:
     def close(self) -> None:
         """Release the transport."""
         self.transport.close()
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- commands ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..closing import Closing
 from ..config import HwConfig
 from ..errors import UsageError
 from ..golden import host
@@ -25,11 +26,11 @@ from .opening import open_client
 Array = npt.NDArray[Any]
 
 
-class Device:
+class Device(Closing):
     """A device that runs programs; a context manager. Made by `Device.open`.
 
         with Device.open("auto") as device:
-            device.load("build/model-ulx3s-85f")
+            device.load("build/model-ulx3s-85f-plain")
             outputs = device.run({"input": images})
 
     Any number of threads may share one: inferences go one at a time, and each call gets its own results.
@@ -101,12 +102,6 @@ class Device:
             if not self._closed:
                 self._closed = True
                 self._client.close()
-
-    def __enter__(self) -> "Device":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- programs ------------------------------------------------------------------------------
 

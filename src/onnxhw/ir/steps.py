@@ -55,6 +55,14 @@ def softmax(x: Array, step: Step) -> Array:
     return np.asarray(raised / raised.sum(axis=axes, keepdims=True), np.float32)
 
 
+def arg(x: Array, step: Step) -> Array:
+    """`ArgMax` or `ArgMin`: the first index of the extreme value along `axis`, the `last` one if asked for; int64."""
+    axis, last = step["axis"], step["last"]
+    seen = np.flip(x, axis) if last else x
+    index = (np.argmax if step["op"] == "ArgMax" else np.argmin)(seen, axis=axis, keepdims=step["keepdims"])
+    return np.asarray(x.shape[axis] - 1 - index if last else index, np.int64)
+
+
 def relu(x: Array, step: Step) -> Array:
     """``max(x, 0)``."""
     return np.asarray(np.maximum(x, x.dtype.type(0)))
@@ -125,6 +133,8 @@ STEPS: dict[str, Callable[[Array, Step], Array]] = {
     **ELEMENTWISE,
     **SHAPE,
     "Softmax": softmax,
+    "ArgMax": arg,
+    "ArgMin": arg,
     "ToInt8": to_int8,
     "ToUint8": to_uint8,
 }

@@ -10,7 +10,7 @@ the channels, too: the other axis stays a window of the convolution.
 
 import dataclasses
 
-from ..ir.graph import Array8, Conv, Graph, Tensor
+from ..ir.graph import Array8, Conv, Graph, Op
 from ..program.kept import Constants, Patches, Shape
 from ..program.variant import Variant
 
@@ -25,24 +25,26 @@ def as_patches(graph: Graph, axes: Axes) -> Variant | None:
     An input qualifies if only convolutions of one window, without groups, read it, if that window is larger than 1
     along each of the axes, and if the input is no output of the model.
     """
-    tensors, ops = dict(graph.tensors), list(graph.ops)
+    outputs = {port.tensor for port in graph.outputs}
+    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs if port.tensor not in outputs}
+    for op in graph.ops:
+        for name in readers.keys() & op.inputs:
+            readers[name].append(op)
+    tensors = dict(graph.tensors)
     kept: dict[str, tuple[Patches | Constants, Shape]] = {}
-    for port in graph.inputs:
-        x = graph.tensors[port.tensor]
-        window = _window(graph, x, axes)
+    for name, of_input in readers.items():
+        window = _window(of_input, axes)
         if window is None:
             continue
-        kept[x.name] = window, x.shape
-        tensors[x.name] = dataclasses.replace(x, shape=window.kept(x.shape))
-        ops = [_convolved(op, axes) if isinstance(op, Conv) and x.name in op.inputs else op for op in ops]
+        x = graph.tensors[name]
+        kept[name] = window, x.shape
+        tensors[name] = dataclasses.replace(x, shape=window.kept(x.shape))
+    ops = [_convolved(op, axes) if isinstance(op, Conv) and op.inputs[0] in kept else op for op in graph.ops]
     return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), kept) if kept else None
 
 
-def _window(graph: Graph, x: Tensor, axes: Axes) -> Patches | None:
+def _window(readers: list[Op], axes: Axes) -> Patches | None:
     """The window along `axes` that all readers of an input share, if it qualifies."""
-    readers = [op for op in graph.ops if x.name in op.inputs]
-    if any(port.tensor == x.name for port in graph.outputs):
-        return None
     windows = set()
     for op in readers:
         if not isinstance(op, Conv) or op.groups > 1:

@@ -22,6 +22,8 @@ from ..passes import variants
 
 QUICK = 64
 """Most operations that are scheduled."""
+MAPPED = 256
+"""Most operations of a model with a part too large that are looked at for those that cannot be mapped."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     """The fit of a model's hardware parts on a configuration.
 
     `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
-    operations, or in a part that is too large.
+    operations, or in a part that is too large of up to `MAPPED`.
     """
     operations = sum(len(graph.ops) for graph in graphs)
     options = [variants(graph) for graph in graphs]
@@ -70,7 +72,7 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     from .. import sched  # only here: it takes long to import
 
     if over:
-        for graph in graphs:
+        for graph in graphs if operations <= max(quick, MAPPED) else ():
             if operations <= quick or excess(graph, config):
                 sched.map_operations(graph, config)
         code, reason = over[0]

@@ -6,6 +6,7 @@ lie in some planes; the array takes, per plane, R channels at a time (`sub`). Pl
 many row groups form one `Run`, one array instruction.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,14 +111,14 @@ def concat_columns(
             parts.append((start, tensor))
         start += tensor.channels
     tiles = []
+    starts, ends = [at for at, _ in parts], [at + tensor.channels for at, tensor in parts]
     for first, end in _column_ranges(parts, config.used_cols):
         runs: list[Run] = []
-        for at, tensor in parts:
+        for at, tensor in parts[bisect_right(ends, first) : bisect_left(starts, end)]:
             low, high = max(first, at), min(end, at + tensor.channels)
-            if low < high:
-                matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
-                matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
-                runs += _runs(op.name, tensor, low - at, matrix, images, config)
+            matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
+            matrix[np.arange(high - low), np.arange(low - first, high - first)] = 1
+            runs += _runs(op.name, tensor, low - at, matrix, images, config)
         ones = [ONE] * (end - first)
         tiles.append(ColumnTile(tuple(runs), drains(op.name, first, ones, images, config, _extra(runs))))
     return tiles

@@ -1,8 +1,8 @@
 """`SimulatedBoard`: the RTL of a complete device, with its time."""
 
 import time
-from types import TracebackType
 
+from ..closing import Closing
 from ..config import HwConfig
 from ..engines.cxxrtl.build import Progress
 from ..engines.cxxrtl.design import CHUNK
@@ -18,7 +18,7 @@ REST = 100
 """Byte times without any activity after which the board is idle: simulating on would change nothing."""
 
 
-class SimulatedBoard:
+class SimulatedBoard(Closing):
     """A simulated device and the host's end of its serial line; a context manager.
 
     Everything that it says it has from the gateware, through the serial pins (see `DeviceModel`). It is also a
@@ -52,14 +52,6 @@ class SimulatedBoard:
     def close(self) -> None:
         """Release the design."""
         self.model.close()
-
-    def __enter__(self) -> "SimulatedBoard":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def idle(self) -> bool:

@@ -5,13 +5,13 @@ import mmap
 import os
 import stat
 from pathlib import Path
-from types import TracebackType
 
+from ..closing import Closing
 from ..errors import UsageError
 from ..host.pace import SIZE, TEXT, Board, clock_file, folder
 
 
-class ClockFile:
+class ClockFile(Closing):
     """Publishes the time of a simulated board for as long as it is open; a context manager.
 
     The file is locked, which is how others know that the board is alive; a killed process' file is taken over.
@@ -62,10 +62,3 @@ class ClockFile:
         self._view.close()
         os.close(self._file)
 
-    def __enter__(self) -> "ClockFile":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -20,31 +20,33 @@ from hostile_external import outside
 
 INFINITE = np.full_like(DATA, np.inf)
 BUSY = "\n_limit(1, 1 << 34)\nwhile True: pass"
+PATIENCE = 600
+"""Seconds for a child that does nothing wrong, on a busy machine."""
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
 
 
 def test_the_model_and_its_warnings_come_back(digits: Path, tmp_path: Path) -> None:
-    assert read_untrusted(digits).model == read(digits).model
+    assert read_untrusted(digits, seconds=PATIENCE).model == read(digits).model
     odd = base()
     odd.graph.initializer[0].raw_data = INFINITE.tobytes()
     path = outside(extra=lambda tensor: tensor.external_data.add(key="prepacked_0", value=""))(tmp_path)
     assert isinstance(path, Path)
     (path.parent / "w.bin").write_bytes(INFINITE.tobytes())
-    reading = read_untrusted(path)
+    reading = read_untrusted(path, seconds=PATIENCE)
     assert reading.model == odd
     assert [warning.code for warning in reading.warnings] == ["W3102", "W3150"]
 
 
 def test_errors_come_back_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(InvalidModelError, match=r"E3001 .*none\.onnx"):
-        read_untrusted(tmp_path / "none.onnx")
+        read_untrusted(tmp_path / "none.onnx", seconds=PATIENCE)
     with pytest.raises(LimitError, match="E3106") as caught:
-        read_untrusted(base().SerializeToString(), Limits(nodes=5))
+        read_untrusted(base().SerializeToString(), Limits(nodes=5), seconds=PATIENCE)
     assert "--limit nodes=" in caught.value.hint
 
 
 def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untrusted, "CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(untrusted, "CHILD", "import time; time.sleep(600)")
     with pytest.raises(InvalidModelError, match="E3170"):
         read_untrusted(b"", seconds=1)
 
@@ -53,8 +55,8 @@ def test_processor_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "CHILD", untrusted.CHILD.replace("import answer; answer()", "import _limit") + BUSY)
     start = time.monotonic()
     with pytest.raises(InvalidModelError, match="E3170"):
-        read_untrusted(b"", seconds=600)
-    assert time.monotonic() - start < 300  # it was the processor time, not the wall time
+        read_untrusted(b"", seconds=PATIENCE)
+    assert time.monotonic() - start < PATIENCE / 2  # it was the processor time, not the wall time
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
@@ -66,19 +68,19 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     del model
     with pytest.raises(InvalidModelError, match="E3171"):
-        read_untrusted(path, memory=400 << 20)
+        read_untrusted(path, seconds=PATIENCE, memory=400 << 20)
 
 
 def test_a_child_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "CHILD", "import os; os.abort()")
     with pytest.raises(InvalidModelError, match="E3172"):
-        read_untrusted(b"")
+        read_untrusted(b"", seconds=PATIENCE)
 
 
 def test_systems_without_limits_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="E2161"):
-        read_untrusted(b"")
+        read_untrusted(b"", seconds=PATIENCE)
 
 
 def test_the_environment_does_not_reach_the_child(
@@ -88,4 +90,4 @@ def test_the_environment_does_not_reach_the_child(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert os.getcwd() == str(tmp_path)
-    assert len(read_untrusted(digits).model.graph.node) > 10
+    assert len(read_untrusted(digits, seconds=PATIENCE).model.graph.node) > 10

@@ -4,12 +4,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...closing import Closing
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
@@ -28,7 +28,7 @@ Write = tuple[int, int, npt.NDArray[np.uint32]]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class CocotbEngine:
+class CocotbEngine(Closing):
     """The core's Verilog on Icarus: hundreds of times slower than CXXRTL, but it knows X and another simulator's rules.
 
     One simulator process lives as long as the engine; programs and tensors go to it through files in a temporary
@@ -76,14 +76,6 @@ class CocotbEngine:
             self._thread.join(timeout=30)
             self._thread = None
             self._folder.cleanup()
-
-    def __enter__(self) -> "CocotbEngine":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def load(self, program: Program) -> None:
         """Write a program into the core, unless it is the one that is loaded."""

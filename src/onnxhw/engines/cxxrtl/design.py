@@ -3,11 +3,11 @@
 import ctypes
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
+from ...closing import Closing
 from ...errors import InternalError, ToolError
 
 CHUNK = 8192
@@ -33,7 +33,7 @@ class _Object(ctypes.Structure):
     ]
 
 
-class Design:
+class Design(Closing):
     """One instance of a library made by `build`. It starts in its reset state; a context manager.
 
     Names are hierarchical, separated by spaces: a port ``host_rdata``, a register ``top control cycles``, a
@@ -69,14 +69,6 @@ class Design:
             self.library.onnxhw_destroy(self._handle)
             self._handle = None
             self._items.clear()
-
-    def __enter__(self) -> "Design":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def cycles(self) -> int:

@@ -9,11 +9,11 @@ import ctypes
 import sys
 from importlib import metadata, resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from amaranth import Elaboratable, Module, Signal
 
+from ...closing import Closing
 from ...config import HwConfig
 from .build import Progress, build, elaborate
 from .core_model import core_library, sources
@@ -85,7 +85,7 @@ def device_libraries(
     return Libraries(core_library(config, progress=progress).path, around.path)
 
 
-class DeviceModel:
+class DeviceModel(Closing):
     """A running device and the host's end of its serial line; a context manager.
 
     Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
@@ -126,14 +126,6 @@ class DeviceModel:
             self._line = None
         self.around.close()
         self.core.close()
-
-    def __enter__(self) -> "DeviceModel":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def baud(self) -> int:

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
+from ...closing import Closing
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
@@ -24,7 +24,7 @@ WAVE_CYCLES = 20_000
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
-class CxxrtlEngine:
+class CxxrtlEngine(Closing):
     """The core's RTL, compiled to native code (see `core_library`); the first use of a configuration takes a minute.
 
     A program stays loaded between runs: the second inference only writes inputs. `library` tells how long the
@@ -44,14 +44,6 @@ class CxxrtlEngine:
         if self._core is not None:
             self._core.close()
             self._core = None
-
-    def __enter__(self) -> "CxxrtlEngine":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def core(self) -> CoreModel:

@@ -6,6 +6,7 @@ import onnx
 
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
+from ..shapes import Shape
 from ..values import Fed, Held, Hosted, Step, Value
 
 
@@ -14,18 +15,44 @@ def softmax(context: Context, node: onnx.NodeProto) -> Value:
     value = context.required(node, 0)
     rank = len(value.shape or ())
     recent = context.opset >= 13
-    axis = int(attributes(node).get("axis", -1 if recent else 1))
-    if not -rank <= axis < rank:
-        raise BlockedError(f"axis {axis} is not an axis of rank {rank}")
-    axes = [axis % rank] if recent else list(range(axis % rank, rank))
+    axis = _axis(node, -1 if recent else 1, rank)
+    axes = [axis] if recent else list(range(axis, rank))
     step: Step = {"op": "Softmax", "name": label(node), "axes": axes}
     if isinstance(value, (Fed, Hosted)):
+        if value.dtype != "float32":
+            raise BlockedError(f"its input is {value.dtype}, not float32")
         return replace(value, steps=(*value.steps, step))
     if isinstance(value, Held) and not value.integer:
         return Hosted(value.tensor, value.shape, (*value.steps(), step))
     raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
 
 
+def arg(context: Context, node: onnx.NodeProto) -> Value:
+    """ArgMax and ArgMin, of quantized integers or of what the host makes of them."""
+    value = context.required(node, 0)
+    if not isinstance(value, (Held, Hosted)):
+        raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
+    found, rank = attributes(node), len(value.shape)
+    axis, keep = _axis(node, 0, rank), bool(found.get("keepdims", 1))
+    step: Step = {
+        "op": node.op_type, "name": label(node), "axis": axis, "keepdims": keep,
+        "last": bool(found.get("select_last_index", 0)),
+    }  # fmt: skip
+    shape: Shape = (*value.shape[:axis], *((1,) if keep else ()), *value.shape[axis + 1 :])
+    steps = value.steps() if isinstance(value, Held) else value.steps
+    return Hosted(value.tensor, shape, (*steps, step), "int64")
+
+
+def _axis(node: onnx.NodeProto, default: int, rank: int) -> int:
+    """The attribute `axis`, from 0."""
+    axis = int(attributes(node).get("axis", default))
+    if not -rank <= axis < rank:
+        raise BlockedError(f"axis {axis} is not an axis of rank {rank}")
+    return axis % rank
+
+
 HANDLERS: Handlers = {
     ("", "Softmax"): softmax,
+    ("", "ArgMax"): arg,
+    ("", "ArgMin"): arg,
 }

@@ -37,7 +37,7 @@ UNARY: dict[str, dict[str, Any]] = {
 def function(context: Context, value: Value, step: Step, clamp: bool = False) -> Value:
     """`value` followed by an elementwise step, wherever it is computed."""
     if isinstance(value, (Fed, Hosted)):
-        if isinstance(value, Fed) and value.dtype != "float32":
+        if value.dtype != "float32":
             raise BlockedError(f"its input is {value.dtype}, not float32")
         return replace(value, steps=(*value.steps, step))
     if isinstance(value, Held):

@@ -36,11 +36,14 @@ def quantize(context: Context, node: onnx.NodeProto) -> Value:
     if isinstance(value, Const):
         return _fold(value, parameters, node)
     if isinstance(value, Hosted):
+        if value.dtype != "float32":
+            raise BlockedError(f"quantizes {value.dtype}")
         if parameters.dtype not in ("int8", "uint8"):
             raise BlockedError(f"quantizes to {parameters.dtype} at the model's edge")
         grid = parameters.activation()
         host: Step = {**_step("QuantizeLinear", label(node), grid), "dtype": parameters.dtype}
-        return replace(value, steps=(*value.steps, {**host, "zero_point": int(parameters.zero_point.item())}))
+        step: Step = {**host, "zero_point": int(parameters.zero_point.item())}
+        return replace(value, steps=(*value.steps, step), dtype=parameters.dtype)
     return into(context, value, parameters.activation(), label(node), node.output[0])
 
 
@@ -96,8 +99,10 @@ def dequantize(context: Context, node: onnx.NodeProto) -> Value:
         parameters = parameters.typed("uint8" if value.unsigned else "int8")
     grid = parameters.activation()
     if isinstance(value, Hosted):
+        if value.dtype not in ("int8", "uint8"):
+            raise BlockedError(f"its input is {value.dtype}")
         step = {**_step("DequantizeLinear", name, grid), "zero_point": int(parameters.zero_point.item())}
-        return replace(value, steps=(*value.steps, step))
+        return replace(value, steps=(*value.steps, step), dtype="float32")
     return out_of(context, value, grid, name, node.input[0], node.output[0])
 
 

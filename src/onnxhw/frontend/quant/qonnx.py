@@ -99,6 +99,8 @@ def _activation(context: Context, node: onnx.NodeProto, value: Value, form: IntQ
     if isinstance(value, Pending):
         return _held(context, into(context, value, grid, name, output), grid, node)
     if isinstance(value, Hosted):
+        if value.dtype != "float32":
+            raise BlockedError(f"its input is {value.dtype}, not float32")
         steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form.mode)
         last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
         return replace(value, steps=(*value.steps, *steps, last))
