@@ -11,7 +11,8 @@ Layers come from the graph that our compiler reads, before any of its passes. Wh
   no depthwise unit: each channel is a layer on the whole array.
 - NNgen's RTL runs here in the simulator that runs ours (Yosys, CXXRTL). Its activations and weights come over an AXI
   bus from a memory model, ours lie on the chip. "1 x 1" is its default; more input and output channels in parallel
-  is tuning. Results are compared with its own software; its cycles do not depend on the values.
+  is tuning. Its cycles do not depend on the values. Results are compared with its own software, and at 1 x 1 all
+  ten differ, for a reason that is not known yet: take its cycles as those of the same work, not of a proven result.
 
 Results are kept in the cache, but for ours.
 """
