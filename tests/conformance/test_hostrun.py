@@ -174,3 +174,30 @@ def test_prepared_models_are_kept_but_not_all() -> None:
 )
 def test_implemented(domain: str, op: str, version: int, there: bool) -> None:
     assert implemented(domain, op, version) == there
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4), (2, 3, 4, 5), (1, 2, 3, 4, 5)])
+def test_global_max_pool_of_any_rank(shape: tuple[int, ...]) -> None:
+    """onnx's reference is wrong for other ranks than 4."""
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"])], "g", [value("x", 1, shape)], [value("y", 1, None)]
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    wanted = x.reshape(*shape[:2], -1).max(-1).reshape(*shape[:2], *[1] * (len(shape) - 2))
+    np.testing.assert_array_equal(evaluate(model, {"x": x})["y"], wanted)
+
+
+def test_results_do_not_depend_on_strides() -> None:
+    """Float sums depend on their order, and numpy's order on the layout: the same values give the same bits."""
+    x = np.random.default_rng(1).normal(size=(1, 8, 10, 10)).astype(np.float32)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3])], "g", [value("x", 1, x.shape)],
+        [value("y", 1, None)],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    turned = np.ascontiguousarray(x.transpose(3, 2, 1, 0)).transpose(3, 2, 1, 0)
+    assert not np.array_equal(x.mean((2, 3)), turned.mean((2, 3)))
+    np.testing.assert_array_equal(evaluate(model, {"x": x})["y"], evaluate(model, {"x": turned})["y"])

@@ -79,7 +79,13 @@ def test_20_no_attribute_is_ignored() -> None:
         (found,) = run_golden(model, {"x": x}).values()
         np.testing.assert_array_equal(found, next(iter(evaluate(model, {"x": x}).values())))
         results.add(found.tobytes())
-    assert len(results) == 5
+    for attributes in ({}, {"alpha": 0.5}):
+        net = Net()
+        model = net.model(net.grid(net.node("LeakyRelu", net.grid("x"), **attributes)))
+        (found,) = run_golden(model, {"x": x}).values()
+        np.testing.assert_array_equal(found, next(iter(evaluate(model, {"x": x}).values())))
+        results.add(found.tobytes())
+    assert len(results) == 7
     net = Net()
     with pytest.raises(InvalidModelError, match="stride_h"):
         read(net.model(net.grid(net.conv(net.grid("x"), weights(4, 4, 1, 1), stride_h=2))).SerializeToString())

@@ -47,8 +47,13 @@ def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = 
         return _onnxruntime(model, feeds)
     evaluator = _evaluator(model)
     with np.errstate(all="ignore"):  # infinities and NaN are results like others
-        results = evaluator.run(None, dict(feeds))
+        results = evaluator.run(None, {name: _packed(value) for name, value in feeds.items()})
     return dict(zip(evaluator.output_names, results, strict=True))
+
+
+def _packed(value: Any) -> Any:
+    """An array in C order: in which order numpy adds, and so what float32 sums are, depends on the strides."""
+    return np.asarray(value, order="C") if isinstance(value, np.ndarray) else value
 
 
 class Evaluator(ReferenceEvaluator):

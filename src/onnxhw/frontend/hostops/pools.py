@@ -91,4 +91,13 @@ def average_pool(x: Array, count_include_pad: int = 0, **attributes: Any) -> Arr
     return np.asarray((pool.view(x.astype(np.float64), 0.0).sum(taps) / counts).astype(x.dtype))
 
 
-OPERATORS = (HostOp("", "MaxPool", max_pool), HostOp("", "AveragePool", average_pool))
+def global_max(x: Array) -> Array:
+    """GlobalMaxPool: the maximum over all axes behind the channels, however many; onnx's reference takes two."""
+    return np.asarray(x.max(axis=tuple(range(2, x.ndim)), keepdims=True))
+
+
+OPERATORS = (
+    HostOp("", "GlobalMaxPool", global_max),
+    HostOp("", "MaxPool", max_pool),
+    HostOp("", "AveragePool", average_pool),
+)
