@@ -32,7 +32,7 @@ def input_free(program: Program) -> tuple[int, int]:
 
 
 def check_window(program: Program) -> None:
-    """`InternalError` E1212 if what `Program.input_free` does not wait for touches an input, or an output lies there."""
+    """`InternalError` E1212 if what `Program.input_free` does not wait for touches an input, or outputs lie there."""
     if program.input_free == (0, 0):
         return
     inputs = _words(program, program.inputs)
