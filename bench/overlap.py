@@ -1,18 +1,22 @@
-"""Inferences per second with and without transfers during runs, through the serial pins of the simulated gateware.
+"""Inferences per second with and without transfers during runs.
 
     python bench/overlap.py [MODEL.onnx | ic | kws | vww] [--preset mini] [--clock 50e6] [--baud 3000000] [--count 8]
+    python bench/overlap.py --pins         through the serial pins of the simulated gateware: to the cycle, and slow
 
-Times are of the simulated board: cycles of its clock. Every result is compared with the golden model's. "apart" runs
-one inference after the other and waits for each; "together" is `Client.run_all`. The bound is the slower of the line's
-busier direction and the core.
+By default against the model of the device, in which a run takes its cycles and a byte its time on the line. Every
+result is compared with the golden model's. "apart" runs one inference after the other and waits for each; "together" is
+`Client.run_all`. The bound is the slower of the line's busier direction and the core.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parent))
 from faults import NETWORK, PinnedLine
@@ -20,15 +24,64 @@ from faults import NETWORK, PinnedLine
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile as compile_model
-from onnxhw.config import preset
-from onnxhw.engines.cxxrtl.device_model import DeviceModel as Gateware
-from onnxhw.engines.cxxrtl.device_model import device_libraries
+from onnxhw.config import HwConfig, preset
 from onnxhw.frontend import load
 from onnxhw.host.client import Client
-from onnxhw.host.transport import SimulationTransport
+from onnxhw.host.emulated import EmulatedCore, Words
+from onnxhw.host.model import DeviceModel
+from onnxhw.host.transport import ByteLine, SimulationTransport
+from onnxhw.isa.link import Info
+from onnxhw.isa.memory import RUNNING, Control, Space
+from onnxhw.isa.timing import timeline
+from onnxhw.program import Program
 
 
-def measure(model: str, preset_name: str, clock_hz: int, baud: int, count: int) -> dict[str, object]:
+class TimedCore(EmulatedCore):
+    """The emulated core, whose runs take their time on the line's clock, and let go of their inputs when they do."""
+
+    def __init__(self, program: Program, clock_hz: int) -> None:
+        super().__init__(program.config)
+        spans = timeline(program.config, program.code).spans
+        free = [spans[unit][n - 1].done for unit, n in zip(("array", "vector"), program.input_free, strict=True) if n]
+        self.free_after, self.run = max(free, default=program.cycles) / clock_hz, program.cycles / clock_hz
+        self.now: Callable[[], float] = lambda: 0.0
+        self.start = -self.run
+
+    def write(self, space: int, address: int, words: npt.ArrayLike, step: int = 1) -> None:
+        super().write(space, address, words, step)
+        if (space, address) == (Space.CONTROL, Control.RUN) and np.asarray(words)[0] & 1:
+            self.start = self.now()
+
+    def read(self, space: int, address: int, count: int, step: int = 1) -> Words:
+        found = super().read(space, address, count, step)
+        since = self.now() - self.start
+        if (space, address) == (Space.CONTROL, Control.RUN) and since < self.run:
+            found[Control.RUN] = RUNNING
+            if since < self.free_after:
+                found[Control.ARRAY_DONE : Control.VECTOR_DONE + 1] = 0
+        return found
+
+
+@contextmanager
+def modelled(program: Program, clock_hz: int, baud: int) -> Iterator[ByteLine]:
+    """The model of the device."""
+    core = TimedCore(program, clock_hz)
+    device = DeviceModel(Info.of(program.config, clock_hz=clock_hz, baud=baud), core)
+    core.now = device.seconds
+    yield device
+
+
+@contextmanager
+def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
+    """The gateware, compiled."""
+    from onnxhw.engines.cxxrtl.device_model import DeviceModel as Gateware
+    from onnxhw.engines.cxxrtl.device_model import device_libraries
+
+    with Gateware(device_libraries(config, clock_hz=clock_hz, baud=baud), clock_hz=clock_hz, baud=baud) as gateware:
+        yield PinnedLine(gateware, clock_hz)
+
+
+def measure(model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, pins: bool) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
     source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
     graph, config = load(source), preset(preset_name)
@@ -39,16 +92,15 @@ def measure(model: str, preset_name: str, clock_hz: int, baud: int, count: int) 
         {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in tensors.items()} for _ in range(count)
     ]
     wanted = [golden.run(graph, inputs) for inputs in batch]
-    libraries = device_libraries(config, clock_hz=clock_hz, baud=baud)
-    with Gateware(libraries, clock_hz=clock_hz, baud=baud) as gateware:
-        client = Client(SimulationTransport(PinnedLine(gateware, clock_hz), baud))
+    with pinned(config, clock_hz, baud) if pins else modelled(program, clock_hz, baud) as line_to:
+        client = Client(SimulationTransport(line_to, baud))
         client.load(program)
         client.run(batch[0])
         found, spent, sent, received = {}, {}, client.counters.sent, client.counters.received
         for way in ("apart", "together"):
-            start = gateware.cycles
+            start = line_to.seconds()
             results = client.run_all(batch) if way == "together" else [client.run(inputs) for inputs in batch]
-            spent[way] = (gateware.cycles - start) / clock_hz / count
+            spent[way] = (line_to.seconds() - start) / count
             found[way] = [result.outputs for result in results]
         for outputs in found.values():
             for got, right in zip(outputs, wanted, strict=True):
@@ -64,6 +116,7 @@ def measure(model: str, preset_name: str, clock_hz: int, baud: int, count: int) 
             "images": count,
             "cycles": program.cycles,
             "input_free": program.input_free,
+            "through": "pins" if pins else "model",
             "line_ms": round(1e3 * line, 3),
             "core_ms": round(1e3 * core, 3),
             "bound": "link" if line > core else "core",
@@ -81,8 +134,10 @@ def main() -> None:
     parser.add_argument("--clock", type=float, default=50e6)
     parser.add_argument("--baud", type=int, default=3_000_000)
     parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--pins", action="store_true")
     asked = parser.parse_args()
-    print(json.dumps(measure(asked.model, asked.preset, round(asked.clock), asked.baud, asked.count), indent=2))
+    clock_hz = round(asked.clock)
+    print(json.dumps(measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, pins=asked.pins), indent=2))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program.model import Program
 from onnxhw.sched import check, schedule
-from onnxhw.sched.window import check_window
+from onnxhw.sched.window import check_window, input_free
 
 PAD = (1, 1, 1, 1)
 
@@ -243,3 +243,13 @@ def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program
 
     assert outputs(program.input_free)
     assert not outputs((program.input_free[0] - 1, program.input_free[1]))
+
+
+def test_outputs_that_lie_where_inputs_do_leave_no_window(program: Program) -> None:
+    """The next inputs must then come after the outputs have been read."""
+    (source,), (result,) = program.inputs, program.outputs
+    moved = dataclasses.replace(program.tensors[result.tensor], place=program.tensors[source.tensor].place)
+    shared = dataclasses.replace(program, tensors={**program.tensors, result.tensor: moved})
+    assert input_free(shared) == (0, 0)
+    with pytest.raises(InternalError, match=r"E1212 .*an output lies where an input does"):
+        check_window(shared)

@@ -147,7 +147,8 @@ class Client(Closing):
         """Inferences one after the other, in order; while one is computed the next one's inputs travel.
 
         The device waits by itself where an inference has to wait for another, so that the time of all is that of the
-        slower of line and core. `progress` is told how many results are here, of how many.
+        slower of line and core; where inputs share memory with outputs, only as many bytes travel during a run as the
+        device's input memory holds. `progress` is told how many results are here, of how many.
         """
         if program is not None:
             self.check(program.config)
@@ -163,11 +164,11 @@ class Client(Closing):
         commands = run.load(batch[0]) if batch else []
         asked: list[int] = []
         for number in range(len(batch)):
-            commands.append(run.start(number))
-            if number + 1 < len(batch):
-                commands += run.load(batch[number + 1])
+            following = run.load(batch[number + 1]) if number + 1 < len(batch) else []
+            early = program.input_free != (0, 0)  # else the next inputs may lie where outputs do
+            commands += [run.start(number), *(following if early else [])]
             asked.append(len(commands))
-            commands += run.fetch
+            commands += [*run.fetch, *([] if early else following)]
             if len(commands) >= AT_ONCE or number + 1 == len(batch):
                 answers = self.link.perform(commands)
                 for at in asked:

@@ -105,7 +105,8 @@ class Program:
     `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64
     ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
     multiply-accumulates: the model's, less those of constant channels that are not computed. Once `input_free` (array,
-    vector) instructions have completed, a run touches no word of an input any more; (0, 0): that is not known.
+    vector) instructions have completed, a run touches no word of an input any more, and no output lies there; (0, 0):
+    the inputs may be written only when the outputs have been read.
     """
 
     config: HwConfig

@@ -39,7 +39,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
             (13, "", "uint64", "macs", "multiply-accumulates of a run"),
             (14, "", "uint32", "free_array", "no input is touched once this many array instructions are complete"),
-            (15, "", "uint32", "free_vector", "and this many vector instructions; both 0: that is not known"),
+            (15, "", "uint32", "free_vector", "and this many vector instructions; both 0: not before outputs are read"),
         ],
     ),
     "Mixed": (

@@ -1,9 +1,12 @@
 """From when in a run on nothing touches the inputs, so that the next ones may be written while it goes on."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
+from ..ir.graph import Port
 from ..isa.instructions import Array, Ordered, Vector
 from ..program.model import Program
 from . import footprint
@@ -13,8 +16,13 @@ Words = npt.NDArray[np.int64]
 
 
 def input_free(program: Program) -> tuple[int, int]:
-    """The fewest completed array and vector instructions after which no word of an input is touched; see `Program`."""
-    inputs = _inputs(program)
+    """The fewest completed array and vector instructions after which no word of an input is touched; see `Program`.
+
+    (0, 0) if the outputs lie where inputs do: these must be read before.
+    """
+    inputs = _words(program, program.inputs)
+    if (inputs & _words(program, program.outputs)).any():
+        return 0, 0
     last = [0, 0]
     for which, unit in enumerate(("array", "vector")):
         for index, instruction in enumerate(program.code.get(unit, ())):
@@ -24,10 +32,12 @@ def input_free(program: Program) -> tuple[int, int]:
 
 
 def check_window(program: Program) -> None:
-    """`InternalError` E1212 if an instruction that `Program.input_free` does not wait for touches an input."""
+    """`InternalError` E1212 if what `Program.input_free` does not wait for touches an input, or outputs lie there."""
     if program.input_free == (0, 0):
         return
-    inputs = _inputs(program)
+    inputs = _words(program, program.inputs)
+    if (inputs & _words(program, program.outputs)).any():
+        raise InternalError("E1212", "an output lies where an input does, which shall be free before the run has ended")
     for unit, done in zip(("array", "vector"), program.input_free, strict=True):
         code = program.code.get(unit, ())
         if not 0 <= done <= len(code):
@@ -40,10 +50,10 @@ def check_window(program: Program) -> None:
                 raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
 
 
-def _inputs(program: Program) -> npt.NDArray[np.bool_]:
-    """Which words of activation memory belong to an input."""
+def _words(program: Program, ports: Sequence[Port]) -> npt.NDArray[np.bool_]:
+    """Which words of activation memory belong to these ports' tensors."""
     found = np.zeros(program.config.act_words, bool)
-    for port in program.inputs:
+    for port in ports:
         found[tensor_words(program, port.tensor)] = True
     return found
 
