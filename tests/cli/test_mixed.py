@@ -12,6 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxhw.build import flow
+from onnxhw.build.built import Built
+from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main
 from onnxhw.errors import UsageError
 from onnxhw.frontend.hostrun import evaluate
@@ -186,7 +189,6 @@ def test_what_wants_one_program_refuses_parts_by_name(half, tmp_path, capsys):
     with pytest.raises(UsageError, match="holds a model in 3 parts, 1 of them for the host") as caught:
         container.load(tmp_path / "out" / "program.ohw")
     assert caught.value.code == "E2510"
-    assert run_json(capsys, "synth", half, status=4)["error"]["code"] == "E4001"
 
 
 def test_a_damaged_program_in_parts_is_refused(half, tmp_path, capsys):
@@ -324,3 +326,68 @@ def test_inputs_that_cannot_be_drawn(tmp_path, capsys):
     path = written(tmp_path / "text.onnx", proto)
     error = run_json(capsys, "simulate", path, "-p", "mini", "-e", "emulator", status=2)["error"]
     assert error["code"] == "E2520"
+
+
+# -- synth -------------------------------------------------------------------------------------------
+
+
+def test_synth_writes_a_bitstream_and_a_program_in_parts(half, tmp_path, capsys, monkeypatch):
+    """The flow is tested elsewhere. Such a program cannot be alone in a bitstream."""
+    report = RouteReport({"lut": (11203, 83640)}, {"clk": Clock(101.25, 100.0)})
+
+    def build(design, board, *, clock_hz, **options):
+        return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+
+    monkeypatch.setattr(flow, "build", build)
+    record = run_json(capsys, "synth", half, "--preset", "mini", "-o", tmp_path / "out")
+    assert [part["where"] for part in record["parts"]] == ["hardware", "host", "hardware"]
+    assert (record["cached"], record["fmax_mhz"]) == (True, 101.25)
+    assert (tmp_path / "out" / "top.bit").read_bytes() == b"bits"
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert {"program.ohw", "placement.json", "report-1.html", "top.bit"} <= set(manifest["files"])
+    assert manifest["design"] == "ab" * 20
+    alone = ["synth", half, "--preset", "mini", "--standalone", "-o", tmp_path / "alone"]
+    assert run_json(capsys, *alone, status=2)["error"]["code"] == "E2908"
+    assert not (tmp_path / "alone").exists()
+
+
+# -- run ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(half, tmp_path):
+    """The compiled model, and three random inputs in a file."""
+    assert main(["compile", str(half), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0
+    np.save(tmp_path / "x.npy", np.random.default_rng(5).normal(size=[3, *SHAPE[1:]]).astype(np.float32))
+    return tmp_path / "out"
+
+
+def test_run_of_a_program_in_parts_equals_its_golden_model(half, parts, tmp_path, capsys):
+    words = ["-d", "emu:", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npz", "-r", 2]
+    record = run_json(capsys, "run", parts, *words)
+    assert (record["inferences"], record["runs"], record["parts"]) == (3, 6, ["hardware", "host", "hardware"])
+    assert record["cycles"] == record["predicted_cycles"] == container.load_any(parts / "program.ohw").cycles
+    run_json(capsys, "simulate", half, "-e", "golden", "-p", "mini", "-i", tmp_path / "x.npy", "-o", tmp_path / "w.npz")
+    with np.load(tmp_path / "y.npz") as got, np.load(tmp_path / "w.npz") as wanted:
+        assert got.files == wanted.files
+        assert all(np.array_equal(got[name], wanted[name]) and got[name].any() for name in got.files)
+    one = run_json(capsys, "run", parts / "program.ohw", *words[:4], "-n", 1)
+    assert (one["inferences"], one["cycles"], one["outputs"]) == (1, record["cycles"], None)
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--profile"], "E2908"), (["-o", "y.npy"], "E2560")])
+def test_run_of_a_program_in_parts_refuses_by_name(parts, tmp_path, capsys, words, code):
+    record = run_json(capsys, "run", parts, "-d", "emu:", "-i", tmp_path / "x.npy", *words, status=2)
+    assert record["error"]["code"] == code
+
+
+def test_run_of_parts_sees_repetitions_that_differ(parts, tmp_path, capsys, monkeypatch):
+    calls = []
+
+    def evaluated(*arguments):
+        calls.append(arguments)
+        return {name: value + (len(calls) == 5) for name, value in evaluate(*arguments).items()}
+
+    monkeypatch.setattr("onnxhw.session.evaluate", evaluated)
+    record = run_json(capsys, "run", parts, "-d", "emu:", "-i", tmp_path / "x.npy", "-r", 2, status=9)
+    assert record["error"]["code"] == "E9171"

@@ -46,10 +46,10 @@ def command(
     program = parts.whole
     with staged(folder) as stage:
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, reading)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading)
         else:
             manifest = write_artifacts(stage, program, chosen, model, reading=reading)
     if program is None:
-        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder))
+        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=False))
     else:
         print_result(output, result(program, chosen, manifest, folder, cached=False))

@@ -9,7 +9,6 @@ from ..errors import UsageError
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
-from ..program.model import Program
 from .output import Output
 from .reading import TRUSTED, Reading
 
@@ -58,14 +57,6 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
 
     with output.stage(f"read {path.name}"):
         return frontend.load(reading.source(path), limits=reading.allowed, shapes=reading.sizes)
-
-
-def compile_graph(graph: Graph, config: HwConfig, output: Output) -> Program:
-    """The checked program of a graph."""
-    from ..compiler import compile as compile_model
-
-    with output.stage(f"compile for {config.name}"):
-        return compile_model(graph, config)
 
 
 def compile_mixed(

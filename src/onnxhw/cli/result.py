@@ -51,10 +51,11 @@ def write_mixed(
     program: MixedProgram,
     chosen: Target,
     model: Path,
+    manifest: Manifest | None = None,
     reading: Reading = TRUSTED,
 ) -> Manifest:
     """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
-    manifest = _described(Manifest(), chosen, model, reading)
+    manifest = _described(manifest or Manifest(), chosen, model, reading)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     rows = [asdict(row) for row in mixed.placement]
@@ -81,11 +82,11 @@ def _finished(manifest: Manifest, stage: Path) -> Manifest:
 
 
 def mixed_result(
-    mixed: MixedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path
+    mixed: MixedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
 ) -> dict[str, Any]:
     """The record of a model in parts: that of a program, and where its nodes run."""
     return {
-        **_record(program, chosen, manifest, folder, cached=False),
+        **_record(program, chosen, manifest, folder, cached),
         "parts": [_part(part) for part in program.parts],
         "placement": mixed.counts(),
     }

@@ -1,13 +1,16 @@
 """``onnxhw run``."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .device_options import device_options
 from .options import common, examples
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..program.mixed import MixedProgram
 
 
 @click.command(
@@ -20,6 +23,7 @@ from .output import Output, pass_output
 """),
     epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "
     "by name; a first dimension of N gives N inferences. Outputs are written as .npy, or as .npz with all of them. "
+    "Of a model in parts the hardware's run on the device and the others here. "
     "The bitstream on the device must be of the program's configuration and, if the directory has one, its build. "
     "Exit status 9 if the device fails, or if repetitions differ.",
 )
@@ -43,8 +47,10 @@ def command(
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
     from ..host.artifact import skeleton
+    from ..program import container
+    from ..program.mixed import MixedProgram
     from . import inference
-    from .artifacts import read_directory
+    from .artifacts import read_any
     from .device import bar, open_device
     from .inputs import file_inputs
     from .mixing import refuse_mixing
@@ -52,12 +58,13 @@ def command(
     from .reading import TRUSTED
 
     if directory.is_file():
-        from ..program import container
-
-        program, design = container.load(directory), None
+        program, design = container.load_any(directory), None
     else:
-        read = read_directory(directory)
+        read = read_any(directory)
         program, design = read.program, read.manifest.get("design") or None
+    if isinstance(program, MixedProgram):
+        _run_parts(output, directory, program, source, target, count, repeat, profile, device, baud, timeout_scale)
+        return
     ports = skeleton(program)
     if target is not None:
         inference.check_target(target, program)
@@ -78,6 +85,34 @@ def command(
 
         record["profile"] = device_profile(program, found.counters, record["clock_mhz"])
     _print(output, record)
+
+
+def _run_parts(
+    output: Output, directory: Path, program: "MixedProgram", source: Path, target: Path | None, count: int | None,
+    repeat: int, profile: bool, device: str, baud: int | None, timeout_scale: float,
+) -> None:  # fmt: skip
+    """The same for a model in parts."""
+    from ..errors import UsageError
+    from . import run_parts
+    from .device import open_device
+    from .outdir import refuse_unwritable_file
+
+    if profile:
+        raise UsageError(
+            "E2908", f"--profile: the counters of {len(program.parts)} parts are not kept apart", where=str(directory),
+            hint="`onnxhw report` has the cycles of every layer; they are exact",
+        )  # fmt: skip
+    if target is not None:
+        if target.suffix != ".npz":
+            raise UsageError("E2560", "outputs of a model in parts are written as .npz", where=str(target))
+        refuse_unwritable_file(target)
+    config = next((part.config for part in program.programs), None)
+    with open_device(output, device, baud, timeout_scale, config) as opened:
+        record = run_parts.run(output, directory, program, opened, source, target, count, repeat)
+    if output.json:
+        output.data(record)
+    else:
+        run_parts.print_record(output, record)
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:

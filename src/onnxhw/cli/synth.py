@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UsageError
 from .options import board_option, common, examples, no_cache_option, out_option, preset_option, reading_options
 from .output import Output, pass_output
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 """),
     epilog="Writes top.bit, program.ohw, manifest.json, report.html and trace.json. The bitstream belongs to board, "
     "preset and clock, not to the model: it is built once and then taken from the cache. Exit status 5 if the model or "
-    "the design does not fit, 6 if the design misses its clock.",
+    "the design does not fit, 6 if the design misses its clock. What the hardware cannot run becomes a part of the "
+    "program that the host runs, as with `compile`.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
@@ -43,8 +45,8 @@ def command(
     from ..build import flow
     from .artifacts import BITSTREAM
     from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_graph, default_out, load_model, refuse_simulated, target
-    from .result import print_result, result, write_artifacts
+    from .pipeline import compile_mixed, default_out, refuse_simulated, target
+    from .result import mixed_result, print_result, result, write_artifacts, write_mixed
     from .synthesis import Stages, finished, options, top
 
     chosen = target(board, preset)
@@ -52,7 +54,13 @@ def command(
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
-    program = compile_graph(load_model(model, output, reading), chosen.config, output)
+    mixed, parts = compile_mixed(model, chosen.config, output, reading)
+    program = parts.whole
+    if standalone and program is None:
+        raise UsageError(
+            "E2908", f"--standalone: {len(parts.parts)} parts of the model need a host between them", where=str(model),
+            hint="without --standalone the host runs them; `onnxhw check` says which nodes and why",
+        )  # fmt: skip
     with Stages(output) as progress:
         built = flow.build(
             top(chosen.board, chosen.config, clock_hz),
@@ -66,5 +74,11 @@ def command(
         built = finished(built, chosen.config, progress, program if standalone else None)
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
-        manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading)
-    print_result(output, result(program, chosen, manifest, folder, cached=built.cached))
+        if program is None:
+            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading)
+        else:
+            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading)
+    if program is None:
+        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
+    else:
+        print_result(output, result(program, chosen, manifest, folder, cached=built.cached))
