@@ -1,6 +1,6 @@
 """What an inference costs the host: quantize, frame, unframe, dequantize.
 
-    python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--count 100] [--json]
+    python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--no-patches] [--count 100] [--json]
 
 Runs a compiled model (by default the image classification network of `onnxhw bench`) through `onnxhw.Device` and the
 whole driver, against a device in the process that computes nothing. Its time is subtracted, so what remains is the
@@ -106,10 +106,11 @@ def main() -> None:
     parser.add_argument("model", nargs="?")
     parser.add_argument("--preset", default="ulx3s-85f")
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     model = asked.model or TOPOLOGIES["ic"]().SerializeToString()
-    program = compiler.compile(model, preset(asked.preset))
+    program = compiler.compile(model, preset(asked.preset), patches=not asked.no_patches)
     found = {"model": program.model, "preset": asked.preset, **measure(program, asked.count)}
     if asked.json:
         print(json.dumps(found, indent=2))

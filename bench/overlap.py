@@ -81,11 +81,13 @@ def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
         yield PinnedLine(gateware, clock_hz)
 
 
-def measure(model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, pins: bool) -> dict[str, object]:
+def measure(
+    model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, pins: bool, patches: bool
+) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
     source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
     graph, config = load(source), preset(preset_name)
-    program = compile_model(graph, config)
+    program = compile_model(graph, config, patches=patches)
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [
@@ -134,10 +136,12 @@ def main() -> None:
     parser.add_argument("--clock", type=float, default=50e6)
     parser.add_argument("--baud", type=int, default=3_000_000)
     parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
     parser.add_argument("--pins", action="store_true")
     asked = parser.parse_args()
     clock_hz = round(asked.clock)
-    print(json.dumps(measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, pins=asked.pins), indent=2))
+    how = {"pins": asked.pins, "patches": not asked.no_patches}
+    print(json.dumps(measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, **how), indent=2))
 
 
 if __name__ == "__main__":

@@ -25,15 +25,17 @@ SHOWN = 8
 """Most operations in a message."""
 
 
-def compile(model: Model, config: HwConfig) -> Program:
+def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
     """The checked program of a model that runs on the hardware as a whole.
+
+    With `patches`, inputs of a first convolution may be loaded as patches of its window, if that takes fewer cycles.
 
     `InvalidModelError` (E3xxx), `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in
     the way; what comes back has passed `onnxhw.sched.check`.
     """
     graph = model if isinstance(model, Graph) else load(model)
     try:
-        return _schedule(graph, config)
+        return _schedule(graph, config, patches)
     except UnsupportedError as error:
         refused = _causes(error)
         if too_large := size_error([graph], refused, config):
@@ -94,36 +96,46 @@ def place(
 
 
 def compile_mixed(
-    source: Source, config: HwConfig, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None
+    source: Source,
+    config: HwConfig,
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+    patches: bool = True,
 ) -> tuple[MixedModel, MixedProgram]:
-    """A model placed on hardware and host, and its program.
+    """A model placed on hardware and host, and its program; `patches` as in `compile`.
 
     What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError` (E5xxx) what is too large.
     """
-    placed = place_and_schedule(source, config, limits=limits, shapes=shapes)
+    placed = place_and_schedule(source, config, limits=limits, shapes=shapes, patches=patches)
     return placed.mixed, placed.made
 
 
 def place_and_schedule(
-    source: Source, config: HwConfig, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None
+    source: Source,
+    config: HwConfig,
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+    patches: bool = True,
 ) -> Placing[MixedProgram]:
     """The same, with what was moved to the host."""
 
     def attempt(mixed: MixedModel) -> MixedProgram:
         refuse(mixed)
-        parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config) for part in mixed.parts]
+        parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config, patches) for part in mixed.parts]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
     return place(source, attempt, limits=limits, shapes=shapes)
 
 
-def _schedule(graph: Graph, config: HwConfig) -> Program:
+def _schedule(graph: Graph, config: HwConfig, patches: bool) -> Program:
     """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
     from . import sched  # only here: it takes long to import
 
     try:
-        return sched.fastest(variants(graph), config)
+        return sched.fastest(variants(graph, patches=patches), config)
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error

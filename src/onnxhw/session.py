@@ -46,6 +46,8 @@ class InferenceSession(Closing):
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
         board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
+    patches : whether inputs may be loaded as patches of a first convolution (see `onnxhw.compiler.compile`); default:
+        not for a device, because they save cycles of the core and cost several times as many bytes on its line.
 
     Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
     that are loaded in turn: each once for all samples of a `run`.
@@ -63,10 +65,11 @@ class InferenceSession(Closing):
         config: HwConfig | None = None,
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
+        patches: bool | None = None,
     ) -> None:
         if isinstance(device, str) and device not in DEVICES and not is_address(device):
             raise unknown(device)
-        self.shapes, self._source = shapes, model
+        self.shapes, self._source, self._patches = shapes, model, patches
         self._lock = threading.RLock()
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
@@ -103,7 +106,8 @@ class InferenceSession(Closing):
         if device == "golden":
             self.mixed = read(self._source, shapes=self.shapes)
         elif self.program is None:
-            self.mixed, self.program = compile_mixed(self._source, self.config, shapes=self.shapes)
+            patches = not isinstance(self.target, Device) if self._patches is None else self._patches
+            self.mixed, self.program = compile_mixed(self._source, self.config, shapes=self.shapes, patches=patches)
         if isinstance(self.target, Device) and self.program and self.program.programs:
             self.target.load(self.program.programs[0], design=design)
 
@@ -198,7 +202,9 @@ class InferenceSession(Closing):
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
-            session = InferenceSession(self._source, self.target, config=self.config, shapes=shapes)
+            session = InferenceSession(
+                self._source, self.target, config=self.config, shapes=shapes, patches=self._patches
+            )
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
@@ -247,7 +253,9 @@ class InferenceSession(Closing):
             if tensor.name in names:
                 value = next(value for value in self.mixed.inputs if value.name == tensor.name)
                 tensor.CopyFrom(numpy_helper.from_array(typed(value, feeds[tensor.name]), tensor.name))
-        return InferenceSession(model, self.target, config=self.config, shapes=self.shapes)
+        return InferenceSession(
+            model, self.target, config=self.config, shapes=self.shapes, patches=self._patches
+        )
 
 
 def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]:

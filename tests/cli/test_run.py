@@ -76,6 +76,20 @@ def test_profile_and_repeat(run, capsys):
     assert "agree with the schedule" in printed
 
 
+def test_inputs_without_patches_are_fewer_bytes_and_more_cycles(run, wanted, digits, tmp_path, capsys):
+    assert run("-n", COUNT, "--json") == 0
+    packed = json.loads(capsys.readouterr().out)
+    assert main(["compile", str(digits), "-p", "mini", "--no-patches", "-o", str(tmp_path / "out"), "-q"]) == 0
+    assert run("-n", COUNT, "-o", tmp_path / "y.npy", "--json", directory=tmp_path / "out") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (packed["patches"], plain["patches"]) == (True, False)
+    assert plain["line_ms"] < packed["line_ms"]
+    assert plain["cycles"] > packed["cycles"]
+    assert np.array_equal(np.load(tmp_path / "y.npy"), next(iter(wanted.values())))
+    assert run("-n", COUNT) == run("-n", COUNT, directory=tmp_path / "out") == 0
+    assert capsys.readouterr().out.count("`compile --no-patches` sends fewer bytes") == 1
+
+
 def test_the_device_may_come_from_the_environment(folder, digits_test, monkeypatch, capsys):
     monkeypatch.setenv("ONNXHW_DEVICE", "emu:mini")
     assert main(["run", str(folder), "-i", str(digits_test), "-n", "1", "--json"]) == 0

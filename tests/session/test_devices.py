@@ -154,6 +154,16 @@ def test_a_program_that_is_the_whole_model(tmp_path: Path) -> None:
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], wanted)
 
 
+def test_inputs_travel_without_patches_unless_asked(digits: Path) -> None:
+    """The line of a device is what bounds it; engines have none."""
+    found = {}
+    for device, patches in (("emu:", None), ("emu:", True), ("emu:", False), ("emulator", None)):
+        with InferenceSession(digits, device, config=MINI, patches=patches) as session:
+            assert session.program is not None
+            found[device, patches] = session.program.cycles
+    assert found["emu:", None] == found["emu:", False] > found["emu:", True] == found["emulator", None]
+
+
 def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
     net = Net(["N", 4, 4, 4])
     model = net.model(net.node("ReduceMax", net.conv(net.grid("x")), axes=[0], keepdims=1))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import board_option, common, examples, out_option, preset_option, reading_options
+from .options import board_option, common, examples, out_option, patches_option, preset_option, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 @board_option()
 @preset_option
 @reading_options
+@patches_option
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading",
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
     out: Path | None,
 ) -> None:  # fmt: skip
     from .outdir import refuse_unwritable, staged
@@ -42,7 +43,7 @@ def command(
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    mixed, parts = compile_mixed(model, chosen.config, output, reading)
+    mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
     program = parts.whole
     with staged(folder) as stage:
         if program is None:

@@ -74,6 +74,10 @@ def reading_options(command: Command) -> Command:
     return with_reading  # type: ignore[return-value]  # functools.wraps hides that it is a Command
 
 
+patches_option = click.option(
+    "--patches/--no-patches", default=True, show_default=True,
+    help="Load inputs as patches of a first convolution where that saves cycles; it costs bytes on the link.",
+)  # fmt: skip
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
 
 

@@ -60,7 +60,7 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
 
 
 def compile_mixed(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, patches: bool = True
 ) -> tuple[MixedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
@@ -71,7 +71,7 @@ def compile_mixed(
 
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
-            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes
+            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes, patches=patches
         )
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UsageError
-from .options import board_option, common, examples, no_cache_option, out_option, preset_option, reading_options
+from .options import (
+    board_option,
+    common,
+    examples,
+    no_cache_option,
+    out_option,
+    patches_option,
+    preset_option,
+    reading_options,
+)
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
 @board_option()
 @preset_option
 @reading_options
+@patches_option
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
@@ -39,8 +49,8 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", seeds: int | None,
-    freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
+    seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from .artifacts import BITSTREAM
@@ -54,7 +64,7 @@ def command(
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
-    mixed, parts = compile_mixed(model, chosen.config, output, reading)
+    mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
     program = parts.whole
     if standalone and program is None:
         raise UsageError(

@@ -6,11 +6,11 @@ from .constants import without_constants
 from .patches import WINDOWS, as_patches
 
 
-def variants(graph: Graph) -> list[list[Variant]]:
+def variants(graph: Graph, *, patches: bool = True) -> list[list[Variant]]:
     """In groups, of which one each need be tried: the model; less its constant channels; and with inputs as patches.
 
     Later ones build on earlier ones. A rewrite that finds nothing to do adds no variant. Patches of the whole window
-    are the fastest; parts of it need less memory.
+    are the fastest; parts of it need less memory. Without `patches` inputs are kept as they are.
     """
     base = Variant(graph)
     found = [[base]]
@@ -18,6 +18,7 @@ def variants(graph: Graph) -> list[list[Variant]]:
     if reduced is not None:
         base = reduced
         found.append([base])
-    packed = [as_patches(base.graph, axes) for axes in WINDOWS]
-    found.append([Variant(each.graph, {**base.kept, **each.kept}) for each in packed if each])
+    if patches:
+        packed = [as_patches(base.graph, axes) for axes in WINDOWS]
+        found.append([Variant(each.graph, {**base.kept, **each.kept}) for each in packed if each])
     return found
