@@ -34,7 +34,7 @@ def program() -> Program:
     }
     numbers = np.random.default_rng(1)
     scales = [
-        Scale(rng.randrange(1 << 26), rng.randint(16, 47), rng.randint(-(1 << 31), (1 << 31) - 1)) for _ in range(7)
+        Scale(rng.randrange(1 << 26), rng.randint(16, 47), rng.randint(-(1 << 31), (1 << 31) - 1)) for _ in range(8)
     ]
     tensors = [
         Entry(
@@ -51,7 +51,7 @@ def program() -> Program:
     return Program(
         config, "models/tiny.onnx", code,
         numbers.integers(0, 256, (9, config.weight_word)).astype(np.uint8),
-        np.array([scale.pack() for scale in scales], np.uint64),
+        np.array([scale.pack() for scale in scales], np.uint64).reshape(-1, config.lanes),
         numbers.integers(-128, 128, (2, 256)).astype(np.int8),
         {entry.name: entry for entry in tensors},
         [Port("x", (1, 6, 5, 8), "float32", "eingang ä\n", steps)],

@@ -43,7 +43,7 @@ def test_a_wrong_checksum_is_refused(program) -> None:
 def test_an_empty_program(program) -> None:
     empty = Program(
         program.config, "", {"load": [], "array": [], "vector": []},
-        np.zeros((0, 12), np.uint8), np.zeros(0, np.uint64), np.zeros((0, 256), np.int8), {}, [], [], [], 0, 0,
+        np.zeros((0, 12), np.uint8), np.zeros((0, 2), np.uint64), np.zeros((0, 256), np.int8), {}, [], [], [], 0, 0,
     )  # fmt: skip
     assert_same(loads(dumps(empty)), empty)
 

@@ -46,7 +46,7 @@ def program() -> Program:
         "sample",
         code,
         np.zeros((80, CONFIG.weight_word), np.uint8),
-        np.zeros(12, np.uint64),
+        np.zeros((12 // CONFIG.lanes, CONFIG.lanes), np.uint64),
         np.zeros((0, 256), np.int8),
         {entry.name: entry for entry in tensors},
         [Port("input", (1, 4, 8, 8), "float32", "input")],
