@@ -19,14 +19,16 @@ from .output import Output, pass_output
   onnxhw run build/model-mini --device emu: --input image.npy --json
 """),
     epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "
-    "by name; a first dimension of N gives N inferences. Outputs are written as .npy, or as .npz with all of them. "
+    "by name; a first dimension of N gives N inferences. Images and arrays are prepared as `compile` or `synth` was "
+    "told (--scale, --mean, --std, --layout). Of a model in parts the host runs its own. Outputs are written as .npy, "
+    "or as .npz with all of them. "
     "The bitstream on the device must be of the program's configuration and, if the directory has one, its build. "
     "Exit status 9 if the device fails, or if repetitions differ.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
     "-i", "--input", "source", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help=".npy or .npz of inputs.",
+    help=".npy or .npz of inputs, image or folder of images.",
 )  # fmt: skip
 @click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences.")
@@ -42,9 +44,10 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import skeleton
+    from ..host.artifact import preprocess_of, skeleton
+    from ..program.mixed import MixedProgram
     from . import inference
-    from .artifacts import read_directory
+    from .artifacts import read_any
     from .device import bar, open_device
     from .inputs import file_inputs
     from .mixing import refuse_mixing
@@ -54,15 +57,23 @@ def command(
     if directory.is_file():
         from ..program import container
 
-        program, design = container.load(directory), None
+        program, design = container.load_any(directory), None
     else:
-        read = read_directory(directory)
+        read = read_any(directory)
         program, design = read.program, read.manifest.get("design") or None
-    ports = skeleton(program)
+    preprocess = preprocess_of(directory)
     if target is not None:
         inference.check_target(target, program)
         refuse_unwritable(target.parent)
-    inputs = file_inputs(ports, source, count)
+    if isinstance(program, MixedProgram):
+        from .run_parts import run_parts
+
+        with open_device(output, device, baud, timeout_scale, program.programs[0].config) as opened:
+            _print(output, run_parts(output, opened, directory, program, preprocess, source, target, count, repeat,
+                                     profile))  # fmt: skip
+        return
+    ports = skeleton(program)
+    inputs = file_inputs(ports, source, count, preprocess)
     refuse_mixing(directory, TRUSTED, inputs.count)
     with open_device(output, device, baud, timeout_scale, program.config) as opened:
         with bar(output, f"load {program.model}") as progress:
@@ -72,7 +83,7 @@ def command(
     outputs = inference.finish(ports, found)
     if target is not None:
         inference.save(target, outputs)
-    record["classes"] = inference.top_classes(outputs, inputs)
+    record["classes"] = inference.top_classes(outputs, inputs.count)
     if profile:
         from .device_profile import device_profile
 
@@ -89,14 +100,16 @@ def _print(output: Output, record: dict[str, Any]) -> None:
                 f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
     output.line(f"with the link {record['latency_ms']:.1f} ms for one alone, {record['inferences_per_second']:.1f} per "
                 "second one after the other")  # fmt: skip
-    output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
-                f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
+    if record["bound"]:
+        output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
+                    f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["classes"]:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
     if "profile" in record:
         from .device_profile import print_profile
 
-        print_profile(output, record["profile"])
+        for part in record["profile"].get("parts", [record["profile"]]):
+            print_profile(output, part)
     if record["outputs"]:
         output.line(f"outputs: {record['outputs']}")

@@ -5,10 +5,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import board_option, common, examples, no_cache_option, out_option, preset_option, reading_options
+from .options import (
+    board_option,
+    common,
+    examples,
+    no_cache_option,
+    out_option,
+    preprocess_options,
+    preset_option,
+    reading_options,
+)
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..preprocess import Preprocess
     from .reading import Reading
 
 
@@ -22,13 +32,15 @@ if TYPE_CHECKING:
   onnxhw synth model.onnx --board ulx3s --standalone
 """),
     epilog="Writes top.bit, program.ohw, manifest.json, report.html and trace.json. The bitstream belongs to board, "
-    "preset and clock, not to the model: it is built once and then taken from the cache. Exit status 5 if the model or "
-    "the design does not fit, 6 if the design misses its clock.",
+    "preset and clock, not to the model: it is built once and then taken from the cache. --scale to --layout are noted "
+    "in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit status 5 if the model "
+    "or the design does not fit, 6 if the design misses its clock.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
 @reading_options
+@preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
@@ -37,11 +49,12 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", seeds: int | None,
-    freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading",
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from .artifacts import BITSTREAM
+    from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_graph, default_out, load_model, refuse_simulated, target
     from .result import print_result, result, write_artifacts
@@ -53,6 +66,8 @@ def command(
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     program = compile_graph(load_model(model, output, reading), chosen.config, output)
+    if preprocess.record():
+        preprocess.check(wanted_inputs(program.inputs))
     with Stages(output) as progress:
         built = flow.build(
             top(chosen.board, chosen.config, clock_hz),
@@ -66,5 +81,5 @@ def command(
         built = finished(built, chosen.config, progress, program if standalone else None)
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
-        manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading)
+        manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess)
     print_result(output, result(program, chosen, manifest, folder, cached=built.cached))
