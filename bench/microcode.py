@@ -3,8 +3,9 @@
     python bench/microcode.py                 1,000 flips, through the serial pins of the simulated gateware
     python bench/microcode.py --flips 50 --seed 3
 
-The flip is written and committed like any program, with its right CRC, so the device does run it. It must answer, and the
-watchdog must end a run that does not end by itself. Then the word is put right, and the next inference must be right.
+The flip is written and committed like any program, with its right CRC, so the device does run it. It must answer, and
+the watchdog must end a run that does not end by itself. Then the word is put right, and the next inference must be
+right.
 """
 
 import argparse
@@ -38,7 +39,7 @@ UNHARMED, WRONG, LOST = "result right", "result wrong, cycles right", "unreachab
 def campaign(
     client: Client, program: Program, inputs: dict[str, npt.NDArray[np.int8]], flips: int, seed: int
 ) -> Counter[str]:
-    """What `flips` flips led to, by name; `LOST` counts devices that did not answer or gave a wrong result afterwards."""
+    """What `flips` flips led to, by name; `LOST`: the device did not answer, or gave a wrong result afterwards."""
     rng, found = random.Random(seed), Counter[str]()
     wanted = emulate(program, inputs).outputs
     images = {space: image for space, image in memories(program) if space in UCODE_SPACES.values()}

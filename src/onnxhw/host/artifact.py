@@ -55,11 +55,10 @@ def preprocess_of(target: Path) -> Preprocess:
     """
     folder = target if target.is_dir() else target.parent
     if folder == target or target.name == "program.ohw":
+        record = manifest(folder).get("preprocess", {})
         try:
-            return Preprocess.from_record(manifest(folder).get("preprocess", {}))
-        except (UsageError, ValueError) as error:
-            if isinstance(error, UsageError) and error.code != "E2608":
-                raise
+            return Preprocess.from_record(record)
+        except ValueError as error:
             what, hint = f"cannot be read: {error}", "compile the model again"
             raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint) from error
     return Preprocess()

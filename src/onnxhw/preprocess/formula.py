@@ -59,13 +59,13 @@ class Preprocess:
 
     @classmethod
     def from_record(cls, record: Any) -> "Preprocess":
-        """From what `record` gives; `ValueError` for anything else, `UsageError` E2608 for constants that cannot be."""
+        """From what `record` gives; `ValueError` for anything else."""
         if record == {}:
             return cls()
         try:
             mean, std = (tuple(map(float, record[name])) for name in ("mean", "std"))
             return cls(float(record["scale"]), mean, std, record["layout"])
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, UsageError) as error:
             raise ValueError(f"preprocess must have scale, mean, std and layout, not {record!r}") from error
 
     def apply(self, x: Array, wanted: Input) -> Array:

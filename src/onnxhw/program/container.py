@@ -61,7 +61,7 @@ def loads(data: bytes, where: str = "") -> Program:
             "E2510",
             f"holds a model in {len(found.parts)} parts, {len(found.parts) - len(found.programs)} of them for the host",
             where=where,
-            hint="onnxhw run and simulate take such a program, and InferenceSession; a bitstream needs one all hardware",
+            hint="onnxhw run, simulate and InferenceSession take such a program; --standalone needs one all hardware",
         )
     return found
 
