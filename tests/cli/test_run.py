@@ -8,7 +8,6 @@ import pytest
 from onnxhw import golden
 from onnxhw.cli import main
 from onnxhw.cli.inference import check_target, top_classes
-from onnxhw.cli.inputs import Inputs
 from onnxhw.errors import UsageError
 from onnxhw.frontend import load
 from onnxhw.golden import host
@@ -184,10 +183,11 @@ def test_one_array_does_not_hold_two_outputs(tmp_path):
 
 
 def test_classes_are_told_of_scores_only():
-    inputs = Inputs({"x": np.zeros((2, 1, 1, 1), np.int8)})
-    assert top_classes({"y": np.array([[1, 5], [7, 2]])}, inputs) == [1, 0]
-    assert top_classes({"y": np.array([[1], [7]])}, inputs) is None
-    assert top_classes({"y": np.ones((2, 2)), "z": np.ones((2, 2))}, inputs) is None
+    assert top_classes({"y": np.array([[1, 5], [7, 2]])}, 2) == [1, 0]
+    assert top_classes({"y": np.array([[1], [7]])}, 2) is None
+    assert top_classes({"y": np.ones((2, 2)), "z": np.ones((2, 2))}, 2) is None
+    assert top_classes({"y": np.ones((2, 5, 1, 1))}, 2) == [0, 0]
+    assert top_classes({"y": np.ones((2, 4, 6, 6))}, 2) is None  # a picture
 
 
 def test_synth_puts_the_build_id_into_the_description(monkeypatch):

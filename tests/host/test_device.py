@@ -10,7 +10,7 @@ import pytest
 
 import onnxhw
 from onnxhw import golden
-from onnxhw.config import preset
+from onnxhw.config import PRESETS, preset
 from onnxhw.errors import LinkError, UsageError
 from onnxhw.golden import host
 from onnxhw.host import discover, opening
@@ -136,6 +136,19 @@ def test_wrong_bitstream(digits_program):
     message = r"E9107 .*emu:ulx3s-25f: .*'ulx3s-25f'.*needs 'mini'"
     with Device.open("emu:ulx3s-25f") as device, pytest.raises(WrongBitstreamError, match=message):
         device.load(digits_program)
+
+
+def test_all_pairs_of_wrong_bitstream_and_program_are_refused(digits_program):
+    """Every configuration on the board against programs of every configuration: only its own passes."""
+    for there in PRESETS:
+        with Device.open(f"emu:{there}") as device:
+            for wanted, config in PRESETS.items():
+                program = dataclasses.replace(digits_program, config=config)
+                if wanted == there:
+                    device.client.check(program.config)
+                    continue
+                with pytest.raises(WrongBitstreamError, match=f"E9107 .*'{there}'.*needs '{wanted}'"):
+                    device.load(program)
 
 
 def test_stale_bitstream(board, opened, digits_program):

@@ -17,7 +17,7 @@ class Manifest:
 
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
     achieved and wanted MHz per clock; `shapes` and `limits` what ``--shape`` and ``--limit`` said when the model was
-    read.
+    read; `preprocess` what ``--scale`` to ``--layout`` said (`Preprocess.record`).
     """
 
     board: str = ""
@@ -40,6 +40,7 @@ class Manifest:
     clocks: dict[str, dict[str, float]] = field(default_factory=dict)
     shapes: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
+    preprocess: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 
     def add_file(self, name: str, data: bytes) -> None:

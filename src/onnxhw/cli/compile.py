@@ -5,10 +5,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import board_option, common, examples, out_option, patches_option, preset_option, reading_options
+from .options import (
+    board_option,
+    common,
+    examples,
+    out_option,
+    patches_option,
+    preprocess_options,
+    preset_option,
+    reading_options,
+)
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..preprocess import Preprocess
     from .reading import Reading
 
 
@@ -19,23 +29,27 @@ if TYPE_CHECKING:
     + examples("""
   onnxhw compile model.onnx --board ulx3s
   onnxhw compile model.onnx --board ulx3s-25f -o out --json
-  onnxhw compile model.onnx --preset mini
+  onnxhw compile model.onnx --preset mini --scale 1/255 --mean 0.5 --std 0.25
 """),
     epilog="Writes program.ohw, manifest.json, report.html and trace.json. What the hardware cannot run becomes a part "
-    "of the program that the host runs (see `onnxhw check`); then there is placement.json, too.",
+    "of the program that the host runs (see `onnxhw check`); then there is placement.json, too. --scale to --layout "
+    "are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
 @preset_option
 @reading_options
 @patches_option
+@preprocess_options
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
+    preprocess: "Preprocess",
     out: Path | None,
 ) -> None:  # fmt: skip
+    from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
@@ -44,12 +58,14 @@ def command(
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
+    if preprocess.record():
+        preprocess.check(wanted_inputs(mixed.inputs))
     program = parts.whole
     with staged(folder) as stage:
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, reading=reading)
+            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=False))
     else:

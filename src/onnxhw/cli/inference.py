@@ -2,6 +2,7 @@
 
 import io
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ..host.artifact import stacked
 from ..host.device import Device
 from ..ir.graph import Graph
 from ..program.kept import Patches
+from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..program.result import Result
 from .device import bar
@@ -52,7 +54,7 @@ def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Meas
     total = inputs.count * repeat
     images = [inputs.one(index) for index in range(inputs.count)]
     found = Measured([], runs=total)
-    with _Busier(device) as line:
+    with Busier(device) as line:
         start = time.perf_counter()
         found.results.append(device.run_int8(images[0]))
         found.alone = found.seconds = time.perf_counter() - start
@@ -60,7 +62,7 @@ def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Meas
     if total == 1:
         return found
     found.seconds = 0.0
-    with bar(output, f"{total} inferences") as progress, _Busier(device) as line:
+    with bar(output, f"{total} inferences") as progress, Busier(device) as line:
         for first in range(1, total, AT_ONCE):
             numbers = range(first, min(first + AT_ONCE, total))
             start = time.perf_counter()
@@ -71,20 +73,20 @@ def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Meas
                 if number < inputs.count:
                     found.results.append(result)
                 else:
-                    _compare(found.results[index], result, index, number // inputs.count)
+                    compare(found.results[index].outputs, result.outputs, f"inference {index}", number // inputs.count)
             if progress is not None:
                 progress(numbers[-1] + 1, total)
     found.line = line.seconds / (total - 1)
     return found
 
 
-class _Busier:
+class Busier:
     """How many seconds the bytes of the line's busier direction take; a context manager."""
 
     def __init__(self, device: Device) -> None:
         self.client, self.seconds = device.client, 0.0
 
-    def __enter__(self) -> "_Busier":
+    def __enter__(self) -> "Busier":
         self.before = replace(self.client.counters)
         return self
 
@@ -94,20 +96,24 @@ class _Busier:
         self.seconds = 10 * most / self.client.transport.baud
 
 
-def _compare(first: Result, again: Result, index: int, repetition: int) -> None:
-    for name, values in first.outputs.items():
-        if not np.array_equal(values, again.outputs[name]):
-            different = int((values != again.outputs[name]).sum())
+def compare(
+    first: Mapping[str, npt.NDArray[Any]], again: Mapping[str, npt.NDArray[Any]], where: str, repetition: int
+) -> None:
+    """`LinkError` E9171 if a repetition's outputs are not those of the first run, NaN being equal to NaN."""
+    for name, values in first.items():
+        same = (values == again[name]) | ((values != values) & (again[name] != again[name]))
+        if not np.all(same):
+            different = int((~same).sum())
             raise LinkError(
                 "E9171",
                 f"repetition {repetition + 1} gives another result: {different} of {values.size} elements of "
                 f"{name!r} differ",
-                where=f"inference {index}",
+                where=where,
                 hint="`onnxhw selftest` looks for damaged memories; the clock may be too fast for the board",
             )
 
 
-def check_target(path: Path, program: Program) -> None:
+def check_target(path: Path, program: Program | MixedProgram) -> None:
     """`UsageError` E2560 if the outputs do not go into a file of that name."""
     names = [port.name for port in program.outputs]
     if path.suffix not in (".npy", ".npz"):
@@ -160,10 +166,13 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
     }
 
 
-def top_classes(outputs: dict[str, npt.NDArray[Any]], inputs: Inputs) -> list[int] | None:
-    """The class of each inference, if the one output is a vector of scores."""
+def top_classes(outputs: dict[str, npt.NDArray[Any]], count: int) -> list[int] | None:
+    """The class of each inference, if the one output is a vector of scores: one dimension of 2 to 1,000."""
     if len(outputs) != 1:
         return None
     (scores,) = outputs.values()
-    flat = np.asarray(scores).reshape(inputs.count, -1)
-    return [int(index) for index in flat.argmax(1)] if 1 < flat.shape[1] <= 1000 else None
+    if scores.ndim < 2 or len(scores) != count or scores.dtype.kind not in "iuf":
+        return None
+    flat = scores.reshape(count, -1)
+    vector = flat.shape[1] == max(scores.shape[1:])
+    return [int(index) for index in flat.argmax(1)] if vector and 1 < flat.shape[1] <= 1000 else None

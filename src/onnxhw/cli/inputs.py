@@ -1,6 +1,6 @@
 """Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..ir.graph import Array8, Graph
+from ..ir.graph import Array8, Graph, Port
+from ..ir.parts import Value
 from ..preprocess import Input, Preprocess, open_samples
 from .arrays import Array, read_arrays
 
@@ -43,14 +44,22 @@ def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
     return Inputs(tensors, source=f"random, seed {seed}")
 
 
+def wanted_inputs(values: Iterable[Port | Value]) -> list[Input]:
+    """A model's inputs as preprocessing sees them; a size that is not known counts as 1."""
+    return [
+        Input(value.name, tuple(dim if isinstance(dim, int) else 1 for dim in value.shape or ()), value.dtype)
+        for value in values
+    ]
+
+
 def prepared_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
-    """The first `count` (default: all) inferences of a folder of images, or of a file whose arrays are preprocessed.
+    """The first `count` (default: all) inferences of images, or of a file whose arrays are preprocessed.
 
     `UsageError` E260x as `onnxhw.preprocess.open_samples`.
     """
     from ..golden import host
 
-    samples = open_samples(path, [Input(port.name, port.shape, port.dtype) for port in graph.inputs], preprocess)
+    samples = open_samples(path, wanted_inputs(graph.inputs), preprocess)
     size = samples.count if count is None else min(count, samples.count)
     found = [host.prepare(graph, feeds) for feeds in samples.feeds(0, size)]
     tensors = {name: np.concatenate([one[name] for one in found]) for name in found[0]}

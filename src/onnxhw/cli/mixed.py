@@ -15,12 +15,12 @@ from ..errors import UsageError
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HostPart, Value
-from ..preprocess import Input, Preprocess, open_samples
+from ..preprocess import Preprocess, open_samples
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..session import host_runner, typed
 from .engine import Execute, runner
-from .inputs import named_arrays
+from .inputs import named_arrays, wanted_inputs
 from .outdir import write_atomically
 from .output import Output
 from .simulation import difference, skeleton
@@ -80,9 +80,7 @@ def feeds(
         return [{value.name: _random(found, value.name, value.shape, value.dtype, random) for value in inputs}
                 for _ in range(number)]  # fmt: skip
     if preprocess.needed(source):
-        shapes = [tuple(dim if isinstance(dim, int) else 1 for dim in value.shape or ()) for value in inputs]
-        wanted = [Input(value.name, shape, value.dtype) for value, shape in zip(inputs, shapes, strict=True)]
-        return list(open_samples(source, wanted, preprocess).feeds(0, count))
+        return list(open_samples(source, wanted_inputs(inputs), preprocess).feeds(0, count))
     arrays = named_arrays(source, [value.name for value in inputs])
     given = {value.name: typed(value, arrays[value.name]) for value in inputs}
     batched = {value.name for value in inputs if _counts(value, given[value.name], source)}

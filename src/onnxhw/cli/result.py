@@ -13,6 +13,7 @@ from .. import __version__
 from ..build.manifest import Manifest
 from ..frontend.mixed import MixedModel
 from ..ir.parts import HostPart
+from ..preprocess import Preprocess
 from ..program import container
 from ..program.mixed import MixedProgram
 from ..program.model import Program
@@ -22,6 +23,8 @@ from .output import Output
 from .pipeline import Target
 from .reading import TRUSTED, Reading
 
+AS_IS = Preprocess()
+"""Nothing was declared."""
 TOOLS = ("onnx", "numpy", "protobuf")
 """Packages on which a program depends; the flow adds its own tools."""
 
@@ -33,12 +36,13 @@ def write_artifacts(
     model: Path,
     manifest: Manifest | None = None,
     reading: Reading = TRUSTED,
+    preprocess: Preprocess = AS_IS,
 ) -> Manifest:
     """Write program, model, report, trace and manifest; the manifest as completed.
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
     """
-    manifest = _described(manifest or Manifest(), chosen, model, reading)
+    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     write_reports(stage, program, profiles(program), asdict(manifest))
@@ -53,9 +57,10 @@ def write_mixed(
     model: Path,
     manifest: Manifest | None = None,
     reading: Reading = TRUSTED,
+    preprocess: Preprocess = AS_IS,
 ) -> Manifest:
     """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
-    manifest = _described(manifest or Manifest(), chosen, model, reading)
+    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     rows = [asdict(row) for row in mixed.placement]
@@ -64,11 +69,14 @@ def write_mixed(
     return _finished(manifest, stage)
 
 
-def _described(manifest: Manifest, chosen: Target, model: Path, reading: Reading) -> Manifest:
+def _described(
+    manifest: Manifest, chosen: Target, model: Path, reading: Reading, preprocess: Preprocess
+) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
     manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
+    manifest.preprocess = preprocess.record()
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}
     return manifest

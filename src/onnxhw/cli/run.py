@@ -1,16 +1,13 @@
 """``onnxhw run``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .device_options import device_options
 from .options import common, examples
 from .output import Output, pass_output
-
-if TYPE_CHECKING:
-    from ..program.mixed import MixedProgram
 
 
 @click.command(
@@ -22,15 +19,16 @@ if TYPE_CHECKING:
   onnxhw run build/model-mini --device emu: --input image.npy --json
 """),
     epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "
-    "by name; a first dimension of N gives N inferences. Outputs are written as .npy, or as .npz with all of them. "
-    "Of a model in parts the hardware's run on the device and the others here. "
+    "by name; a first dimension of N gives N inferences. Images and arrays are prepared as `compile` or `synth` was "
+    "told (--scale, --mean, --std, --layout). Of a model in parts the host runs its own. Outputs are written as .npy, "
+    "or as .npz with all of them. "
     "The bitstream on the device must be of the program's configuration and, if the directory has one, its build. "
     "Exit status 9 if the device fails, or if repetitions differ.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
     "-i", "--input", "source", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help=".npy or .npz of inputs.",
+    help=".npy or .npz of inputs, image or folder of images.",
 )  # fmt: skip
 @click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences.")
@@ -46,8 +44,7 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import skeleton
-    from ..program import container
+    from ..host.artifact import preprocess_of, skeleton
     from ..program.mixed import MixedProgram
     from . import inference
     from .artifacts import read_any
@@ -58,18 +55,25 @@ def command(
     from .reading import TRUSTED
 
     if directory.is_file():
+        from ..program import container
+
         program, design = container.load_any(directory), None
     else:
         read = read_any(directory)
         program, design = read.program, read.manifest.get("design") or None
-    if isinstance(program, MixedProgram):
-        _run_parts(output, directory, program, source, target, count, repeat, profile, device, baud, timeout_scale)
-        return
-    ports = skeleton(program)
+    preprocess = preprocess_of(directory)
     if target is not None:
         inference.check_target(target, program)
         refuse_unwritable(target.parent)
-    inputs = file_inputs(ports, source, count)
+    if isinstance(program, MixedProgram):
+        from .run_parts import run_parts
+
+        with open_device(output, device, baud, timeout_scale, program.programs[0].config) as opened:
+            _print(output, run_parts(output, opened, directory, program, preprocess, source, target, count, repeat,
+                                     profile))  # fmt: skip
+        return
+    ports = skeleton(program)
+    inputs = file_inputs(ports, source, count, preprocess)
     refuse_mixing(directory, TRUSTED, inputs.count)
     with open_device(output, device, baud, timeout_scale, program.config) as opened:
         with bar(output, f"load {program.model}") as progress:
@@ -79,40 +83,12 @@ def command(
     outputs = inference.finish(ports, found)
     if target is not None:
         inference.save(target, outputs)
-    record["classes"] = inference.top_classes(outputs, inputs)
+    record["classes"] = inference.top_classes(outputs, inputs.count)
     if profile:
         from .device_profile import device_profile
 
         record["profile"] = device_profile(program, found.counters, record["clock_mhz"])
     _print(output, record)
-
-
-def _run_parts(
-    output: Output, directory: Path, program: "MixedProgram", source: Path, target: Path | None, count: int | None,
-    repeat: int, profile: bool, device: str, baud: int | None, timeout_scale: float,
-) -> None:  # fmt: skip
-    """The same for a model in parts."""
-    from ..errors import UsageError
-    from . import run_parts
-    from .device import open_device
-    from .outdir import refuse_unwritable_file
-
-    if profile:
-        raise UsageError(
-            "E2908", f"--profile: the counters of {len(program.parts)} parts are not kept apart", where=str(directory),
-            hint="`onnxhw report` has the cycles of every layer; they are exact",
-        )  # fmt: skip
-    if target is not None:
-        if target.suffix != ".npz":
-            raise UsageError("E2560", "outputs of a model in parts are written as .npz", where=str(target))
-        refuse_unwritable_file(target)
-    config = next((part.config for part in program.programs), None)
-    with open_device(output, device, baud, timeout_scale, config) as opened:
-        record = run_parts.run(output, directory, program, opened, source, target, count, repeat)
-    if output.json:
-        output.data(record)
-    else:
-        run_parts.print_record(output, record)
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:
@@ -124,8 +100,9 @@ def _print(output: Output, record: dict[str, Any]) -> None:
                 f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
     output.line(f"with the link {record['latency_ms']:.1f} ms for one alone, {record['inferences_per_second']:.1f} per "
                 "second one after the other")  # fmt: skip
-    output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
-                f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
+    if record["bound"]:
+        output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
+                    f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["bound"] == "link" and record["patches"]:
         output.line("inputs travel as patches, which saves the core cycles; `compile --no-patches` sends fewer bytes")
     if record["classes"]:
@@ -134,6 +111,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     if "profile" in record:
         from .device_profile import print_profile
 
-        print_profile(output, record["profile"])
+        for part in record["profile"].get("parts", [record["profile"]]):
+            print_profile(output, part)
     if record["outputs"]:
         output.line(f"outputs: {record['outputs']}")

@@ -1,89 +1,108 @@
-"""``run`` for a model in parts: its hardware parts on the device, one after the other, and the host's between them."""
+"""``onnxhw run`` of a model in parts: the device and the host in turn, by a session."""
 
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import LinkError
+from ..errors import UsageError
 from ..host.device import Device
 from ..preprocess import Preprocess
 from ..program.mixed import MixedProgram
 from ..session import InferenceSession
-from .mixed import MixedFound, feeds, save_outputs, subject
+from . import inference
+from .device_profile import device_profile
+from .mixed import feeds, subject
 from .mixing import refuse_mixing
 from .output import Output
 from .reading import TRUSTED
 
+Arrays = dict[str, npt.NDArray[Any]]
 
-def run(
-    output: Output, path: Path, program: MixedProgram, device: Device, source: Path, target: Path | None,
-    count: int | None, repeat: int,
+
+def run_parts(
+    output: Output, device: Device, directory: Path, program: MixedProgram, preprocess: Preprocess, source: Path,
+    target: Path | None, count: int | None, repeat: int, profile: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run the inputs of a file `repeat` times and write `target`; the record for ``--json``.
+    """Run, write and give the record of ``run``, in which `cycles` are sums over the parts and nothing is said of what
+    bounds the throughput: the host may.
 
-    `path` is the program file or its directory. `LinkError` E9171 if an output is not what it was the first time.
+    Errors: those of `InferenceSession`, `LinkError` E9171 as of `inference.measure`, `UsageError` E2560 for an output
+    that no file can hold.
     """
-    samples = feeds(subject(program, None, path, path.is_dir()), source, count, 0, 0, Preprocess())
-    refuse_mixing(path, TRUSTED, len(samples))
-    inputs = samples[0]
-    if len(samples) > 1:
-        each = {value.name for value in program.inputs if value.shape is None or value.shape[:1] == (1,)}
-        inputs |= {name: np.concatenate([sample[name] for sample in samples]) for name in each & inputs.keys()}
-    found, seconds, cycles = MixedFound(), 0.0, 0
-    with InferenceSession(path, device) as session:
-        names = [value.name for value in session.get_outputs()]
-        for again in range(repeat):
-            with output.stage(f"{len(samples)} inferences"):
-                start = time.perf_counter()
-                outputs = dict(zip(names, session.run(None, inputs), strict=True))
-                seconds, cycles = seconds + time.perf_counter() - start, cycles + session.cycles
-            if again:
-                _compare(found.outputs[0], outputs, again)
-            found.outputs = [outputs]
-        config = session.config
-    if target is not None:
-        save_outputs(target, found)
-    info, runs = device.head, len(samples) * repeat
-    return {
-        "model": program.model,
-        "preset": config.name,
-        "config": config.fingerprint,
-        "device": device.address,
-        "clock_mhz": info.clock_hz / 1e6,
-        "inferences": len(samples),
-        "runs": runs,
-        "parts": ["hardware" if part in program.programs else "host" for part in program.parts],
-        "cycles": cycles // runs,
-        "predicted_cycles": program.cycles,
-        "core_ms": cycles / runs / info.clock_hz * 1e3,
-        "latency_ms": seconds / runs * 1e3,
-        "outputs": None if target is None else str(target),
+    for value in program.outputs:
+        if value.dtype in ("", "object"):
+            raise UsageError("E2560", f"output {value.name!r} is no tensor of numbers", where=str(directory))
+    samples = feeds(subject(program, None, directory, True), source, count, 1, 0, preprocess)
+    refuse_mixing(directory, TRUSTED, len(samples))
+    wanted = [value for value in program.inputs if not value.optional]
+    stacked = {
+        value.name: np.concatenate([sample[value.name] for sample in samples])
+        if value.shape is None or value.shape[:1] == (1,)
+        else samples[0][value.name]
+        for value in wanted
     }
+    with output.stage(f"load {program.model}"):
+        session = InferenceSession(directory, device=device)
+    with session:
+        found, alone, seconds, line = _measure(session, device, samples[0], stacked, len(samples), repeat, output)
+        counted = session.counters
+    if target is not None:
+        inference.save(target, found)
+    clock = device.head.clock_hz
+    record: dict[str, Any] = {
+        "model": program.model,
+        "preset": program.programs[0].config.name,
+        "config": program.programs[0].config.fingerprint,
+        "device": device.address,
+        "clock_mhz": clock / 1e6,
+        "inferences": len(samples),
+        "runs": len(samples) * repeat,
+        "cycles": sum(part["cycles"] for part in counted),
+        "predicted_cycles": program.cycles,
+        "core_ms": program.cycles / clock * 1e3,
+        "line_ms": line * 1e3,
+        "bound": None,
+        "bound_per_second": None,
+        "latency_ms": alone * 1e3,
+        "inferences_per_second": 1 / seconds,
+        "counters": None,
+        "parts": len(program.parts),
+        "part_counters": counted,
+        "outputs": None if target is None else str(target),
+        "classes": inference.top_classes(found, len(samples)),
+    }
+    if profile:
+        parts = [
+            device_profile(part, counts, clock / 1e6) for part, counts in zip(program.programs, counted, strict=True)
+        ]
+        record["profile"] = {"equal": all(part["equal"] for part in parts), "parts": parts}
+    return record
 
 
-def _compare(first: dict[str, Any], again: dict[str, Any], repetition: int) -> None:
-    for name, value in first.items():
-        if not _same(value, again[name]):
-            raise LinkError(
-                "E9171", f"repetition {repetition + 1} gives another result: {name!r} differs",
-                hint="`onnxhw selftest` looks for damaged memories; the clock may be too fast for the board",
-            )  # fmt: skip
+def _measure(
+    session: InferenceSession, device: Device, first: Arrays, inputs: Arrays, count: int, repeat: int, output: Output
+) -> tuple[Arrays, float, float, float]:
+    """The outputs; seconds of the first inference alone, of one among all, and of its bytes on the line."""
+    names = [value.name for value in session.get_outputs()]
 
+    def run(feeds: Arrays) -> tuple[Arrays, float]:
+        start = time.perf_counter()
+        found = session.run(None, feeds)
+        return dict(zip(names, found, strict=True)), time.perf_counter() - start
 
-def _same(one: Any, other: Any) -> bool:
-    """Equal, where a NaN is a NaN."""
-    a, b = np.asarray(one), np.asarray(other)
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def print_record(output: Output, record: dict[str, Any]) -> None:
-    """The record in words."""
-    output.line(f"{record['model']} on {record['device']}, {record['preset']} at {record['clock_mhz']:g} MHz: "
-                f"{record['runs']:,} inference{'s' if record['runs'] > 1 else ''} of {record['cycles']:,} cycles "
-                f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
-    output.line(f"in {len(record['parts'])} parts in turn: {', '.join(record['parts'])}; with link, host and the "
-                f"change of programs {record['latency_ms']:.1f} ms per inference")  # fmt: skip
-    if record["outputs"]:
-        output.line(f"outputs: {record['outputs']}")
+    fixed = session.mixed.batch is not None and session.mixed.batch.size
+    with inference.Busier(device) as line:
+        found, alone = run(inputs if fixed else first)
+    if count == repeat == 1:
+        return found, alone, alone, line.seconds
+    seconds, kept = 0.0, None
+    with inference.Busier(device) as line, output.stage(f"{count * repeat} inferences"):
+        for repetition in range(repeat):
+            found, took = run(inputs)
+            seconds += took
+            kept = kept or found
+            inference.compare(kept, found, "all inferences", repetition)
+    return found, alone, seconds / (count * repeat), line.seconds / (count * repeat)

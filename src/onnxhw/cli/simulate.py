@@ -27,7 +27,8 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 """),
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
     "model input, its first dimension counts inferences; an array named label is taken for the classes. "
-    "A float input takes floats of any width, an integer input its own type. "
+    "A float input takes floats of any width, an integer input its own type. --scale to --layout stand for what a "
+    "directory was compiled with. "
     "Exit status 8 if any output differs from the golden model or any cycle count from the prediction.",
 )
 @click.argument("target", type=click.Path(path_type=Path))
@@ -40,7 +41,12 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     help="golden: integers in numpy; emulator: instruction by instruction; cxxrtl, cocotb: the RTL.",
 )
 @click.option(
-    "-i", "--input", "source", type=click.Path(path_type=Path), metavar="FILE", help=".npy, .npz or folder of images."
+    "-i",
+    "--input",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=".npy, .npz, image or folder of images.",
 )
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences of --input.")
 @click.option(
@@ -73,6 +79,7 @@ def command(
     preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..errors import UsageError
+    from ..host.artifact import preprocess_of
     from .artifacts import record_simulation
     from .inputs import file_inputs, random_inputs
     from .mixing import refuse_mixing
@@ -86,6 +93,7 @@ def command(
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
     if results:
         refuse_unwritable_file(results)
+    preprocess = preprocess if preprocess.record() else preprocess_of(target)
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
         simulate_parts(

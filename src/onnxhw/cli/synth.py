@@ -13,12 +13,14 @@ from .options import (
     no_cache_option,
     out_option,
     patches_option,
+    preprocess_options,
     preset_option,
     reading_options,
 )
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..preprocess import Preprocess
     from .reading import Reading
 
 
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
   onnxhw synth model.onnx --board ulx3s --standalone
 """),
     epilog="Writes top.bit, program.ohw, manifest.json, report.html and trace.json. The bitstream belongs to board, "
-    "preset and clock, not to the model: it is built once and then taken from the cache. Exit status 5 if the model or "
-    "the design does not fit, 6 if the design misses its clock. What the hardware cannot run becomes a part of the "
+    "preset and clock, not to the model: it is built once and then taken from the cache. --scale to --layout are noted "
+    "in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit status 5 if the model "
+    "or the design does not fit, 6 if the design misses its clock. What the hardware cannot run becomes a part of the "
     "program that the host runs, as with `compile`.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 @preset_option
 @reading_options
 @patches_option
+@preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
@@ -50,10 +54,11 @@ if TYPE_CHECKING:
 @pass_output
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
-    seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from .artifacts import BITSTREAM
+    from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
@@ -65,6 +70,8 @@ def command(
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
+    if preprocess.record():
+        preprocess.check(wanted_inputs(mixed.inputs))
     program = parts.whole
     if standalone and program is None:
         raise UsageError(
@@ -85,9 +92,9 @@ def command(
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading, preprocess)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading)
+            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
     else:

@@ -1,4 +1,4 @@
-"""What the host needs of a compiled model: its program, the build it came with, and its ports."""
+"""What the host needs of a compiled model: its program, the build it came with, its ports and their preprocessing."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.graph import Graph, Tensor
+from ..preprocess import Preprocess
 from ..program import container
 from ..program.model import Program
 from ..program.result import Result
@@ -45,6 +46,22 @@ def design_of(folder: Path) -> str | None:
         what, hint = f"design must be a string, not {design!r}", "compile the model again"
         raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
     return design or None
+
+
+def preprocess_of(target: Path) -> Preprocess:
+    """What was declared when an output directory, or the program.ohw in it, was compiled; of others: nothing.
+
+    `UsageError` E2552.
+    """
+    folder = target if target.is_dir() else target.parent
+    if folder == target or target.name == "program.ohw":
+        record = manifest(folder).get("preprocess", {})
+        try:
+            return Preprocess.from_record(record)
+        except ValueError as error:
+            what, hint = f"cannot be read: {error}", "compile the model again"
+            raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint) from error
+    return Preprocess()
 
 
 def build_id(design: str) -> int:

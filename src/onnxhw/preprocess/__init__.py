@@ -1,8 +1,8 @@
-"""Inputs of a model from .npy and .npz files and folders of images, one inference at a time.
+"""Inputs of a model from .npy and .npz files, images and folders of them, one inference at a time.
 
 formula     (x * scale - mean) / std, per channel
 samples     .npy, .npz; labels
-images      folders, by Pillow
+images      files and folders, by Pillow
 """
 
 from .formula import Input, Preprocess

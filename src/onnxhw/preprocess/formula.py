@@ -1,6 +1,7 @@
 """`Preprocess`: ``(x * scale - mean) / std``, and `Input`, what it prepares samples for."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from ..errors import UsageError
 
 Array = npt.NDArray[Any]
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
+"""Files that are taken as images, by suffix."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,28 @@ class Preprocess:
         return self.scale == 1.0 and not self.mean and not self.std
 
     def needed(self, path: Path) -> bool:
-        """Is `path` a folder of images, or does anything change its arrays?"""
-        return path.is_dir() or not self.plain or self.layout != "nchw"
+        """Is `path` an image or a folder of them, or does anything change its arrays?"""
+        return path.is_dir() or path.suffix.lower() in IMAGES or self != Preprocess()
+
+    def check(self, inputs: Iterable[Input]) -> None:
+        """`UsageError` E2608 if it does not fit the inputs."""
+        for wanted in inputs:
+            self.apply(np.zeros(wanted.shape, wanted.dtype), wanted)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it, empty if nothing was declared."""
+        return {} if self == Preprocess() else {**asdict(self), "mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_record(cls, record: Any) -> "Preprocess":
+        """From what `record` gives; `ValueError` for anything else."""
+        if record == {}:
+            return cls()
+        try:
+            mean, std = (tuple(map(float, record[name])) for name in ("mean", "std"))
+            return cls(float(record["scale"]), mean, std, record["layout"])
+        except (TypeError, KeyError, ValueError, UsageError) as error:
+            raise ValueError(f"preprocess must have scale, mean, std and layout, not {record!r}") from error
 
     def apply(self, x: Array, wanted: Input) -> Array:
         """One sample as the model takes it; `UsageError` E2608 if the constants do not fit its channels."""

@@ -1,4 +1,4 @@
-"""`Folder`: the images of a folder as samples, decoded by Pillow."""
+"""`Folder`: an image, or those of a folder, as samples; decoded by Pillow."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,16 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UsageError
-from .formula import Array, Input, Preprocess
+from .formula import IMAGES, Array, Input, Preprocess
 
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
-"""Files that are taken, by suffix."""
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's mode by number of channels."""
 
 
 class Folder:
-    """The images of a folder, in the order of their names."""
+    """The images of a folder, in the order of their names; or the one image that `path` is."""
 
     def __init__(self, path: Path, inputs: Sequence[Input], preprocess: Preprocess) -> None:
         try:
@@ -29,7 +27,8 @@ class Folder:
             ) from None
         self.open = Image.open
         self.wanted, self.preprocess, self.where = inputs[0], preprocess, str(path)
-        self.files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES and file.is_file())
+        there = path.iterdir() if path.is_dir() else [path]
+        self.files = sorted(file for file in there if file.suffix.lower() in IMAGES and file.is_file())
         self.count = len(self.files)
         shape = inputs[0].shape
         rank = len(shape) if len(inputs) == 1 else 0
@@ -43,7 +42,7 @@ class Folder:
             )
         self.size = shape[1:3] if preprocess.layout == "nhwc" else shape[2:]
         if not self.files:
-            raise UsageError("E2603", f"it has no images ({', '.join(IMAGES)})", where=self.where)
+            raise UsageError("E2603", f"no image is there ({', '.join(IMAGES)})", where=self.where)
 
     def one(self, index: int) -> dict[str, Array]:
         """The feeds of one inference."""

@@ -1,4 +1,4 @@
-"""`open_samples`: the inferences of an .npy or .npz file or a folder of images, one at a time."""
+"""`open_samples`: the inferences of an .npy or .npz file, an image or a folder of them, one at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UsageError
-from .formula import Array, Input, Preprocess
+from .formula import IMAGES, Array, Input, Preprocess
 from .images import Folder
 
 LABELS = ("label", "labels", "y")
@@ -31,7 +31,7 @@ class Samples:
 def open_samples(
     path: Path, inputs: Sequence[Input], preprocess: Preprocess | None = None, labels: Path | None = None
 ) -> Samples:
-    """The samples of an .npy or .npz file or a folder of images.
+    """The samples of an .npy or .npz file, an image, or a folder of them.
 
     An .npz has one array per input by name, the first axis counting inferences; of a model with one input it may
     also be ``x``, or the only array. A folder's images are taken in the order of their names. `labels`: a file of
@@ -44,7 +44,7 @@ def open_samples(
     chosen = preprocess or Preprocess()
     source: _Arrays | Folder
     found: Array | None = None
-    if path.is_dir():
+    if path.is_dir() or path.suffix.lower() in IMAGES:
         source = Folder(path, inputs, chosen)
     else:
         arrays = read_arrays(path)

@@ -61,7 +61,7 @@ def loads(data: bytes, where: str = "") -> Program:
             "E2510",
             f"holds a model in {len(found.parts)} parts, {len(found.parts) - len(found.programs)} of them for the host",
             where=where,
-            hint="onnxhw simulate runs such a program; a bitstream needs one that is all hardware",
+            hint="onnxhw run, simulate and InferenceSession take such a program; --standalone needs one all hardware",
         )
     return found
 

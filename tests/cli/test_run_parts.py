@@ -1,0 +1,127 @@
+"""``onnxhw run`` of models in parts: the host's nodes run transparently, on both sides of the hardware."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxhw import InferenceSession
+from onnxhw.cli import main, run_parts
+from onnxhw.host.device import Device
+
+COUNT = 3
+SHAPE = [1, 4, 4, 4]
+
+
+def model(batch=1):
+    """Host, hardware, host, hardware, host; two inputs and two outputs."""
+    nodes, count = [], 0
+
+    def node(kind, *inputs, **more):
+        nonlocal count
+        count += 1
+        nodes.append(helper.make_node(kind, inputs, [f"v{count}"], name=f"{kind}_{count}", **more))
+        return f"v{count}"
+
+    def grid(x):
+        return node("DequantizeLinear", node("QuantizeLinear", x, "s", "z"), "s", "z")
+
+    conv = grid(node("Conv", grid(node("Trilu", "a")), node("DequantizeLinear", "w", "s", "z")))
+    both = grid(node("Add", grid(node("Trilu", conv)), grid("b")))
+    last = node("Trilu", both, upper=0)
+    w = np.random.default_rng(3).integers(-8, 8, (4, 4, 1, 1)).astype(np.int8)
+    constants = [("s", np.float32(0.125)), ("z", np.int8(0)), ("w", w)]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, *SHAPE[1:]])
+              for name in ("a", "b", conv, last)]  # fmt: skip
+    tensors = [numpy_helper.from_array(value, name) for name, value in constants]
+    graph = helper.make_graph(nodes, "parts", values[:2], values[2:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A directory of `compile`, its inputs as a file, and the golden model's outputs."""
+    where = tmp_path_factory.mktemp("parts")
+    onnx.save(model(), where / "model.onnx")
+    assert main(["compile", str(where / "model.onnx"), "--preset", "mini", "-o", str(where / "out"), "-q"]) == 0
+    random = np.random.default_rng(0)
+    feeds = {name: random.normal(0, 3, (COUNT, *SHAPE[1:])).astype(np.float32) for name in "ab"}
+    np.savez(where / "x.npz", **feeds)
+    with InferenceSession(where / "model.onnx") as session:
+        names = [value.name for value in session.get_outputs()]
+        return where, dict(zip(names, session.run(None, feeds), strict=True))
+
+
+def run(made, *more):
+    where, _ = made
+    return main(["run", str(where / "out"), "-d", "emu:", "-i", str(where / "x.npz"), *map(str, more)])
+
+
+def test_outputs_equal_the_golden_model(made, tmp_path, capsys):
+    assert run(made, "-o", tmp_path / "y.npz", "--repeat", 2, "--profile", "--json", "-q") == 0
+    record = json.loads(capsys.readouterr().out)
+    with np.load(tmp_path / "y.npz") as found:
+        assert found.files == list(made[1])
+        for name, values in made[1].items():
+            assert np.array_equal(found[name], values)
+    assert (record["parts"], len(record["part_counters"])) == (5, 2)
+    assert (record["inferences"], record["runs"], record["bound"]) == (COUNT, 2 * COUNT, None)
+    assert record["cycles"] == record["predicted_cycles"] == sum(part["cycles"] for part in record["part_counters"])
+    assert record["profile"]["equal"] is True
+    assert sum(row["cycles"] for part in record["profile"]["parts"] for row in part["layers"]) == record["cycles"]
+    assert record["line_ms"] > 0
+
+
+def test_fewer_inferences_and_words(made, tmp_path, capsys):
+    assert run(made, "-n", 1, "-o", tmp_path / "y.npz", "--profile") == 0
+    with np.load(tmp_path / "y.npz") as found:
+        assert all(np.array_equal(found[name], values[:1]) for name, values in made[1].items())
+    assert capsys.readouterr().out.count("agree with the schedule") == 2
+
+
+def test_a_repetition_that_differs_is_told(made, monkeypatch, tmp_path, capsys):
+    real, calls = Device.run_batch, []
+
+    def damaged(self, batch, *more):
+        results = real(self, batch, *more)
+        calls.append(None)
+        if len(calls) == 6:  # the last part of the second round
+            next(iter(results[1].outputs.values())).flat[0] ^= 1
+        return results
+
+    monkeypatch.setattr(Device, "run_batch", damaged)
+    assert run(made, "--repeat", 2, "-o", tmp_path / "y.npz") == 9
+    assert "E9171" in capsys.readouterr().err
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_files_that_cannot_hold_the_outputs(made, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(run_parts, "InferenceSession", None)  # nothing is run
+    assert run(made, "-o", tmp_path / "y.npy") == 2
+    assert "E2560" in capsys.readouterr().err
+    onnx.save(strings(), tmp_path / "strings.onnx")
+    assert main(["compile", str(tmp_path / "strings.onnx"), "--preset", "mini", "-o", str(tmp_path), "-q"]) == 0
+    assert main(["run", str(tmp_path), "-d", "emu:", "-i", str(made[0] / "x.npz")]) == 2
+    assert "E2560" in capsys.readouterr().err
+
+
+def strings():
+    """The same with an output of text."""
+    proto = model()
+    text = numpy_helper.from_array(np.array(["a", "b"], object), "text")
+    proto.graph.initializer.append(text)
+    proto.graph.node.append(helper.make_node("Identity", ["text"], ["words"]))
+    proto.graph.output.append(helper.make_tensor_value_info("words", TensorProto.STRING, [2]))
+    return proto
+
+
+def test_a_fixed_batch(tmp_path, made):
+    """The file's batch is that of every call."""
+    onnx.save(model(batch=COUNT), tmp_path / "model.onnx")
+    assert main(["compile", str(tmp_path / "model.onnx"), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0
+    words = ["-d", "emu:", "-i", str(made[0] / "x.npz"), "-o", str(tmp_path / "y.npz"), "-q"]
+    assert main(["run", str(tmp_path / "out"), *words]) == 0
+    with np.load(tmp_path / "y.npz") as found:
+        assert all(np.array_equal(found[name], values) for name, values in made[1].items())

@@ -1,0 +1,54 @@
+"""A small campaign of flipped microcode; and one against a device that does not recover, which must show."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "bench"))
+import microcode
+from faults import PinnedLine
+from microcode import DETECTED, LOST, campaign
+
+from onnxhw.config import HwConfig
+from onnxhw.engines.cxxrtl.device_model import DeviceModel, device_libraries
+from onnxhw.host.client import Client
+from onnxhw.host.transport import SimulationTransport
+from onnxhw.program import Program
+
+pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+
+BAUD = 1_000_000
+CLOCK = 8 * BAUD
+FLIPS = 30
+
+
+def found(config: HwConfig, program: Program, flips: int) -> Counter[str]:
+    x = np.random.default_rng(0).integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)
+    with DeviceModel(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as pins:
+        return campaign(Client(SimulationTransport(PinnedLine(pins, CLOCK), BAUD)), program, {"x": x}, flips, seed=1)
+
+
+def test_flipped_microcode_never_leaves_the_device_unreachable(tiny: HwConfig, tiny_program: Program) -> None:
+    outcomes = found(tiny, tiny_program, FLIPS)
+    assert outcomes.total() == FLIPS
+    assert outcomes[LOST] == 0
+    assert outcomes[DETECTED["E9108"]] > 0, "no flip has stopped a unit: the campaign shows nothing"
+
+
+def test_the_campaign_sees_a_device_that_does_not_recover(
+    tiny: HwConfig, tiny_program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here because the words are never put right."""
+    real, calls = microcode.commit, 0
+
+    def commit(client: Client, space: int, at: int, word: int, counts: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            real(client, space, at, word, counts)
+
+    monkeypatch.setattr(microcode, "commit", commit)
+    assert found(tiny, tiny_program, FLIPS // 3)[LOST] > 0
