@@ -6,6 +6,8 @@ import cocotb
 import numpy as np
 from bench import config, parameters, signed, start, tick
 
+from onnxhw.isa.timing import weight_skew
+
 
 @cocotb.test()
 async def tiles(dut: Any) -> None:
@@ -22,8 +24,19 @@ async def tiles(dut: Any) -> None:
     def sums(x: np.ndarray, w: np.ndarray) -> np.ndarray:
         return x @ w + ((w[0::2] * w[1::2]).sum(0) if c.fast else 0)
 
-    async def cycle(x: np.ndarray | None) -> None:
-        """One cycle with an operand, or with garbage that nobody looks at."""
+    words: list[bytes] = []  # of each cycle; a byte is shown `weight_skew` cycles later
+
+    async def cycle(x: np.ndarray | None, group: int | None = None) -> None:
+        """One cycle with an operand, and a group of weight rows, or with garbage that nobody looks at."""
+        if group is None:
+            words.append(random.bytes(c.weight_word))
+        else:
+            rows = following[group * c.load_rows : (group + 1) * c.load_rows]
+            words.append(rows.astype(np.int8).tobytes())
+        late = [weight_skew(c, *divmod(byte, c.cols)) for byte in range(c.weight_word)]
+        shown_word = bytes(words[-1 - min(cycles, len(words) - 1)][byte] for byte, cycles in enumerate(late))
+        dut.weights.value = int.from_bytes(shown_word, "little")
+        dut.row_enable.value = 0 if group is None else 1 << group
         shown = numbers(c.rows) if x is None else x
         dut.x.value = int.from_bytes(shown.astype(np.int8).tobytes(), "little")
         expected.append(None if x is None else sums(x, active))
@@ -34,21 +47,16 @@ async def tiles(dut: Any) -> None:
                 got = signed(getattr(dut, f"sums__{column}"), bits, f"sums[{column}]")
                 assert got == want[column], f"column {column} is {got}, not {want[column]}"
 
-    active = np.zeros((c.rows, c.cols), np.int64)
+    active = following = np.zeros((c.rows, c.cols), np.int64)
     for _ in range(14):
         following = numbers(c.rows, c.cols)
         pixels = int(random.integers(1, 12))
         # Load the next tile while the present one streams, with pauses.
         left = pixels
         for group in range(c.tile_words):
-            rows = following[group * c.load_rows : (group + 1) * c.load_rows]
-            dut.weights.value = int.from_bytes(rows.astype(np.int8).tobytes(), "little")
-            dut.row_enable.value = 1 << group
-            await cycle(numbers(c.rows) if left > 0 else None)
+            await cycle(numbers(c.rows) if left > 0 else None, group)
             left -= 1
-            dut.row_enable.value = 0
             for _ in range(int(random.integers(0, 3))):
-                dut.weights.value = int.from_bytes(random.bytes(c.weight_word), "little")
                 await cycle(numbers(c.rows) if left > 0 else None)
                 left -= 1
         while left > 0:

@@ -26,7 +26,7 @@ async def fetches_in_order(dut: Any) -> None:
     for address, word in enumerate(word for instruction in program for word in instruction.encode()):
         dut.w_addr.value, dut.w_data.value, dut.w_en.value = address, word, 1
         await tick(dut)
-    dut.w_en.value, dut.count.value, dut.extra_done.value = 0, len(program), 1
+    dut.w_en.value, dut.count.value = 0, len(program)
     await tick(dut)
     dut.rst.value = 0
 

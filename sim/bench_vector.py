@@ -12,7 +12,10 @@ from bench import config, edgy, known, parameters, start, tick
 from onnxhw.emu import Machine
 from onnxhw.fixed import Scale
 from onnxhw.isa import Vector, VectorOp
-from onnxhw.isa.timing import params, vector_cycles
+from onnxhw.isa.timing import vector_cycles
+
+PARAM_ROWS = 9 + 3 + 8 + 1
+"""Rows that an instruction may read: a base of 9, the second channel block 3 farther, 8 groups."""
 
 
 def random_scale(random: np.random.Generator, op: VectorOp) -> Scale:
@@ -45,8 +48,8 @@ def random_vector(random: np.random.Generator, op: VectorOp) -> Vector:
         ih_kh=1, iw_kw=1, ih_oh=upto(0, 2), iw_ow=upto(0, 2), **extent, b_base=c.act_depth + upto(0, 9),
         b_cb=upto(0, 20), b_oh=upto(0, 9), b_ow=upto(0, 3), o_base=2 * c.act_depth + upto(0, 20), o_cb=32, o_oh=8,
         o_ow=1, groups=groups, column_group=upto(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
-        lane_group=upto(0, c.lane_groups - groups), param_base=0, za=edgy(random, 8)[0], zb=edgy(random, 8)[0],
-        zy=edgy(random, 8)[0], lo=lo, hi=hi,
+        lane_group=upto(0, c.lane_groups - groups), param_base=upto(0, 9), param_cb=upto(0, 3),
+        za=edgy(random, 8)[0], zb=edgy(random, 8)[0], zy=edgy(random, 8)[0], lo=lo, hi=hi,
     )  # fmt: skip
 
 
@@ -98,20 +101,15 @@ async def equals_emulator(dut: Any) -> None:
 
     for op in list(VectorOp) * 5:
         instruction = random_vector(random, op)
-        scales = [random_scale(random, op) for _ in range(params(instruction, c))]
-        for index, scale in enumerate(scales):
-            machine.params[index] = scale.pack()
-            dut.param_addr.value, dut.param_data.value, dut.param_en.value = index, scale.pack(), 255
+        dut.param_en.value = (1 << 8 * c.lanes) - 1
+        for row in range(PARAM_ROWS):
+            entries = [random_scale(random, op).pack() for _ in range(c.lanes)]
+            machine.params[row] = entries
+            dut.param_addr.value = row
+            dut.param_data.value = sum(entry << 64 * lane for lane, entry in enumerate(entries))
             await cycle()
         dut.param_en.value = 0
         dut.bits.value = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
-        for name in ("groups", "per_channel"):
-            getattr(dut, f"param_{name}").value = getattr(instruction, name)
-        dut.param_base.value, dut.param_go.value = 0, 1
-        await cycle()
-        dut.param_go.value = 0
-        while not known(dut.param_complete, "param_complete"):
-            await cycle()
         for _ in range(int(random.integers(0, 4))):
             await cycle()
         dut.valid.value = 1

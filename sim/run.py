@@ -26,7 +26,7 @@ from onnxhw.config import HwConfig
 from onnxhw.engines.cosim import Outcome, run_tests
 from onnxhw.engines.verilog import to_verilog
 from onnxhw.errors import OnnxhwError
-from onnxhw.isa.timing import ACT_READ, DRAIN_READ, FETCH_OVERHEAD, LOAD_TO_SHADOW, array_pipeline
+from onnxhw.isa.timing import ACT_READ, DRAIN_READ, FETCH_OVERHEAD, LOAD_TO_SHADOW, MULTIPLY, array_pipeline
 
 HERE = Path(__file__).resolve().parent
 WAVES = HERE.parent / "build" / "waves"
@@ -50,7 +50,7 @@ class Bench:
 
 
 class VectorBench(wiring.Component):
-    """`VectorUnit` with the ports of its parameter and table memories."""
+    """`VectorUnit` with the write ports of its parameter and table memories."""
 
     def __init__(self, config: HwConfig) -> None:
         from onnxhw.rtl.vector import VectorUnit
@@ -64,10 +64,7 @@ class VectorBench(wiring.Component):
                 members[f"{prefix}_{name.removeprefix('w_')}"] = member
         super().__init__(members)
 
-    wires = {
-        "param": ("w_addr", "w_data", "w_en", "go", "base", "groups", "per_channel", "complete"),
-        "table": ("w_addr", "w_data", "w_en"),
-    }
+    wires = {prefix: ("w_addr", "w_data", "w_en") for prefix in ("param", "table")}
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -96,7 +93,7 @@ def benches() -> list[Bench]:
     fast = HwConfig("fast", rows=6, cols=3, word=6, lanes=1, load_rows=2, acc_bits=22, inner_product="fast")
     out = [
         Bench(f"multiplier_{a}x{b}", "bench_multiplier", lambda a=a, b=b: Multiplier(a, b),
-              {"a_bits": a, "b_bits": b, "latency": Multiplier.latency})
+              {"a_bits": a, "b_bits": b, "latency": MULTIPLY})
         for a, b in ((8, 8), (18, 18), (13, 14))
     ]  # fmt: skip
     out += [

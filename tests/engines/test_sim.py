@@ -11,6 +11,7 @@ from amaranth import Module
 
 from onnxhw.engines.cosim import run as icarus
 from onnxhw.errors import ToolError
+from onnxhw.isa.timing import MULTIPLY
 from onnxhw.rtl.cells import Multiplier
 
 pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("icarus")]
@@ -59,7 +60,7 @@ def test_a_wrong_component_fails_and_leaves_its_waveform(
     sim: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sim, "WAVES", tmp_path / "waves")
-    facts = {"a_bits": 8, "b_bits": 8, "latency": Multiplier.latency}
+    facts = {"a_bits": 8, "b_bits": 8, "latency": MULTIPLY}
     outcome = sim.run(sim.Bench("wrong", "bench_multiplier", lambda: OffByOne(8, 8), facts))
     assert (outcome.tests, outcome.failed) == (1, 1)
     assert "p is 16385, not 16384" in (tmp_path / "waves" / "wrong.log").read_text()
