@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: where things lie, and what is skipped when it is absent."""
 
 import importlib
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -9,8 +10,14 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A loaded machine is not a failure: examples have no time limit.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A loaded machine is not a failure: examples have no time limit. They are the same in every run, so that a failure is
+# one of the change at hand; ONNXHW_RANDOM_EXAMPLES=1 looks for new ones.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("ONNXHW_RANDOM_EXAMPLES"),
+)
 settings.load_profile("patient")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
