@@ -112,7 +112,7 @@ def test_rows_met_again_too_soon_are_caught(new_net: Any, configure: Any) -> Non
     loads = [dataclasses.replace(load, tiles=1), dataclasses.replace(load, tiles=load.tiles - 1)]
     vectors = [dataclasses.replace(v, after_array=v.after_array + 1) for v in program.code["vector"]]
     code = {"load": loads + program.code["load"][1:], "array": parts + program.code["array"][1:], "vector": vectors}
-    split = dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
+    split = dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles, input_free=(0, 0))
     check(split)
     at = {"acc_base": array.nt_n - 1}
     refused(broken(split, "array", 1, **at, nt_n=array.nt_n), "E1208")
