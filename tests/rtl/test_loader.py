@@ -288,7 +288,7 @@ def test_noise_never_writes_wrongly(bench, seed, rate):
     """Random writes and reads over a line with faults in both directions; the memory is always what was meant."""
     noisy = NoisyLine(bench.line, rate, seed)
     client, rng = connect(bench, noisy), random.Random(seed)
-    wanted = np.zeros((16, SPAN), np.uint32)
+    wanted = bench.contents()
     for _ in range(20):
         space, count = rng.choice((Space.ACT, Space.ACT, Space.WEIGHT)), rng.randrange(1, 20)
         address = rng.randrange(SPAN - count)
