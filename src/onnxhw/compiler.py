@@ -1,6 +1,7 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -28,7 +29,8 @@ SHOWN = 8
 def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
     """The checked program of a model that runs on the hardware as a whole.
 
-    With `patches`, inputs of a first convolution may be loaded as patches of its window, if that takes fewer cycles.
+    Inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; without `patches` only
+    if the model does not fit as it is.
 
     `InvalidModelError` (E3xxx), `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in
     the way; what comes back has passed `onnxhw.sched.check`.
@@ -135,7 +137,10 @@ def _schedule(graph: Graph, config: HwConfig, patches: bool) -> Program:
     from . import sched  # only here: it takes long to import
 
     try:
-        return sched.fastest(variants(graph, patches=patches), config)
+        if not patches:
+            with suppress(DoesNotFitError, UnsupportedError):
+                return sched.fastest(variants(graph, patches=False), config)
+        return sched.fastest(variants(graph), config)
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error

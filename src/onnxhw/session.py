@@ -49,8 +49,8 @@ class InferenceSession(Closing):
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
         board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
-    patches : whether inputs may be loaded as patches of a first convolution (see `onnxhw.compiler.compile`); default:
-        not for a device, because they save cycles of the core and cost several times as many bytes on its line.
+    patches : see `onnxhw.compiler.compile`; default: not for a device, because patches save cycles of the core and cost
+        several times as many bytes on its line.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
     Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
@@ -139,8 +139,7 @@ class InferenceSession(Closing):
 
         `UsageError` E2600 to E2608 as of `onnxhw.preprocess.open_samples`, E2502: there are no such samples.
         """
-        inputs = [Input(v.name, tuple(d if isinstance(d, int) else 1 for d in v.shape or ()), v.dtype)
-                  for v in self.get_inputs()]  # fmt: skip
+        inputs = [Input.of(value.name, value.shape, value.dtype) for value in self.get_inputs()]
         found = list(open_samples(Path(source), inputs, self.preprocess).feeds(start, stop))
         if not found:
             raise UsageError("E2502", f"there is no sample {start}", where=str(source))

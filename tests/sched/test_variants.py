@@ -259,6 +259,20 @@ def test_where_patches_do_not_fit_the_columns_or_rows_of_the_window_do(new_net: 
     assert program.cycles < schedule(graph, hw).cycles
 
 
+def test_without_patches_they_are_made_only_where_nothing_else_fits(new_net: Any, configure: Any) -> None:
+    """As it is, the input takes 625 words; its patches are 3 words for each of 81 pixels."""
+    net = new_net(5)
+    graph = net.graph(net.conv(net.input(1, 25, 25), 4, (3, 3), (3, 3), pads=PAD))
+    roomy, tight = (configure(4, 4, 4, 2, act_depth=depth, act_banks=4) for depth in (512, 128))
+    assert compile(graph, roomy, patches=False).tensors["t0"].kept is None
+    with pytest.raises(DoesNotFitError):
+        schedule(graph, tight)
+    program = compile(graph, tight, patches=False)
+    assert isinstance(program.tensors["t0"].kept, Patches)
+    values = net.values()
+    np.testing.assert_array_equal(emu.run(program, values).outputs["t1"], golden.run(graph, values)["t1"])
+
+
 def dead_net(new_net: Any, at_zero: bool) -> tuple[Any, Graph]:
     """Dead channels before a padded depthwise layer; what follows it must see their border, unless they are zero."""
     net = new_net(6)

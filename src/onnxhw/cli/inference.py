@@ -15,10 +15,10 @@ from ..golden import host
 from ..host.artifact import stacked
 from ..host.device import Device
 from ..ir.graph import Graph
-from ..program.kept import Patches
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..program.result import Result
+from ..report.kept import patched
 from .device import bar
 from .inputs import Inputs
 from .outdir import write_atomically
@@ -156,7 +156,7 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
         "predicted_cycles": program.cycles,
         "core_ms": core * 1e3,
         "line_ms": found.line * 1e3,
-        "patches": any(isinstance(entry.kept, Patches) for entry in program.tensors.values()),
+        "patches": bool(patched([program])),
         "bound": "link" if found.line > core else "core",
         "bound_per_second": 1 / max(found.line, core),
         "latency_ms": found.alone * 1e3,

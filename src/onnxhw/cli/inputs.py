@@ -45,11 +45,8 @@ def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
 
 
 def wanted_inputs(values: Iterable[Port | Value]) -> list[Input]:
-    """A model's inputs as preprocessing sees them; a size that is not known counts as 1."""
-    return [
-        Input(value.name, tuple(dim if isinstance(dim, int) else 1 for dim in value.shape or ()), value.dtype)
-        for value in values
-    ]
+    """A model's inputs as preprocessing sees them."""
+    return [Input.of(value.name, value.shape, value.dtype) for value in values]
 
 
 def prepared_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess) -> Inputs:

@@ -76,7 +76,8 @@ def reading_options(command: Command) -> Command:
 
 patches_option = click.option(
     "--patches/--no-patches", default=True, show_default=True,
-    help="Load inputs as patches of a first convolution where that saves cycles; it costs bytes on the link.",
+    help="Load inputs as patches of a first convolution where that saves cycles, or only where the model fits so; "
+    "they cost bytes on the link.",
 )  # fmt: skip
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
 

@@ -104,7 +104,8 @@ def _print(output: Output, record: dict[str, Any]) -> None:
         output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
                     f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["bound"] == "link" and record["patches"]:
-        output.line("inputs travel as patches, which saves the core cycles; `compile --no-patches` sends fewer bytes")
+        output.line("inputs travel as patches, which saves the core cycles; `compile --no-patches` "
+                    "sends fewer bytes where the model fits without")  # fmt: skip
     if record["classes"]:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")

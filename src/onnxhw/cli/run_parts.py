@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..host.device import Device
 from ..preprocess import Preprocess
 from ..program.mixed import MixedProgram
+from ..report.kept import patched
 from ..session import InferenceSession
 from . import inference
 from .device_profile import device_profile
@@ -64,6 +65,7 @@ def run_parts(
         "predicted_cycles": program.cycles,
         "core_ms": program.cycles / clock * 1e3,
         "line_ms": line * 1e3,
+        "patches": bool(patched(program.programs)),
         "bound": None,
         "bound_per_second": None,
         "latency_ms": alone * 1e3,

@@ -23,6 +23,11 @@ class Input:
     shape: tuple[int, ...]
     dtype: str = "float32"
 
+    @classmethod
+    def of(cls, name: str, shape: Iterable[int | str | None] | None, dtype: str) -> "Input":
+        """From a model's declaration; a size that is not known counts as 1."""
+        return cls(name, tuple(size if isinstance(size, int) else 1 for size in shape or ()), dtype)
+
 
 @dataclass(frozen=True)
 class Preprocess:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..isa.memory import host_stride
+from ..isa.link import MAX_STEP
 from ..program.kept import Constants, Patches
 from ..program.layout import Place
 from ..program.model import Program
+from ..program.spans import spans
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,17 @@ def patched(programs: Sequence[Program]) -> list[Loaded]:
     """The inputs that are loaded as patches."""
     found = []
     for program in programs:
-        word = program.config.word
         for entry in program.tensors.values():
             if isinstance(entry.kept, Patches):
-                sizes = [
-                    place.blocks(word) * place.shape[2] * place.shape[3] * 4 * host_stride(word)
-                    for place in (Place(0, 0, 0, entry.shape), entry.place)
-                ]
-                found.append(Loaded(entry.name, entry.kept.kernel, sizes[0], sizes[1]))
+                _, _, height, width = entry.shape
+                plain = _travelling(Place(0, height * width, width, entry.shape), program)
+                found.append(Loaded(entry.name, entry.kept.kernel, plain, _travelling(entry.place, program)))
     return found
+
+
+def _travelling(place: Place, program: Program) -> int:
+    """Bytes of a tensor on the link, without frames."""
+    return 4 * sum(span.count for span in spans(place, program.config.word, MAX_STEP))
 
 
 def constant_channels(programs: Sequence[Program]) -> dict[str, int]:
