@@ -385,3 +385,12 @@ def test_a_tool_without_its_cache_is_one_message(compiled, tmp_path, monkeypatch
     assert "E7104 tool:" in text
     assert "hint: make the folder writable" in text
     assert "Traceback" not in text
+
+
+def test_simulate_does_not_overwrite_its_inputs(compiled, tmp_path, capsys):
+    np.savez(tmp_path / "x.npz", input=np.zeros((1, 1, 8, 8), np.float32))
+    before = (tmp_path / "x.npz").read_bytes()
+    again = tmp_path / "." / "x.npz"
+    arguments = ["simulate", compiled, "-e", "golden", "-i", tmp_path / "x.npz", "-o", again]
+    assert run_json(capsys, *arguments, status=2)["error"]["code"] == "E2561"
+    assert (tmp_path / "x.npz").read_bytes() == before

@@ -94,7 +94,7 @@ def command(
     if results:
         if results.suffix != ".npz":  # it is easily the model, or the program
             raise UsageError("E2560", "outputs are written as .npz", where=str(results))
-        refuse_unwritable_file(results)
+        refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
