@@ -17,7 +17,7 @@ SMALL = {"act_depth": 256, "weight_depth": 64, "acc_depth": 64, "param_depth": 6
 CONFIGS = [
     HwConfig("4x4", rows=4, cols=4, word=4, lanes=2, acc_bits=24, **SMALL),
     HwConfig("3x5 of 8 lanes", rows=3, cols=5, word=8, lanes=4, acc_bits=32, load_rows=3, requant_dsps=3, **SMALL),
-    HwConfig("4x3 of one lane", rows=4, cols=3, word=3, lanes=1, acc_bits=24, requant_dsps=0, **SMALL),
+    HwConfig("3x3 of one lane", rows=3, cols=3, word=3, lanes=1, acc_bits=24, requant_dsps=0, **SMALL),
 ]
 
 

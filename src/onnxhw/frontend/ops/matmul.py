@@ -52,7 +52,7 @@ def product(context: Context, node: onnx.NodeProto) -> Pending:
         raise BlockedError(f"multiplies {list(a.shape)} by {list(b.shape)}", "use matrices: two dimensions or more")
     count, reach = a.shape[-1], fixed.dot_reach(a.shape[-1], a.tensor.zero_point, b.tensor.zero_point)
     if reach > fixed.SUM_MAX:
-        hint = "up to 1,023 products fit with zero points of 0, 257 with any"
+        hint = "up to 1,023 products fit with zero points of 0, 258 with any"
         raise BlockedError(f"a sum of {count} products can reach {reach}, beyond {fixed.SUM_BITS} bits", hint)
     batch = broadcast([a.shape[:-2], b.shape[:-2]])
     left, turned_left = _operand(context, a, batch, name)
