@@ -43,7 +43,7 @@ def product(rng: np.random.Generator) -> Graph:
 def test_products(config: HwConfig) -> None:
     rng = np.random.default_rng(config.word)
     cases, wanted = [], []
-    for _ in range(5):
+    for _ in range(3):
         graph = product(rng)
         program = schedule(graph, config)
         values = {
