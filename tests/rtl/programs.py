@@ -127,9 +127,7 @@ class Builder:
         self.code["load"].append(Load(base=base, tiles=tiles, depthwise=1))
         return sums(instruction)
 
-    def vector(
-        self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0, groups: int = 0
-    ) -> None:
+    def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0, groups: int = 0) -> None:
         c, r = self.config, self.rng
         limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
         groups = groups or (1 if op == VectorOp.DOT else r.randint(1, min(limit, c.lane_groups)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.fixed import MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
+from onnxhw.fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.rtl.requantize import RequantizeLane
 
@@ -32,6 +32,24 @@ def case(rng: random.Random, op: VectorOp) -> dict[str, int]:
     return one | {"multiplier": multiplier, "shift": min(max(near, 0), 31) if rng.random() < 0.7 else rng.randrange(32)}
 
 
+def close(rng: random.Random, op: VectorOp) -> dict[str, int]:
+    """The same of SUM or ADD with a result next to a half: at most some fraction bits, or less than one, away."""
+    while True:
+        shift = rng.randrange(33, 48)
+        unit = 1 << shift - FRACTION  # what is smaller is the sticky bit
+        target = (2 * rng.randrange(-3, 3) + 1 << shift - 1) + rng.randrange(-3, 4) * unit
+        one = {"acc": 0, "a": spread(rng, 9), "b": spread(rng, 9)}
+        one |= {"bias": 0, "multiplier": 0, "shift": shift - SHIFT_MIN}
+        if op == VectorOp.ADD:
+            last, one["multiplier"] = "b", rng.getrandbits(MULTIPLIER_BITS)
+        else:
+            last, one["a"] = "a", rng.choice([-1, 1]) * rng.randint(unit // 4, unit)
+        rest = target - (one["a"] * one["multiplier"] if op == VectorOp.ADD else 0)
+        factor = -(-rest // one[last]) if one[last] else -1
+        if 0 <= factor < 1 << MULTIPLIER_BITS:
+            return one | {"bias" if op == VectorOp.ADD else "multiplier": factor}
+
+
 def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     scale = Scale(one["multiplier"], one["shift"] + SHIFT_MIN, one["bias"])
     rest = scale, exact, ZERO, LO, HI
@@ -42,9 +60,30 @@ def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     return int(lane_drain(np.array([value]), *rest)[0])
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
+def test_lane(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    assert len(set(run(op, exact, [case(rng, op) for _ in range(COUNT)]))) > 40
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.SUM, VectorOp.ADD])
+def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    run(op, exact, [close(rng, op) for _ in range(COUNT)])
+
+
+def run(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
+    """The results of a lane, which are those that are expected."""
+    wanted = [expected(op, exact, one) for one in cases]
+    assert results(op, exact, cases) == wanted
+    return wanted
+
+
 def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
-    """What the lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
-    lane, found = RequantizeLane(ACC_BITS, 2), []
+    """What a lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
+    lane, found = RequantizeLane(ACC_BITS, 2), list[int]()
 
     async def testbench(ctx: Any) -> None:
         for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
@@ -62,16 +101,6 @@ def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]
     simulator.add_testbench(testbench)
     simulator.run()
     return found
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
-def test_lane(op: VectorOp, exact: bool) -> None:
-    rng = random.Random(f"{op.name} {exact}")
-    cases = [case(rng, op) for _ in range(COUNT)]
-    wanted = [expected(op, exact, one) for one in cases]
-    assert results(op, exact, cases) == wanted
-    assert len(set(wanted)) > 40
 
 
 @pytest.mark.parametrize("exact", [False, True])
