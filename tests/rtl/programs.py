@@ -15,6 +15,8 @@ def random_scale(rng: random.Random, op: VectorOp) -> Scale:
     if op == VectorOp.ADD:
         shift = rng.randint(20, 28)
         return Scale(rng.randrange(1 << 26), shift, rng.randrange(1 << 26))
+    if op == VectorOp.DOT:  # sums are large: results that do not saturate
+        return Scale(rng.randrange(1 << 23, 1 << 24), rng.randint(32, 36))
     bias = rng.choice([rng.randint(-5000, 5000), rng.randint(-(1 << 31), (1 << 31) - 1)])
     if rng.random() < 0.3:  # powers of two: ties
         return Scale(1 << 23, rng.randint(23, 32), rng.randint(-64, 64))
@@ -125,16 +127,17 @@ class Builder:
         self.code["load"].append(Load(base=base, tiles=tiles, depthwise=1))
         return sums(instruction)
 
-    def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0) -> None:
+    def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0, groups: int = 0) -> None:
         c, r = self.config, self.rng
         limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
-        groups = 1 if op == VectorOp.DOT else r.randint(1, min(limit, c.lane_groups))
+        groups = groups or (1 if op == VectorOp.DOT else r.randint(1, min(limit, c.lane_groups)))
         lane_group = r.randint(0, c.lane_groups - groups)
         window = op in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT)
         oh, ow = oh or r.randint(1, 4), ow or r.randint(1, 4)
         cb = cb or r.randint(1, 2)
         kh, kw = (r.randint(1, 3), r.randint(1, 3)) if window else (1, 1)
-        lo, hi = sorted((r.randint(-128, 127), r.randint(-128, 127))) if r.random() < 0.5 else (-128, 127)
+        clamped = op != VectorOp.DOT and r.random() < 0.5
+        lo, hi = sorted((r.randint(-128, 127), r.randint(-128, 127))) if clamped else (-128, 127)
         extent = dict(ih0=0, iw0=0, in_h=99, in_w=99)
         if op == VectorOp.SUM:
             extent = dict(ih0=r.randint(-2, 2), iw0=r.randint(-2, 2), in_h=r.randint(1, 6), in_w=r.randint(1, 6))
@@ -210,7 +213,7 @@ class Builder:
 
 
 def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Program, np.ndarray]:
-    """A program of about `length` vector instructions, and the initial activation memory."""
+    """A program of about `length` vector instructions and two more, and the initial activation memory."""
     build = Builder(config, seed)
     for _ in range(length):
         if build.rng.random() < 0.5:
@@ -236,4 +239,6 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
             )
         else:
             build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL, VectorOp.DOT]))
+    build.vector(VectorOp.MUL, groups=config.lane_groups)
+    build.vector(VectorOp.DOT)  # right behind words of several groups
     return build.program(), build.act

@@ -60,9 +60,30 @@ def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     return int(lane_drain(np.array([value]), *rest)[0])
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
+def test_lane(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    assert len(set(run(op, exact, [case(rng, op) for _ in range(COUNT)]))) > 40
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.SUM, VectorOp.ADD])
+def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    run(op, exact, [close(rng, op) for _ in range(COUNT)])
+
+
+def run(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
+    """The results of a lane, which are those that are expected."""
+    wanted = [expected(op, exact, one) for one in cases]
+    assert results(op, exact, cases) == wanted
+    return wanted
+
+
 def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
-    """What the lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
-    lane, found = RequantizeLane(ACC_BITS, 2), []
+    """What a lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
+    lane, found = RequantizeLane(ACC_BITS, 2), list[int]()
 
     async def testbench(ctx: Any) -> None:
         for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
@@ -80,24 +101,6 @@ def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]
     simulator.add_testbench(testbench)
     simulator.run()
     return found
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
-def test_lane(op: VectorOp, exact: bool) -> None:
-    rng = random.Random(f"{op.name} {exact}")
-    cases = [case(rng, op) for _ in range(COUNT)]
-    wanted = [expected(op, exact, one) for one in cases]
-    assert results(op, exact, cases) == wanted
-    assert len(set(wanted)) > 40
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("op", [VectorOp.SUM, VectorOp.ADD])
-def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
-    rng = random.Random(f"{op.name} {exact}")
-    cases = [close(rng, op) for _ in range(COUNT)]
-    assert results(op, exact, cases) == [expected(op, exact, one) for one in cases]
 
 
 @pytest.mark.parametrize("exact", [False, True])
