@@ -33,6 +33,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 50_006),
         ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 15_313),
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_836),
+        ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_826),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 36_330),
     ],
 )
