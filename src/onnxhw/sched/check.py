@@ -192,8 +192,10 @@ class _Checker:
         groups[i.lane_group : i.lane_group + i.groups] = True
         if why := state.stale(reads, groups):
             self._fail("E1206", "vector", index, why)
-        for other in range(self.vector_after_vector[index], index):
-            if len(reads) and np.intersect1d(reads, self.vector_writes[other]).size:
+        mine = np.zeros(self.config.act_words, bool)
+        mine[reads] = True
+        for other in range(self.vector_after_vector[index], index if len(reads) else 0):
+            if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
                 self._fail("E1207", "vector", index, f"may read before vector[{other}] has written: {text}")
         if np.intersect1d(reads, writes).size:
