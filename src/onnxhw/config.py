@@ -13,7 +13,7 @@ from typing import Any
 from .errors import UsageError
 
 FORMAT = 2
-"""Version of the meaning of the fields and of the instruction set; part of the fingerprint."""
+"""Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
 
 WINDOW = 3
 """Rows and columns of the depthwise unit's window."""

@@ -99,7 +99,7 @@ class RequantizeLane(wiring.Component):
         return sum_4
 
     def _product(self, m: Module, sum_4: Signal, adding: Signal) -> Signal:
-        """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``; DOT adds up where it waits."""
+        """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 5 add up DOT."""
         a_4 = delay(m, self.a[:9].as_signed(), SCALE, name="a", reset=False)
         b_4 = delay(m, self.b, SCALE, name="b", reset=False)
         k_4 = delay(m, self.multiplier, SCALE, name="k", reset=False)
