@@ -161,7 +161,7 @@ def test_factor_per_pixel(model: Any) -> None:
 
 
 def test_transpose_that_moves_data(model: Any) -> None:
-    x = model.input([1, 3, 4, 4], S)
+    x = model.requantize(model.node("MaxPool", model.input([1, 3, 8, 8], S), kernel_shape=[5, 5]), S)
     y = model.node("Transpose", x, perm=[0, 2, 1, 3])
     y = model.node("MaxPool", y, kernel_shape=[2, 2])
     assert "it mixes channels and pixels" in one(model.output(model.requantize(y, S))).reason

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.fixed import MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
+from onnxhw.fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.rtl.requantize import RequantizeLane
 
@@ -32,6 +32,24 @@ def case(rng: random.Random, op: VectorOp) -> dict[str, int]:
     return one | {"multiplier": multiplier, "shift": min(max(near, 0), 31) if rng.random() < 0.7 else rng.randrange(32)}
 
 
+def close(rng: random.Random, op: VectorOp) -> dict[str, int]:
+    """The same of SUM or ADD with a result next to a half: at most some fraction bits, or less than one, away."""
+    while True:
+        shift = rng.randrange(33, 48)
+        unit = 1 << shift - FRACTION  # what is smaller is the sticky bit
+        target = (2 * rng.randrange(-3, 3) + 1 << shift - 1) + rng.randrange(-3, 4) * unit
+        one = {"acc": 0, "a": spread(rng, 9), "b": spread(rng, 9)}
+        one |= {"bias": 0, "multiplier": 0, "shift": shift - SHIFT_MIN}
+        if op == VectorOp.ADD:
+            last, one["multiplier"] = "b", rng.getrandbits(MULTIPLIER_BITS)
+        else:
+            last, one["a"] = "a", rng.choice([-1, 1]) * rng.randint(unit // 4, unit)
+        rest = target - (one["a"] * one["multiplier"] if op == VectorOp.ADD else 0)
+        factor = -(-rest // one[last]) if one[last] else -1
+        if 0 <= factor < 1 << MULTIPLIER_BITS:
+            return one | {"bias" if op == VectorOp.ADD else "multiplier": factor}
+
+
 def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     scale = Scale(one["multiplier"], one["shift"] + SHIFT_MIN, one["bias"])
     rest = scale, exact, ZERO, LO, HI
@@ -44,7 +62,7 @@ def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
 
 def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
     """What the lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
-    lane, found = RequantizeLane(ACC_BITS, 2), []
+    lane, found = RequantizeLane(ACC_BITS, 2), list[int]()
 
     async def testbench(ctx: Any) -> None:
         for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
@@ -72,6 +90,14 @@ def test_lane(op: VectorOp, exact: bool) -> None:
     wanted = [expected(op, exact, one) for one in cases]
     assert results(op, exact, cases) == wanted
     assert len(set(wanted)) > 40
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.SUM, VectorOp.ADD])
+def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    cases = [close(rng, op) for _ in range(COUNT)]
+    assert results(op, exact, cases) == [expected(op, exact, one) for one in cases]
 
 
 @pytest.mark.parametrize("exact", [False, True])
