@@ -252,6 +252,27 @@ PRESETS: dict[str, HwConfig] = {
             inner_product="fast",
             depthwise=512,
         ),
+        # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
+        HwConfig(
+            "ulx3s-85f-dense",
+            rows=16,
+            cols=16,
+            word=16,
+            lanes=8,
+            load_rows=16,
+            acc_bits=27,
+            act_banks=4,
+            act_depth=512,
+            weight_depth=1040,
+            acc_depth=512,
+            param_depth=512,
+            tables=4,
+            load_ucode=512,
+            array_ucode=1024,
+            vector_ucode=1024,
+            requant_dsps=2,
+            inner_product="fast",
+        ),
         # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
         HwConfig(
             "ulx3s-85f-plain",

@@ -31,6 +31,18 @@ def test_block_rams_of_the_largest_preset():
     assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
 
 
+def test_weights_of_the_dense_preset_leave_room_for_the_rest():
+    dense = PRESETS["ulx3s-85f-dense"]
+    assert resources.block_rams(dense) == {
+        "activations": 16, "weights": 128, "accumulators": 24, "parameters": 16, "tables": 8,
+        "load microcode": 1, "array microcode": 2, "vector microcode": 2,
+    }  # fmt: skip
+    assert estimate(dense).ebr == 203
+    full = resources.estimate(dataclasses.replace(dense, weight_depth=1024))
+    assert estimate(dense).ebr == full.ebr
+    assert estimate(dense).lut - full.lut == 8 * 256 // 4 * 6 + 8 * 256
+
+
 def test_what_does_not_fit_is_told_with_all_numbers():
     config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=16, word=16, act_depth=8192)
     with pytest.raises(DoesNotFitError) as caught:

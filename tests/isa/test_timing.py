@@ -8,9 +8,12 @@ import pytest
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Load, Vector
+from onnxhw.isa.instructions import SETTINGS, follows
 from onnxhw.isa.timing import (
     DEPTHWISE,
+    FINISH,
     MIN_TILE,
+    ORDER,
     START,
     array_latency,
     array_pipeline,
@@ -19,6 +22,8 @@ from onnxhw.isa.timing import (
     shadow_ready,
     sums_pipeline,
     timeline,
+    vector_apart,
+    vector_latency,
 )
 
 
@@ -127,6 +132,43 @@ def test_an_instruction_waits_for_what_it_names(config: HwConfig) -> None:
                 if count := getattr(instruction, f"after_{other}"):
                     assert spans[other][count - 1].done <= span.ordered <= span.issue
         assert all(a.issue < b.issue for a, b in pairwise(units))
+
+
+def test_a_vector_instruction_follows_one_of_the_same_settings() -> None:
+    long, short = Vector(ow_n=100, groups=2), Vector(groups=2)
+    other = Vector(groups=2, lo=-5)
+    code = [long, short, short, other, other]
+    times = timeline(PRESETS["mini"], {"vector": code})
+    spans = times.spans["vector"]
+    assert [follows(a, b) for a, b in pairwise(code)] == [True, True, False, True]
+    assert spans[1].issue == spans[1].free == spans[0].end + 1 > spans[0].issue + vector_apart()
+    assert spans[2].issue == spans[2].free == spans[1].issue + vector_apart() > spans[1].end + 1
+    assert spans[3].issue == spans[3].free == spans[2].done
+    assert all(span.done - span.end == vector_latency() for span in spans)
+    assert times.cycles == spans[-1].done + FINISH
+
+
+def test_settings_are_what_holds_still() -> None:
+    """All but counts, addresses, ordering fields, and the bounds of windows."""
+    for spec in Vector.specs():
+        assert follows(Vector(), Vector(**{spec.name: getattr(Vector(), spec.name) + 1})) == (spec.name not in SETTINGS)
+    assert SETTINGS == (
+        "op", "per_channel", "exact", "use_table", "table_index", "groups", "column_group", "lane_group",
+        "za", "zb", "zy", "lo", "hi",
+    )  # fmt: skip
+
+
+def test_an_array_instruction_waits_for_reads() -> None:
+    code = {
+        "load": [Load(tiles=1), Load(tiles=1)],
+        "array": [Array(), Array(more_reads=1)],
+        "vector": [Vector(after_array=1, ow_n=90)],
+    }
+    spans = timeline(PRESETS["mini"], code).spans
+    assert spans["array"][1].issue == spans["vector"][0].end + 1 + ORDER < spans["vector"][0].done
+    stuck = {**code, "array": [Array(), Array(after_vector=1, more_reads=1)]}
+    with pytest.raises(InternalError, match=r"E1110 .*deadlock: load\[1\]|E1110 .*deadlock: array\[1\]"):
+        timeline(PRESETS["mini"], stuck)
 
 
 def test_waiting_less_is_never_slower() -> None:

@@ -68,3 +68,13 @@ def test_keyword_spotting(reference_models: Path, reference_data: Path) -> None:
     clips = (data[key][:10].astype(np.float32) - 83) * np.float32(0.5847)
     feeds = ({graph.inputs[0].name: clip[None]} for clip in clips)
     assert climb(graph, PRESETS["ulx3s-85f"], feeds, 10) == (10, 10)
+
+
+@pytest.mark.slow
+def test_anomaly_detection_with_weights_in_lookup_tables(reference_models: Path) -> None:
+    graph = load(reference_models / "ad_autoencoder_int8_qdq.onnx")
+    port, rng = graph.inputs[0], np.random.default_rng(3)
+    scale = np.float32(graph.tensors[port.tensor].scale)
+    samples = (rng.integers(-128, 128, port.shape) * scale for _ in range(10))
+    feeds = ({port.name: sample.astype(np.float32)} for sample in samples)
+    assert climb(graph, PRESETS["ulx3s-85f-dense"], feeds, 10) == (10, 10)

@@ -1,12 +1,14 @@
 """Random legal programs: every field of every instruction, in a conservative order."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
+from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.timing import sums, tiles, timeline
 from onnxhw.program import Program
 
@@ -41,6 +43,19 @@ class Builder:
     def wait_all(self) -> dict[str, int]:
         return {"after_array": len(self.code["array"]), "after_vector": len(self.code["vector"])}
 
+    def wait_reads(self) -> dict[str, int]:
+        """What an array instruction waits for: it meets no word that a vector instruction writes."""
+        waits = self.wait_all()
+        return waits if self.rng.random() < 0.4 else {**waits, **wait_reads(0, waits["after_vector"])}
+
+    def follow(self) -> None:
+        """A part of the last vector instruction again, elsewhere, as soon as the unit takes it."""
+        last, r = self.code["vector"][-1], self.rng
+        fields = {f"{level}_n": r.randint(1, getattr(last, f"{level}_n")) for level in ("cb", "oh", "ow")}
+        fields |= {"o_base": self.write_area[0] + r.randrange(0, 64), "o_oh": r.randint(8, 12)}
+        fields |= {"after_array": 0, "after_vector": 0, "zy": last.zy if r.random() < 0.8 else r.randint(-128, 127)}
+        self.code["vector"].append(replace(last, **fields))
+
     def array(self, *, accumulate: bool = False, bank: int = 0, wait: bool = True) -> tuple[int, int]:
         c, r = self.config, self.rng
         kh, kw = r.randint(1, 3), r.randint(1, 3)
@@ -50,7 +65,7 @@ class Builder:
         nt = r.choice([n for n in range(1, 6) if 7 + n * oh * ow <= c.acc_depth])
         in_h, in_w = r.randint(1, 8), r.randint(1, 8)
         instruction = Array(
-            **(self.wait_all() if wait else {}),
+            **(self.wait_reads() if wait else {}),
             act_base=r.randrange(0, 16),
             kt_n=kt,
             sub_n=sub,
@@ -93,7 +108,7 @@ class Builder:
         kh, kw, kt = r.randint(1, 2), r.randint(1, 2), r.randint(1, 2)
         oh, ow = r.randint(3, 9), r.choice([3, r.randint(3, 8), min(c.depthwise, 9)])
         instruction = Array(
-            **self.wait_all(),
+            **self.wait_reads(),
             act_base=r.randrange(0, 16),
             kt_n=kt,
             kh_n=kh,
@@ -239,6 +254,8 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
             )
         else:
             build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL, VectorOp.DOT]))
+        for _ in range(build.rng.choice([0, 0, 1, 3])):
+            build.follow()
     build.vector(VectorOp.MUL, groups=config.lane_groups)
     build.vector(VectorOp.DOT)  # right behind words of several groups
     return build.program(), build.act

@@ -10,7 +10,7 @@ from onnxhw.build import estimate
 from onnxhw.config import PRESETS
 from onnxhw.isa.timing import weight_skew
 from onnxhw.rtl import ebr
-from onnxhw.rtl.blocks import blocks
+from onnxhw.rtl.blocks import blocks, tail
 from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
 
 DEVICE = SimpleNamespace(device="LFE5U-85F")
@@ -55,4 +55,4 @@ def test_blocks_share_out_a_weight_word_and_are_not_read_too_late(config):
     for part in parts:
         assert all(part.later <= weight_skew(config, *divmod(byte, config.cols)) for byte in part.bytes)
         if config.tile_words == 1:
-            assert len(ebr.plan(8 * len(part.bytes), config.weight_depth, 8)) == 1
+            assert len(ebr.plan(8 * len(part.bytes), config.weight_depth - tail(config), 8)) == 1

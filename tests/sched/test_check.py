@@ -71,6 +71,26 @@ def test_every_ordering_field_of_the_vector_unit_matters(program: Program) -> No
     assert after
 
 
+def test_an_accumulator_bank_is_not_filled_before_it_has_been_read(program: Program) -> None:
+    known, waits = 0, 0
+    for index, array in enumerate(program.code["array"]):
+        if array.more_reads and array.after_vector + array.more_reads > known:
+            for fewer in {0, array.more_reads - 1}:
+                refused(broken(program, "array", index, more_reads=fewer), "E1208", "E1209", "E1210")
+            waits += 1
+        known = max(known, array.after_vector + array.more_reads)
+    assert waits
+
+
+def test_a_vector_instruction_waits_for_what_it_reads(program: Program) -> None:
+    waits = [index for index, vector in enumerate(program.code["vector"]) if vector.after_vector]
+    assert waits
+    for index in waits:
+        after = program.code["vector"][index].after_vector
+        if after > max(vector.after_vector for vector in program.code["vector"][:index]):
+            refused(broken(program, "vector", index, after_vector=after - 1), "E1207")
+
+
 def test_one_instruction_too_early_is_caught(program: Program) -> None:
     for index, array in enumerate(program.code["array"]):
         before = max((a.after_vector for a in program.code["array"][:index]), default=0)

@@ -11,7 +11,7 @@ from ..board import Board
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
 from ..rtl import ebr
-from ..rtl.blocks import blocks
+from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT
 from ..rtl.ecp5 import fabric_levels
 from .flow import check_fit
@@ -50,7 +50,7 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     lines = 16 * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
-        "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth, 8)),
+        "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
         **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise > SHORT else {}),
         "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
@@ -138,6 +138,9 @@ def counted(config: HwConfig) -> tuple[int, int]:
         depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
         lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
     ff += sum(fabric_ffs(*shape) for shape in shapes)
+    # Lookup tables of 16 words of 4 bits take 6 LUT4; each bit is chosen, and registered twice.
+    width, rows = 8 * config.weight_word, -(-tail(config) // 16)
+    lut, ff = lut + width * rows * 6 // 4 + width * rows, ff + 2 * width * bool(rows)
     cells, shapes_lane = LANE_MULTIPLIERS[: config.requant_dsps], LANE_MULTIPLIERS[config.requant_dsps :]
     lane = sum(a + b for a, b in cells) * (SCALE - MULTIPLY) + sum(fabric_ffs(*shape, SCALE) for shape in shapes_lane)
     lut += sum(fabric_luts(*shape) for shape in [*shapes, *shapes_lane * config.lanes])

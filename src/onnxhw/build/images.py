@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..errors import InternalError
+from ..errors import InternalError, UsageError
 from ..isa.instructions import UNITS
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
-from ..rtl.blocks import blocks
+from ..rtl.blocks import blocks, tail
 
 COMMON = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
@@ -25,6 +25,19 @@ COMMON = {
 def places(config: HwConfig) -> dict[str, str]:
     """Where all memories lie; the weights are in the blocks of `rtl.weights`."""
     return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
+
+
+def require_block_rams(program: Program) -> None:
+    """`UsageError` E2333 if the program has weights in lookup tables (`rtl.blocks.tail`), which no image replaces."""
+    config = program.config
+    depth = config.weight_depth - tail(config)
+    if len(program.weights) > depth:
+        raise UsageError(
+            "E2333",
+            f"--standalone: the program has {len(program.weights)} weight words, "
+            f"block RAMs of {config.name} hold {depth}",
+            hint="without --standalone a host loads the program",
+        )
 
 
 def words(image: npt.NDArray[np.uint8]) -> list[int]:

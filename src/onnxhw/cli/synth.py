@@ -58,6 +58,7 @@ def command(
     preprocess: "Preprocess", seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
+    from ..build.images import require_block_rams
     from .artifacts import BITSTREAM
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
@@ -74,6 +75,8 @@ def command(
     if preprocess.record():
         preprocess.check(wanted_inputs(mixed.inputs))
     program = parts.whole
+    if standalone and program is not None:
+        require_block_rams(program)
     if standalone and program is None:
         raise UsageError(
             "E2908", f"--standalone: {len(parts.parts)} parts of the model need a host between them", where=str(model),

@@ -9,20 +9,20 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
     """Values after a run by the lower-case name of their `isa.memory.Control` register.
 
     An instruction that waits for other units counts from the cycle in which its unit could have taken
-    it; the array is busy in each cycle that streams a pixel, the vector unit from the issue to the
-    completion of each instruction.
+    it; the array is busy in each cycle that streams a pixel, the vector unit from the issue of an
+    instruction to its completion.
     """
     spans = timeline.spans
     return {
         "load_done": len(spans["load"]),
         "array_done": len(spans["array"]),
         "vector_done": len(spans["vector"]),
-        "stall_order_load": _waited(spans["load"], False),
-        "stall_order_array": _waited(spans["array"], False),
-        "stall_order_vector": _waited(spans["vector"], True),
+        "stall_order_load": _waited(spans["load"]),
+        "stall_order_array": _waited(spans["array"]),
+        "stall_order_vector": _waited(spans["vector"]),
         "stall_weights": sum(span.stalled for span in spans["array"]),
         "busy_array": sum(_busy(instruction) for instruction in code.get("array", ())),
-        "busy_vector": sum(span.done - span.issue for span in spans["vector"]),
+        "busy_vector": _occupied(spans["vector"]),
     }
 
 
@@ -30,10 +30,12 @@ def _busy(instruction: Ordered) -> int:
     return tiles(instruction) * pixels(instruction) if isinstance(instruction, Array) else 0
 
 
-def _waited(spans: list[Span], whole: bool) -> int:
-    """Cycles lost to the ordering fields; with `whole` the unit is free only when an instruction is done."""
-    free, total = 0, 0
-    for span in spans:
-        total += max(0, span.ordered - max(span.ready, free))
-        free = span.done if whole else span.end + 1
-    return total
+def _waited(spans: list[Span]) -> int:
+    """Cycles lost to the ordering fields."""
+    return sum(max(0, span.ordered - max(span.ready, span.free)) for span in spans)
+
+
+def _occupied(spans: list[Span]) -> int:
+    """Cycles in which an instruction has been issued and not completed; instructions may overlap."""
+    ends = [0, *(span.done for span in spans)]
+    return sum(span.done - max(span.issue, end) for span, end in zip(spans, ends, strict=False))

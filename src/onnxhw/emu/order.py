@@ -13,12 +13,14 @@ Code = Mapping[str, Sequence[Ordered]]
 def by_time(timeline: Timeline) -> list[str]:
     """Units in the order in which their instructions take effect.
 
-    Array and vector instructions take effect when they complete. A load takes effect when it issues:
+    Array instructions take effect when they complete. A vector instruction takes effect when it has read its operands:
+    who needs its results waits longer. A load takes effect when it issues:
     weights do not change during a run, so its tiles may as well wait in a queue. At equal times what
     completes goes before what issues.
     """
+    when = {"load": "issue", "array": "done", "vector": "read"}
     events = [
-        (span.issue if unit == "load" else span.done, unit == "load", unit)
+        (getattr(span, when[unit]), unit == "load", unit)
         for unit, spans in timeline.spans.items()
         for span in spans
     ]
@@ -34,6 +36,8 @@ def ready_units(code: Code, completed: Mapping[str, int], waiting_tiles: int) ->
             continue
         instruction = code[unit][index]
         if isinstance(instruction, Array) and tiles(instruction) > waiting_tiles:
+            continue
+        if isinstance(instruction, Array) and completed["vector"] < instruction.after_vector + instruction.more_reads:
             continue
         if all(completed[other] >= getattr(instruction, f"after_{other}") for other in UNITS):
             out.append(unit)

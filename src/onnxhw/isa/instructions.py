@@ -6,8 +6,9 @@ at least that many of their instructions since the run began::
     wait until completed[load] >= after_load and completed[array] >= after_array
            and completed[vector] >= after_vector
 
-An instruction has completed when its last effect can be seen by every other unit. Addresses are in
-words of their memory and are computed modulo 2**16. Act words hold W int8 channels.
+An instruction has completed when its last effect can be seen by every other unit. Vector instructions
+may overlap, but complete in order: one that reads what an earlier one writes says so with `after_vector`. Addresses
+are in words of their memory and are computed modulo 2**16. Act words hold W int8 channels.
 """
 
 from dataclasses import dataclass
@@ -95,6 +96,7 @@ class Array(Ordered):
 
     UNIT = "array"
 
+    more_reads: int = unsigned(6, "vector instructions beyond after_vector that must have read all their operands")
     act_base: int = unsigned(16, "address of the word at ih0, iw0, kt = 0")
     kt_n: int = unsigned(12, "activation words along the channels", 1)
     sub_n: int = unsigned(6, "row groups inside a word", 1)
@@ -124,6 +126,13 @@ class Array(Ordered):
     dw_group: int = unsigned(6, "depthwise: which D channels of the word")
     dw_sh: int = unsigned(3, "depthwise: stride of the rows", 1)
     dw_sw: int = unsigned(3, "depthwise: stride of the columns", 1)
+
+
+def wait_reads(written: int, read: int) -> dict[str, int]:
+    """Fields of an `Array` that waits for `written` vector instructions, and for `read` to have read their operands."""
+    most = next(spec for spec in Array.specs() if spec.name == "more_reads").bits
+    after = max(written, read - (1 << most) + 1)
+    return {"after_vector": after, "more_reads": max(0, read - after)}
 
 
 class VectorOp(IntEnum):
@@ -216,6 +225,17 @@ class Vector(Ordered):
     zy: int = signed(8, "zero point of the result")
     lo: int = signed(8, "smallest result", -128)
     hi: int = signed(8, "largest result", 127)
+
+
+OWN = ("after_", "a_", "acc_", "b_", "o_", "ih", "iw", "in_", "param_")
+"""How the names of fields begin in which overlapping vector instructions may differ; so may counts (``_n``)."""
+SETTINGS = tuple(spec.name for spec in Vector.specs() if not spec.name.startswith(OWN) and not spec.name.endswith("_n"))
+"""The other fields of a vector instruction, which hold still in the pipeline."""
+
+
+def follows(before: Vector, instruction: Vector) -> bool:
+    """Whether a vector instruction has the settings of the one before, so that their executions may overlap."""
+    return all(getattr(before, name) == getattr(instruction, name) for name in SETTINGS)
 
 
 UNITS: dict[str, type[Load] | type[Array] | type[Vector]] = {"load": Load, "array": Array, "vector": Vector}

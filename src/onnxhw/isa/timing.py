@@ -3,16 +3,20 @@
 The RTL reads the same constants. Cycle 0 is the first cycle in which the units run. Per unit::
 
     ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
-    issue[i]  = max(ready[i], free[i-1], done[after_*] + ORDER)  # `done` of the last instruction waited for
+    issue[i]  = max(ready[i], free[i], done[after_*] + ORDER)    # `done` of the last instruction waited for
 
-and then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
+With `more_reads` it is also at least ``end + 1 + ORDER`` of the last vector instruction whose operands must have been
+read. ``free[i]`` is the cycle after the end of the one before.
+
+Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
 
 - load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``, a `shadow_free` of tile n-1;
 - array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + shadow_ready)``, where D is P, but at least
   MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``;
 - a depthwise tile starts no sooner than `settle` cycles after the end of the last array tile before it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
-  the number of lane groups; the next one issues when it is done.
+  the number of lane groups; the next one issues when it is done, or if it `follows` it, after its end and no
+  sooner than `vector_apart` cycles after its issue.
 
 The two tile recurrences run across instructions: tiles are numbered over the whole program.
 """
@@ -22,7 +26,7 @@ from dataclasses import dataclass, field
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
-from .instructions import UNITS, Array, Load, Ordered, Vector
+from .instructions import UNITS, Array, Load, Ordered, Vector, follows
 
 MEMORY = 2
 """Cycles from a block RAM's address to its registered output."""
@@ -146,6 +150,14 @@ def vector_latency() -> int:
     return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
 
 
+def vector_apart() -> int:
+    """Fewest cycles between the issues of two vector instructions.
+
+    From an issue until the instruction's bounds are needed where results are written, just before its first result.
+    """
+    return vector_latency() - 4
+
+
 def fetch_cycles(instruction: Ordered) -> int:
     """Cycles to fetch an instruction."""
     return instruction.words() + FETCH_OVERHEAD
@@ -192,17 +204,24 @@ def vector_cycles(instruction: Vector) -> int:
 class Span:
     """When one instruction ran, in cycles from the start of the run.
 
-    `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`);
-    `issue`: taken by its unit; `end`: last cycle of its own work (last step, pixel or group);
+    `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`); `free`: its unit could take
+    it, as far as the one before lets it; `issue`: taken by its unit; `end`: last cycle of its own work (last step,
+    pixel or group);
     `done`: its completion can be seen by the others; `stalled`: cycles lost waiting for weights.
     """
 
     ready: int
     ordered: int
+    free: int
     issue: int
     end: int
     done: int
     stalled: int = 0
+
+    @property
+    def read(self) -> int:
+        """Of a vector instruction: the cycle in which others can see that it has read its operands."""
+        return self.end + 1
 
 
 @dataclass
@@ -231,8 +250,8 @@ class _Run:
         self.free_shadow = 0
         self.part: dict[str, list[int]] = {}
 
-    def issue(self, unit: str) -> tuple[int, int, int] | None:
-        """Ready, ordered and issue cycle of the unit's next instruction, or None if not yet known."""
+    def issue(self, unit: str) -> tuple[int, int, int, int] | None:
+        """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
         done = self.spans[unit]
         instruction = self.program[unit][len(done)]
         ordered = 0
@@ -242,12 +261,26 @@ class _Run:
                 return None
             if count:
                 ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
+        if isinstance(instruction, Array) and instruction.more_reads:
+            count = instruction.after_vector + instruction.more_reads
+            if count > len(self.spans["vector"]):
+                return None
+            ordered = max(ordered, self.spans["vector"][count - 1].read + ORDER)
         fetched = done[-1].issue + 1 if done else 0
         ready = fetched + fetch_cycles(instruction)
-        free = 0
-        if done:
-            free = done[-1].done if unit == "vector" else done[-1].end + 1
-        return ready, ordered, max(ready, ordered, free)
+        free = self.free(unit, instruction)
+        return ready, ordered, free, max(ready, ordered, free)
+
+    def free(self, unit: str, instruction: Ordered) -> int:
+        """The first cycle in which the instructions before let the unit take this one."""
+        if not self.spans[unit]:
+            return 0
+        last = self.spans[unit][-1]
+        if not isinstance(instruction, Vector):
+            return last.end + 1
+        before = self.program[unit][len(self.spans[unit]) - 1]
+        assert isinstance(before, Vector)
+        return max(last.end + 1, last.issue + vector_apart()) if follows(before, instruction) else last.done
 
     def step(self, unit: str) -> bool:
         """Advance the unit by one tile or one instruction; False if it must wait for another unit."""
@@ -262,21 +295,21 @@ class _Run:
         return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]  # each unit's memory has its kind
 
     def _finish(self, unit: str, end: int, done: int) -> bool:
-        ready, ordered, issue, _, stalled = self.part.pop(unit)
-        self.spans[unit].append(Span(ready, ordered, issue, end, done, stalled))
+        ready, ordered, free, issue, _, stalled = self.part.pop(unit)
+        self.spans[unit].append(Span(ready, ordered, free, issue, end, done, stalled))
         return True
 
     def _load(self, instruction: Load) -> bool:
         n, steps = len(self.load_start), load_steps(instruction, self.config)
-        start = self.part["load"][2] + 1
+        start = self.part["load"][3] + 1
         if n:
             if n > len(self.tile_start):
                 return False
             start = max(start, self.load_end, self.free_shadow)
         self.load_start.append(start)
         self.load_end = start + steps
-        self.part["load"][3] += 1
-        if self.part["load"][3] == tiles(instruction):
+        self.part["load"][4] += 1
+        if self.part["load"][4] == tiles(instruction):
             self._finish("load", start + steps - 1, start + steps)
         return True
 
@@ -284,17 +317,17 @@ class _Run:
         n = len(self.tile_start)
         if n >= len(self.load_start):
             return False
-        free = max(self.part["array"][2] + START, self.tile_end)
+        free = max(self.part["array"][3] + START, self.tile_end)
         if instruction.depthwise:
             free = max(free, self.settled)
         start = max(free, self.load_start[n] + shadow_ready(self.config, instruction.depthwise))
-        self.part["array"][4] += start - free
+        self.part["array"][5] += start - free
         self.tile_start.append(start)
         self.free_shadow = start + shadow_free(self.config, instruction.depthwise)
         if not instruction.depthwise:
             self.settled = start + pixels(instruction) + settle(self.config)
-        self.part["array"][3] += 1
-        last = self.part["array"][3] == tiles(instruction)
+        self.part["array"][4] += 1
+        last = self.part["array"][4] == tiles(instruction)
         self.tile_end = start + tile_distance(instruction, last)
         if last:
             end = start + pixels(instruction) - 1
@@ -302,7 +335,7 @@ class _Run:
         return True
 
     def _vector(self, instruction: Vector) -> bool:
-        end = self.part["vector"][2] + START - 1 + vector_cycles(instruction)
+        end = self.part["vector"][3] + START - 1 + vector_cycles(instruction)
         return self._finish("vector", end, end + vector_latency())
 
 

@@ -131,8 +131,9 @@ class Judge:
             own, order = busy(self.program.code["vector"][index], self.config), order_wait(spans, index, "vector")
             losses["input"] += order
             losses["fetch"] += span.issue - before - order
-            losses["latency"] += span.done - span.issue - own
-            window += span.done - before
+            passed = free(spans, index + 1, "vector")
+            losses["latency"] += passed - span.issue - own
+            window += passed - before
             work += own
         return Use("vector", 1, window, work, losses)
 

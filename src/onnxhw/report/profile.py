@@ -116,7 +116,7 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
         elif unit == "load":
             sums["weights"] += inside - work
         else:
-            sums["drain"] += span.done - span.issue - work
+            sums["drain"] += free(spans, index + 1, unit) - span.issue - work
     end = free(spans, len(spans), unit)
     sums["tail"] = times.cycles - end
     return UnitRow(unit, len(code), **sums)

@@ -30,4 +30,6 @@ def free(spans: Sequence[Span], index: int, unit: str) -> int:
     """
     if index == 0:
         return 0
-    return spans[index - 1].done if unit == "vector" else spans[index - 1].end
+    if unit != "vector":
+        return spans[index - 1].end
+    return spans[index].free if index < len(spans) else spans[-1].done

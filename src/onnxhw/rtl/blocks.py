@@ -6,6 +6,15 @@ from ..config import HwConfig
 from ..isa.timing import weight_skew
 from . import ebr
 
+MOST_TAIL = 64
+"""Most weight words in lookup tables: they are cheaper there than in block RAMs of which they fill an eighth."""
+
+
+def tail(config: HwConfig) -> int:
+    """Weight words behind those of the block RAMs that lie in lookup tables, if a word is a whole tile."""
+    full, rest = divmod(config.weight_depth, ebr.words(ebr.ASPECTS[-1]))
+    return rest if config.tile_words == 1 and full and rest <= MOST_TAIL else 0
+
 
 @dataclass(frozen=True)
 class Block:
@@ -18,7 +27,8 @@ class Block:
 
 def block_rows(config: HwConfig) -> int:
     """Rows of a block of one column: the largest divisor of R whose bytes are in one block RAM at that depth."""
-    fit = next((rows for rows in (4, 2) if config.weight_depth <= ebr.words(ebr.BYTE * rows)), 1)
+    depth = config.weight_depth - tail(config)
+    fit = next((rows for rows in (4, 2) if depth <= ebr.words(ebr.BYTE * rows)), 1)
     return max(rows for rows in range(1, fit + 1) if config.rows % rows == 0)
 
 

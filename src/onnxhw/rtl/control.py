@@ -19,6 +19,7 @@ class RunControl(wiring.Component):
 
     A run starts (`running` rises) the cycle after RUN was written and ends `FINISH` cycles after the last
     completion, or when the cycle count reaches a non-zero BUDGET, or when 0 is written to RUN. Per unit:
+    ``done_reads`` counts a vector instruction that has read its operands, ``completed_reads`` is the count.
     ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length.
     ``input_free`` tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
     """
@@ -37,6 +38,8 @@ class RunControl(wiring.Component):
             "starved": In(1),
             "streaming": In(1),
             "vector_busy": In(1),
+            "done_reads": In(1),
+            "completed_reads": Out(COUNT_BITS),
         }
         for unit in UNITS:
             members |= {
@@ -66,6 +69,10 @@ class RunControl(wiring.Component):
                 m.d.sync += completed.eq(completed + 1)
             with m.If(start):
                 m.d.sync += completed.eq(0)
+        with m.If(self.done_reads & self.running):
+            m.d.sync += self.completed_reads.eq(self.completed_reads + 1)
+        with m.If(start):
+            m.d.sync += self.completed_reads.eq(0)
         over = Signal()
         m.d.sync += over.eq((cycles + 2 >= budget) & (budget != 0) & self.running)
         abort = self.w_en & (self.addr == Control.RUN) & ~self.w_data[0]

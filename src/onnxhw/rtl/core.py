@@ -76,7 +76,7 @@ class Core(wiring.Component):
                 getattr(control, f"take_{name}").eq(unit.take),
                 getattr(control, f"index_{name}").eq(fetch.index),
                 getattr(control, f"waiting_{name}").eq(fetch.waiting & unit.free),
-                *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in UNITS),
+                *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in (*UNITS, "reads")),
             ]
         m.d.comb += [
             self.running.eq(control.running),
@@ -106,6 +106,7 @@ class Core(wiring.Component):
             control.starved.eq(array.starved),
             control.streaming.eq(array.streaming),
             control.vector_busy.eq(vector.busy | vector.take),
+            control.done_reads.eq(vector.done_reads),
         ]
         self._host(m, control, act, load, vector, fetchers)
         return m

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.fields import WORD_BITS, Instruction
+from ..isa.instructions import Array
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
@@ -39,6 +40,7 @@ class Fetcher(wiring.Component):
                 "completed_load": In(COUNT_BITS),
                 "completed_array": In(COUNT_BITS),
                 "completed_vector": In(COUNT_BITS),
+                "completed_reads": In(COUNT_BITS),
                 "bits": Out(self.words * WORD_BITS),
                 "valid": Out(1),
                 "waiting": Out(1),
@@ -69,10 +71,13 @@ class Fetcher(wiring.Component):
         with m.If(delay(m, reading, MEMORY, name="arriving")):
             m.d.sync += bits.eq(Cat(bits[WORD_BITS:], ucode.r_data))
         ordered = Signal()
+        fields = self.fields
+        reads = fields.after_vector + fields.more_reads if self.instruction is Array else Const(0)
         m.d.comb += ordered.eq(
-            (self.completed_load >= self.fields.after_load)
-            & (self.completed_array >= self.fields.after_array)
-            & (self.completed_vector >= self.fields.after_vector)
+            (self.completed_load >= fields.after_load)
+            & (self.completed_array >= fields.after_array)
+            & (self.completed_vector >= fields.after_vector)
+            & (self.completed_reads >= reads)
         )
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import HwConfig
 from . import ebr
-from .blocks import blocks
+from .blocks import blocks, tail
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -95,7 +95,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     act = len(ebr.plan(8 * config.word, config.act_depth, 8))
     acc = len(ebr.plan(row, config.acc_depth, row))
     parts = blocks(config)
-    tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth, 8)
+    tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
     weights = [part.bytes[tile.slots[0].low // 8] for part in parts for tile in tiles]  # first byte of each
     lowest = [byte if config.tile_words == 1 else byte % config.cols for byte in weights]
     order = sorted(range(len(weights)), key=lambda number: lowest[number])

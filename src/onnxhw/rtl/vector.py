@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
-from ..isa.instructions import Vector, VectorOp
-from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_latency
+from ..isa.instructions import SETTINGS, Vector, VectorOp
+from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
 from .cells import BlockRam, Copies
 from .decode import Decoded
 from .delay import delay
@@ -32,14 +32,18 @@ PARAM_BITS = 64
 """Bits of one lane's parameter."""
 OUT_LEVELS = {"cb": 12, "oh": 15, "ow": 15}
 OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
+OUT_FIELDS = ("o_base", *(f"o_{level}" for level in OUT_LEVELS), *(f"{level}_n" for level in OUT_LEVELS))
+"""What the loops of the results take from an instruction."""
 
 
 class VectorUnit(wiring.Component):
-    """One window position per cycle, then one group of Q lanes per cycle; one instruction at a time.
+    """One window position per cycle, then one group of Q lanes per cycle; one instruction after the other.
 
-    An instruction is taken when the one before is done. Activation operands arrive `ACT_READ`
-    cycles after their address, accumulator rows `DRAIN_READ`. Each group's parameters, a row of `params`, are read with
-    its operands.
+    An instruction is taken when the one before is done; or if it `follows` it, as soon as that one's last group has
+    been read, but no sooner than `vector_apart` cycles after it: what it does not share with it are the loops, and
+    those of the results begin as many cycles late. ``done_reads`` tells that all operands have been read. Activation
+    operands arrive `ACT_READ` cycles after their address, accumulator rows `DRAIN_READ`. Each group's parameters, a row
+    of `params`, are read with its operands.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -59,6 +63,7 @@ class VectorUnit(wiring.Component):
                 "drain": In(config.cols * config.acc_bits),
                 "write": Out(write_request(config)),
                 "busy": Out(1),
+                "done_reads": Out(1),
                 "done": Out(1),
             }
         )
@@ -75,8 +80,11 @@ class VectorUnit(wiring.Component):
         now = Decoded(Vector, bits)
         with m.If(self.take):
             m.d.sync += bits.eq(self.bits)
+        following = Decoded(Vector, self.bits)
+        alike, may_follow = Signal(), Signal()
+        m.d.sync += alike.eq(Cat(getattr(now, name) == getattr(following, name) for name in SETTINGS).all())
         m.d.comb += [
-            self.free.eq(~self.busy),
+            self.free.eq(~self.busy | (may_follow & alike)),
             self.take.eq(self.valid & self.free),
         ]
 
@@ -104,12 +112,19 @@ class VectorUnit(wiring.Component):
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
-        finished = Signal()
-        m.d.comb += [finished.eq(last), self.done.eq(delay(m, finished, vector_latency() - 1, name="finished"))]
+        m.d.comb += [self.done_reads.eq(last), self.done.eq(delay(m, last, vector_latency() - 1, name="finished"))]
+        running = Signal(3)  # instructions taken and not done
+        m.d.sync += running.eq(running + self.take - self.done)
+        m.d.comb += self.busy.eq(running != 0)
+        apart, reading = Signal(range(vector_apart())), Signal()  # cycles until the next may follow; not all is read
+        m.d.comb += may_follow.eq((apart == 0) & ~reading)
         with m.If(self.take):
-            m.d.sync += self.busy.eq(1)
-        with m.Elif(self.done):
-            m.d.sync += self.busy.eq(0)
+            m.d.sync += [apart.eq(vector_apart() - 1), reading.eq(1)]
+        with m.Else():
+            with m.If(apart != 0):
+                m.d.sync += apart.eq(apart - 1)
+            with m.If(last):
+                m.d.sync += reading.eq(0)
         return m
 
     def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal]:
@@ -257,8 +272,13 @@ class VectorUnit(wiring.Component):
         group, single = Signal(6), Signal()
         at_last = Signal()  # the group that comes next is its word's last
         word_ends = valid & at_last
+        # The loops of the results: those of the instruction before are at their end when these begin.
+        starts = delay(m, self.take, vector_apart() - 1, name="take")
+        own = {name: Signal.like(getattr(now, name), name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
+        with m.If(starts):
+            m.d.sync += [register.eq(getattr(now, name)) for name, register in own.items()]
+        m.d.sync += out_loops.start.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
-        m.d.sync += out_loops.start.eq(self.take)
         with m.If(out_loops.start):
             m.d.sync += [group.eq(0), at_last.eq(single)]
         with m.Elif(valid):
@@ -268,9 +288,9 @@ class VectorUnit(wiring.Component):
             ]
         m.d.comb += [
             out_loops.step.eq(word_ends),
-            out_loops.base_o.eq(now.o_base),
-            *(getattr(out_loops, f"o_{level}").eq(getattr(now, f"o_{level}")) for level in OUT_LEVELS),
-            *(getattr(out_loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in OUT_LEVELS),
+            out_loops.base_o.eq(own["o_base"]),
+            *(getattr(out_loops, f"o_{level}").eq(own[f"o_{level}"]) for level in OUT_LEVELS),
+            *(getattr(out_loops, f"n_{level}").eq(own[f"{level}_n"]) for level in OUT_LEVELS),
         ]
 
         lane = (now.lane_group + group)[:6]

@@ -9,7 +9,8 @@ What is proved, for every input:
 - lanes of an activation word are read only after they were written for the tensor that the word now
   holds (lanes that meet only weights of 0 do not matter), and no instruction that might run at the
   same time writes the word: RAW and WAR by the ordering fields, so the proof holds for any timing;
-  WAW because vector instructions, the only writers, run one after the other;
+  WAW because vector instructions, the only writers, write in order (and read in order: so nor do they
+  overwrite what one of them still reads);
 - an accumulator row is drained only after it was filled, and its bank is not filled meanwhile;
 - one reader per activation bank and cycle, by the timeline;
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`;
@@ -25,7 +26,7 @@ from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, sums_pipeline, tiles, timeline
+from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, sums_pipeline, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -74,7 +75,9 @@ class _Checker:
         self.lanes_known: dict[tuple[bytes, int, int], npt.NDArray[np.bool_]] = {}
         # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
         self.array_after = _running([i.after_vector for i in self.arrays])
+        self.array_after_reads = _running([i.after_vector + i.more_reads for i in self.arrays])
         self.vector_after = _running([i.after_array for i in self.vectors])
+        self.vector_after_vector = _running([i.after_vector for i in self.vectors])
 
     def _fail(self, code: str, unit: str, index: int, what: str) -> None:
         raise InternalError(code, what, where=f"{unit}[{index}] {self.program.code[unit][index].text()}")
@@ -192,6 +195,12 @@ class _Checker:
         groups[i.lane_group : i.lane_group + i.groups] = True
         if why := state.stale(reads, groups):
             self._fail("E1206", "vector", index, why)
+        mine = np.zeros(self.config.act_words, bool)
+        mine[reads] = True
+        for other in range(self.vector_after_vector[index], index if len(reads) else 0):
+            if mine[self.vector_writes[other]].any():
+                text = self.vectors[other].text()
+                self._fail("E1207", "vector", index, f"may read before vector[{other}] has written: {text}")
         if np.intersect1d(reads, writes).size:
             self._fail("E1207", "vector", index, "writes what it reads")
         if why := state.write(index, writes, groups):
@@ -205,7 +214,7 @@ class _Checker:
                 self._fail("E1206", "array", index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
-        for other in self._beside(index):
+        for other in self._beside(index, self.array_after):
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
                 self._fail("E1207", "array", index, f"may read while vector[{other}] writes: {text}")
@@ -233,9 +242,9 @@ class _Checker:
             self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
         return self.lanes_known[key]
 
-    def _beside(self, array: int) -> range:
-        """Vector instructions that no ordering field keeps apart from an array instruction."""
-        first = self.array_after[array]
+    def _beside(self, array: int, after: Words) -> range:
+        """Vector instructions that no ordering field keeps apart from an array instruction, which waits for `after`."""
+        first = after[array]
         end = int(np.searchsorted(self.vector_after, array, side="right"))
         return range(first, max(first, end))
 
@@ -258,7 +267,7 @@ class _Checker:
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
             filled[array.acc_bank, rows[index]] = np.minimum(box, index)
-            for other in self._beside(index):
+            for other in self._beside(index, self.array_after_reads):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
                     text = vector.text()
@@ -283,7 +292,7 @@ class _Checker:
         """Whether a DRAIN of the bank is ordered after one array instruction and before another."""
         first = int(np.searchsorted(self.vector_after, filler, side="right"))
         bank = self.arrays[filler].acc_bank
-        drains = self.vectors[first : self.array_after[later]]
+        drains = self.vectors[first : self.array_after_reads[later]]
         return any(i.op == VectorOp.DRAIN and i.acc_bank == bank for i in drains)
 
     # -- bank conflicts ------------------------------------------------------------------------
@@ -307,7 +316,7 @@ class _Checker:
             span = spans["array"][index]
             for other in readers:
                 theirs = spans["vector"][other]
-                apart = theirs.issue > span.end + ACT_READ or span.issue > theirs.end + ACT_READ
+                apart = theirs.issue + START > span.end or span.issue + START > theirs.end
                 if not apart and mine & vector_banks[other]:
                     text = self.vectors[other].text()
                     self._fail("E1210", "array", index, f"reads a bank that vector[{other}] reads: {text}")

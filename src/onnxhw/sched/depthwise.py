@@ -8,7 +8,7 @@ import numpy as np
 
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Tensor
-from ..isa.instructions import Array, Load, Ordered
+from ..isa.instructions import Array, Load, Ordered, wait_reads
 from ..isa.timing import timeline
 from .array_work import ADDRESS, Geometry, drain_steps, limit
 from .columns import Drain, drain_sets, drains
@@ -126,7 +126,7 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
     for number, work in enumerate(works):
         for step in work.arrays:
             code["load"].append(step.load)
-            code["array"].append(replace(step.array, after_vector=drained[number % 2]))
+            code["array"].append(replace(step.array, **wait_reads(0, drained[number % 2])))
         code["vector"] += [replace(step.vector, after_array=len(code["array"])) for step in work.vectors]
         drained[number % 2] = len(code["vector"])
     return timeline(config, code).cycles

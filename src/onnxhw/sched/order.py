@@ -3,12 +3,13 @@
 Works are read in sequence; a memory of "who touched this last" per activation word, activation bank and
 accumulator bank gives each instruction what it must wait for:
 
-- an array instruction waits for the vector instructions that wrote what it reads, that drained its
-  accumulator bank, and that read one of its activation banks (a bank has one read port);
+- an array instruction waits for the vector instructions that wrote what it reads; those that drained its
+  accumulator bank, or read one of its activation banks (a bank has one read port), need only have read it;
 - a vector instruction waits for the array instructions that filled what it drains, that still read
-  what it overwrites, and that read one of its activation banks.
+  what it overwrites, and that read one of its activation banks; and for the vector instructions that
+  wrote what it reads.
 
-Vector instructions wait for each other by themselves, so their mutual order needs no fields.
+Vector instructions read and write in order, so they need not wait for what they overwrite.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import Array, Ordered, Vector, VectorOp
+from ..isa.instructions import Array, Ordered, Vector, VectorOp, wait_reads
 from ..program.layout import Place
 from .places import Homes
 from .work import ArrayStep, Region, VectorStep, Work
@@ -67,23 +68,24 @@ class Binder:
             self.acc_bank ^= 1
 
     def _array(self, op: str, step: ArrayStep) -> None:
-        after = self.drained[self.acc_bank]
+        after, reads = 0, self.drained[self.acc_bank]
         count = len(self.arrays) + 1
         for region in step.reads:
             after = max(after, int(self._box(self.written_by, region).max()))
             for bank in self._banks(region):
-                after = max(after, self.bank_vector[bank])
+                reads = max(reads, self.bank_vector[bank])
                 self.bank_array[bank] = count
             self._box(self.read_by, region)[...] = count
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
         self.filled[self.acc_bank] = count
         self.loads.append(step.load)
-        self.arrays.append(dataclasses.replace(step.array, act_base=base, acc_bank=self.acc_bank, after_vector=after))
+        fields = {"act_base": base, "acc_bank": self.acc_bank, **wait_reads(after, reads)}
+        self.arrays.append(dataclasses.replace(step.array, **fields))
         self.owners["load"].append(op)
         self.owners["array"].append(op)
 
     def _vector(self, op: str, step: VectorStep) -> None:
-        after = int(self._box(self.read_by, step.writes).max())
+        after, written = int(self._box(self.read_by, step.writes).max()), 0
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
@@ -96,9 +98,10 @@ class Binder:
                 for bank in self._banks(region):
                     after = max(after, self.bank_array[bank])
                     self.bank_vector[bank] = count
+                written = max(written, int(self._box(self.written_by, region).max()))
         self._box(self.written_by, step.writes)[...] = count
         self.writes.append(step.writes)
-        self.vectors.append(dataclasses.replace(step.vector, after_array=after, **fields))
+        self.vectors.append(dataclasses.replace(step.vector, after_array=after, after_vector=written, **fields))
         self.owners["vector"].append(op)
 
     def _box(self, memory: npt.NDArray[np.int64], region: Region) -> npt.NDArray[np.int64]:
