@@ -118,6 +118,11 @@ def _channel(op_type: str) -> Callable[[Case], str]:
     return lambda case: case.node(op_type, case.x(), case.const(case.parameters()))
 
 
+def _prelu(case: Case) -> str:
+    slopes = case.parameters() * case.rng.choice([-0.5, 0.25, 1], case.shape[1])[:, None, None]
+    return case.node("PRelu", case.x(), case.const(slopes.astype(np.float32)))
+
+
 def _conv(case: Case) -> str:
     return case.node("Conv", case.x(), case.weight(5, case.shape[1], 3, 3), pads=[1, 1, 1, 1])
 
@@ -141,6 +146,7 @@ OPERATORS: dict[str, tuple[Callable[[Case], str], float]] = {
     "MatMul": (_dense, 0.2),
     "BatchNormalization": (_batch, 0.05),
     **{f"{op}, constant per channel": (_channel(op), 0.05) for op in ("Add", "Sub", "Mul", "Div")},
+    "PRelu, slope per channel": (_prelu, 0.05),
     **{op: (_binary(op), 0.1) for op in ("Add", "Sub", "Max", "Min")},
     "Mul": (_binary("Mul"), 0.3),
     "MaxPool": (lambda case: case.node("MaxPool", case.x(), kernel_shape=[2, 2]), 0.05),
