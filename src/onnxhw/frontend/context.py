@@ -26,6 +26,8 @@ class Context:
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
+    integer_softmax: frozenset[str] = frozenset()
+    """Labels of the Softmaxes that the hardware computes."""
     parameters: dict[tuple[str, ...], Any] = field(default_factory=dict)
     """Scales and zero points that nodes share, by operator and names."""
     _names: set[str] = field(default_factory=set)

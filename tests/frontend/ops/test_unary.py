@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw.frontend import UnsupportedNodesError
 from onnxhw.frontend.ops.unary import UNARY
-from onnxhw.ir.graph import Conv, Table
+from onnxhw.ir.graph import Add, Conv, Table
 
 S, Z = 2.0**-5, -9
 ATTRIBUTES: dict[str, dict[str, Any]] = {
