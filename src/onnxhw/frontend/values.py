@@ -164,7 +164,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Hosted:
-    """A value of type `dtype` that the host computes from an IR tensor by `steps`; `softmax`: the Softmax among them."""
+    """A value of type `dtype` that the host computes from an IR tensor by `steps`; `softmax` is the one among them."""
 
     tensor: Tensor
     shape: Shape

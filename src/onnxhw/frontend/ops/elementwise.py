@@ -144,7 +144,7 @@ class Extreme:
 
     def finish(self, result: Result) -> Tensor:
         """Add the IR operations."""
-        context, count, least = self.context, len(self.operands), self.op_type == "Min"
+        context, least = self.context, self.op_type == "Min"
         tensors = []
         for number, operand in enumerate(self.operands):
             output = f"{result.name}.input{number}"

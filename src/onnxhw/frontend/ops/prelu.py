@@ -1,8 +1,8 @@
 """PRelu: one slope is a LeakyRelu; a slope per channel is a sum of two halves, of which one is always zero.
 
-    positive   Q(max(x, 0))                     table onto the result's grid
-    negative   Q(slope * min(x, 0))             table on the input's grid, then a proved factor per channel
-    result     positive + negative              Add with unit ratios: exact
+positive   Q(max(x, 0))                     table onto the result's grid
+negative   Q(slope * min(x, 0))             table on the input's grid, then a proved factor per channel
+result     positive + negative              Add with unit ratios: exact
 """
 
 from dataclasses import dataclass, replace

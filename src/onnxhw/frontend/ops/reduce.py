@@ -149,7 +149,8 @@ class Extremum:
         tensor = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
         if self.least:
             tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
-        most = maximum(context, Held(tensor, Moves.of(tensor.shape, tensor.shape)), self.window, f"{result.name}.most", name)
+        held = Held(tensor, Moves.of(tensor.shape, tensor.shape))
+        most = maximum(context, held, self.window, f"{result.name}.most", name)
         assert isinstance(most, Held)
         tensor = most.tensor
         if self.channels:

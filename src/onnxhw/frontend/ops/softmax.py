@@ -1,4 +1,4 @@
-"""Softmax in integers, where operations of the hardware read its result: `Numbers` defines it, `Softmax` makes it.
+"""Softmax in integers, where operations of the hardware read its result.
 
 In units of ``u = -ln y`` everything that follows the exponential is a sum, and a sum is a convolution::
 
@@ -16,8 +16,7 @@ Source: the saturation of the requantizer splits a sum into segments, whose cont
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil, exp, log, prod
+from math import prod
 
 import numpy as np
 
@@ -25,114 +24,12 @@ from ...ir.graph import Add, Concat, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..quant.qdq import enter_table
-from ..values import Floats, Held, Ints, Moves, Pending, Result
+from ..values import Held, Moves, Pending, Result
 from .operands import expanded
 from .pool import maximum
 from .reduce import channel_maximum, over
+from .softmax_numbers import HIGH, LEAST, MOST, OCTAVES, Numbers
 from .window import Window
-
-HIGH = 127
-"""Weight of the upper half of an exponential."""
-ONE = HIGH * 255
-"""The exponential of 0."""
-MOST = 256
-"""Most elements of a Softmax: their sum fits the requantizer's 24 bits."""
-STEP = 0.12
-"""Largest scale of a difference: what is 255 of them below the maximum is nothing."""
-LEAST = 0.0003
-"""Smallest scale of the input."""
-RATIO = 1.3
-"""About the ratio of a segment's ends, of the sum."""
-OCTAVES = 7
-"""Octaves of the result that are followed exactly; one more place has the rest."""
-REST = 1.5
-"""How much of u the rest is spread over."""
-STEPS = np.arange(256)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The constants of a Softmax over `count` elements of scale `scale`, and what it computes.
-
-    All formulas are those of the operations that `Softmax` adds; integers here are counted from 0.
-    """
-
-    scale: float
-    count: int
-
-    @cached_property
-    def factor(self) -> int:
-        """c: differences are multiplied by it, so that they lie close enough together and reach far enough."""
-        return min(255, max(1, ceil(self.scale / STEP)))
-
-    @cached_property
-    def step(self) -> float:
-        """The scale of d."""
-        return min(self.scale, 255 * STEP) / self.factor
-
-    @cached_property
-    def weights(self) -> tuple[int, int]:
-        """Weights of d and of t: u is ``(t * weights[1] - d * weights[0]) * unit``."""
-        wanted = self.step * 255 / log(RATIO)
-        pairs = [(max(1, round(wanted * weight)), weight) for weight in range(1, 5)]
-        return min((pair for pair in pairs if pair[0] <= 127), key=lambda pair: abs(log(wanted * pair[1] / pair[0])))
-
-    @cached_property
-    def base(self) -> int:
-        """t is ``base * a + b``."""
-        return 127 // self.weights[1]
-
-    @cached_property
-    def unit(self) -> float:
-        """One step of u's sum."""
-        return self.step / self.weights[0]
-
-    @cached_property
-    def ratio(self) -> float:
-        """Ratio of a segment's ends: 255 steps of t."""
-        return exp(255 * self.unit * self.weights[1])
-
-    @cached_property
-    def starts(self) -> Ints:
-        """Where each segment of the sum starts."""
-        segments = max(1, ceil(log(self.count) / log(self.ratio) - 1e-9))
-        return np.rint(ONE * self.ratio ** np.arange(segments)).astype(np.int64)
-
-    @cached_property
-    def exponentials(self) -> Ints:
-        """E of d = -255 .. 0."""
-        return np.rint(np.exp(self.step * np.arange(-255.0, 1)) * ONE).astype(np.int64)
-
-    @cached_property
-    def logarithms(self) -> Ints:
-        """T of each step of a segment."""
-        return np.rint(255 * np.log1p(STEPS / 255 * (self.ratio - 1)) / log(self.ratio)).astype(np.int64)
-
-    @cached_property
-    def powers(self) -> Ints:
-        """G of each step of an octave: 255 at its upper end, 0 half as high."""
-        return np.rint(255 * (np.exp2(1 + (STEPS - 255) / 255) - 1)).astype(np.int64)
-
-    @cached_property
-    def sum_multipliers(self) -> Floats:
-        """From s to a segment's steps."""
-        return np.asarray(255 / (ONE * self.ratio ** np.arange(len(self.starts)) * (self.ratio - 1)), np.float32)
-
-    @cached_property
-    def offsets(self) -> Ints:
-        """Where each octave of u begins, in its units; the rest comes last."""
-        return np.rint(np.arange(OCTAVES + 1) * log(2) / self.unit).astype(np.int64)
-
-    @cached_property
-    def multipliers(self) -> Floats:
-        """From u to an octave's steps."""
-        spread = np.array([log(2)] * OCTAVES + [REST])
-        return np.asarray(255 * self.unit / spread, np.float32)
-
-    @cached_property
-    def places(self) -> Ints:
-        """The octaves' weights; the rest is as high as the last octave's upper half."""
-        return np.array([*(1 << np.arange(OCTAVES)[::-1]), 1])
 
 
 def softmax(context: Context, name: str, x: Held, axes: list[int]) -> Pending:
@@ -185,7 +82,8 @@ class Softmax:
         assert isinstance(most, Held)
         highest = channel_maximum(context, most.tensor, result.name, self.name) if self.channels else most.tensor
         count = x.channels
-        weight, bias, ones = np.full((count, 1, 1, 1), -1, np.int8), np.zeros(count, np.int32), np.ones(count, np.float32)
+        weight, bias = np.full((count, 1, 1, 1), -1, np.int8), np.zeros(count, np.int32)
+        ones = np.ones(count, np.float32)
         negated = context.tensor(f"{result.name}.negated", highest.shape, x.scale, -1 - x.zero_point)
         made = Conv(self.name, (highest.name,), negated.name, result.nodes, weight, bias, ones, groups=count)
         context.add(made)
@@ -208,12 +106,12 @@ class Softmax:
         for group in range(groups):
             chosen = slice(None) if self.channels else group
             weight[:, group, 0, chosen], weight[:, group, 1, chosen] = HIGH, 1
-        weight = weight.reshape(segments * groups, 2 * count, *self.window.kernel)
+        kernel = weight.reshape(segments * groups, 2 * count, *self.window.kernel)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         sums = context.tensor(f"{result.name}.sums", (1, segments * groups, rows, cols), 1 / 255, -128)
         bias = np.repeat(-numbers.starts, groups).astype(np.int32)
         multiplier = np.repeat(numbers.sum_multipliers, groups)
-        context.add(Conv(self.name, (halves.name,), sums.name, result.nodes, weight, bias, multiplier))
+        context.add(Conv(self.name, (halves.name,), sums.name, result.nodes, kernel, bias, multiplier))
         entries, nodes = numbers.logarithms - 128, (*result.nodes, self.name)
         each = enter_table(context, sums, entries, f"{result.name}.logarithms", differences.scale, 127, nodes)
         high = self._total(each, each, 0, numbers.base // 2, 1 / numbers.base, f"{result.name}.a")
@@ -244,11 +142,11 @@ class Softmax:
             weight[:, channel, channel] = of_d
             weight[:, channel, count + own] = of_t * numbers.base
             weight[:, channel, (joined.channels + count) // 2 + own] = of_t
-        weight = weight.reshape(octaves * count, joined.channels, 1, 1)
+        kernel = weight.reshape(octaves * count, joined.channels, 1, 1)
         bias = np.repeat(numbers.offsets, count).astype(np.int32)
         places = context.tensor(f"{result.name}.octaves", (1, octaves * count, *self.tensor.shape[2:]), 1 / 255, 127)
         multiplier = np.repeat(numbers.multipliers, count)
-        context.add(Conv(self.name, (joined.name,), places.name, result.nodes, weight, bias, multiplier))
+        context.add(Conv(self.name, (joined.name,), places.name, result.nodes, kernel, bias, multiplier))
         name, nodes = f"{result.name}.powers", (*result.nodes, self.name)
         return enter_table(context, places, numbers.powers - 128, name, 1 / 255, -128, nodes)
 
