@@ -66,9 +66,11 @@ def convert(
     hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
     while True:
         made = _converted(model, shapes, dtypes or {}, hosted, inner)
-        idle = {name for name in inner if not _read_on_hardware(made.context.graph, name)}
-        new = made.softmax - edge - hosted.keys()
+        here = inner - {label(made.host.nodes[index]) for index in made.reasons}
+        idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
+        new = made.softmax - inner - edge - hosted.keys()
         if not idle and not new:
+            made.context.integer_softmax = here
             return made
         edge |= idle
         inner -= idle

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from onnx import TensorProto
 
 from onnxhw import InferenceSession, fixed, golden
 from onnxhw.compiler import place_and_schedule
@@ -44,8 +45,8 @@ def softmax_model(model: Any, shape: tuple[int, ...], axis: int, scale: float, s
 
 
 CASES = [
-    ((1, 10), -1, 0.1), ((1, 4, 6, 16), -1, 0.004), ((1, 3, 7, 5), 2, 1.7), ((1, 8, 2, 3), 1, 0.05), ((1, 5, 7), -1, 0.3),
-    ((1, 6, 3), 1, 0.02), ((1, 2, 2, 33), -1, 0.1), ((1, 1, 9, 12), 3, 0.002),
+    ((1, 10), -1, 0.1), ((1, 4, 6, 16), -1, 0.004), ((1, 3, 7, 5), 2, 1.7), ((1, 8, 2, 3), 1, 0.05),
+    ((1, 5, 7), -1, 0.3), ((1, 6, 3), 1, 0.02), ((1, 2, 2, 33), -1, 0.1), ((1, 1, 9, 12), 3, 0.002),
 ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def test_the_error_for_every_sum_and_exponential(scale: float) -> None:
 def test_at_the_edge_it_is_float(model: Any) -> None:
     x = model.input([1, 10], 0.1, 3)
     y = model.requantize(model.node("Softmax", model.requantize(model.node("Neg", x), 0.1, 3)), STEP, -128)
-    model.output(model.node("ArgMax", y, axis=1), 2)
+    model.output(model.node("ArgMax", y, axis=1), 2, TensorProto.INT64)
     mixed = read(model.bytes())
     assert not mixed.integer_softmax
     assert not any(found.code == "W3403" for found in mixed.diagnostics)
@@ -122,11 +123,11 @@ def test_exact_softmax_is_onnxruntime(model: Any) -> None:
         load(model.bytes(), exact_softmax=True)
     with InferenceSession(model.bytes()) as session:
         assert session.mixed.integer_softmax
-        assert [found.code for found in session.mixed.diagnostics] == ["W3403"]
+        assert "W3403" in [found.code for found in session.mixed.diagnostics]
 
 
 def test_what_does_not_fit_in_integers_is_the_hosts(model: Any) -> None:
-    softmax_model(model, (1, 2, 40, 40), -1, 0.1)
+    softmax_model(model, (1, 2, 24, 24), -1, 0.1)
     placed = place_and_schedule(model.bytes(), preset("mini"))
     rows = {row.op_type: row for row in placed.mixed.placement}
     assert (rows["Softmax"].where, rows["Add"].where) == ("host", "hardware")
