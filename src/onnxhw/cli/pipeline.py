@@ -77,6 +77,9 @@ def compile_mixed(
         )
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made
+    for diagnostic in mixed.diagnostics:
+        if diagnostic.code == "W3403":
+            output.message(diagnostic.text())
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
     if program.whole is None:
         output.message(f"{len(rows)} nodes run on the host, for example:")
