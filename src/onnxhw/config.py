@@ -12,8 +12,8 @@ from typing import Any
 
 from .errors import UsageError
 
-FORMAT = 1
-"""Version of the meaning of the fields; part of the fingerprint."""
+FORMAT = 2
+"""Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
 
 WINDOW = 3
 """Rows and columns of the depthwise unit's window."""

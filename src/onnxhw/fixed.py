@@ -183,7 +183,7 @@ def scale_round(products: Ints, shift: Ints | int, exact: bool) -> Ints:
 
 
 def lane_drain(sums: Ints, scale: Scale, exact: bool, zero_point: int, lo: int, hi: int) -> Ints:
-    """A lane's result for ``op(a, b) = sums`` (DRAIN with the bias added, SUM, MAX, MUL)."""
+    """A lane's result for ``op(a, b) = sums`` (DRAIN with the bias added, SUM, MAX, MUL, DOT)."""
     clamped = np.clip(sums.astype(np.int64), -SUM_MAX, SUM_MAX)
     return _saturate(scale_round(clamped * scale.multiplier, scale.shift, exact), zero_point, lo, hi)
 
@@ -222,6 +222,19 @@ def scale_for_requantize(multiplier: float, low: int, high: int, bias: int = 0) 
     if max(abs(low), abs(high)) > SUM_MAX and SUM_MAX * value < 256:
         raise NotProvable(f"sums reach {max(abs(low), abs(high))}, beyond 24 bits, at multiplier {value:g}")
     return Scale(mantissa, shift, bias)
+
+
+def dot_reach(count: int, za: int, zb: int) -> int:
+    """The largest ``abs(sum)`` of `count` products ``(a - za) * (b - zb)`` of int8 values."""
+    return count * max(za - INT8_MIN, INT8_MAX - za) * max(zb - INT8_MIN, INT8_MAX - zb)
+
+
+def scale_for_dot(multiplier: float, count: int, za: int, zb: int) -> Scale:
+    """The entry of a sum of `count` products, equal to `requantize`; `NotProvable` if a sum may exceed 25 bits."""
+    reach = dot_reach(count, za, zb)
+    if reach > SUM_MAX:
+        raise NotProvable(f"a sum of {count} products can reach {reach}, beyond {SUM_BITS} bits")
+    return scale_for_requantize(multiplier, -reach, reach)
 
 
 def scale_for_multiply(ratio: float) -> Scale:

@@ -15,6 +15,7 @@ from onnxhw import __version__, errors
 from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
+from onnxhw.cli.crash import crash
 from onnxhw.cli.output import Output
 
 
@@ -219,3 +220,34 @@ def test_a_stage_on_a_terminal_tells_how_long_it_has_taken(monkeypatch, capsys):
     assert re.search(r"\x1b\[2Kthe rest\n", words)
     assert re.search(r"read \[net\]\.onnx \.\.\. [1-9][0-9]* s", words)
     assert re.search(r"\x1b\[2Khalf of \[it\]\n", words), "a line of its own"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compile", "model.onnx", "-o", "LONG"],
+        ["simulate", "LONG"],
+        ["report", "LONG"],
+        ["run", "LONG", "-i", "x.npz"],
+        ["opset", "--write", "LONG"],
+    ],
+)
+def test_a_name_that_is_too_long_is_a_mistake_of_use(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["x" * 300 if word == "LONG" else word for word in arguments]) == 2
+    assert capsys.readouterr().err.startswith("E2916 usage: ")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["synth", "model.onnx"], ["serve"]])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0"])
+def test_a_clock_is_a_frequency(command, value, capsys):
+    assert main([*command, "--freq", value]) == 2
+    assert capsys.readouterr().err.startswith("E2901 usage: Invalid value for '--freq'")
+
+
+def test_a_crash_with_arguments_of_no_encoding_is_told_of(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert str(tmp_path) in crash(ValueError("bad"), ["boards", "\udcff.onnx"], 0).hint
+    (file,) = tmp_path.iterdir()
+    assert "arguments: boards \\udcff.onnx" in file.read_text()

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from onnxhw import compiler, emu
-from onnxhw.cli import main, simulation
+from onnxhw.cli import artifacts, main, simulation
 from onnxhw.compiler import compile as compile_model
 from onnxhw.config import PRESETS, preset
 from onnxhw.program import container
+from onnxhw.report.profile import profile
+from onnxhw.report.trace import trace
 
 
 def run_json(capsys, *arguments, status=0):
@@ -155,8 +157,6 @@ def test_simulate_shows_its_result_in_the_report(compiled, tmp_path, monkeypatch
 
 
 def test_an_interrupted_refresh_leaves_the_old_report(compiled, tmp_path, monkeypatch, capsys):
-    from onnxhw.cli import artifacts
-
     folder = tmp_path / "copy"
     shutil.copytree(compiled, folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "outputs.npz"}
@@ -167,6 +167,13 @@ def test_an_interrupted_refresh_leaves_the_old_report(compiled, tmp_path, monkey
     monkeypatch.setattr(artifacts, "note_reports", interrupt)
     assert main(["simulate", str(folder), "-e", "emulator", "--random", "7"]) == 130
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "outputs.npz"} == before
+
+
+def test_the_trace_is_at_the_clock_of_the_bitstream_not_at_what_it_could_do(compiled, tmp_path):
+    program = container.load(compiled / "program.ohw")
+    manifest = {"fmax_mhz": 98.4, "clock_hz": 75_000_000, "resources": {}}
+    artifacts.write_report(tmp_path, program, profile(program), manifest)
+    assert (tmp_path / "trace.json").read_text() == trace(program, profile(program), 75.0)
 
 
 def test_random_inputs_depend_on_the_seed_only(compiled, tmp_path, capsys):
@@ -242,13 +249,18 @@ def test_wrong_cycles_are_a_mismatch(compiled, monkeypatch, capsys):
         (["--input", "NPZ", "--random", "2"], "E2908"),
         (["--count", "2"], "E2908"),
         (["--random", "0"], "E2901"),
+        (["--random", "4194305"], "E2901"),
+        (["--random", "1", "--seed", "-1"], "E2901"),
+        (["--output", "MODEL"], "E2560"),
         (["--engine", "emulater"], "E2901"),
     ],
 )
 def test_simulate_refuses(options, code, compiled, digits, digits_test, capsys):
     words = [{"MODEL": str(digits), "NPZ": str(digits_test)}.get(word, word) for word in options]
     words += [] if "--engine" in words else ["-e", "emulator"]
+    before = digits.read_bytes()
     assert run_json(capsys, "simulate", compiled, *words, status=2)["error"]["code"] == code
+    assert digits.read_bytes() == before
 
 
 def test_inputs_of_another_shape_or_name_are_refused(compiled, tmp_path, capsys):
@@ -277,7 +289,8 @@ def test_a_place_that_cannot_be_written_is_named_before_the_work(digits, tmp_pat
     monkeypatch.setattr(compiler, "place_and_schedule", lambda *given, **named: pytest.fail("compiled"))
     (tmp_path / "file").touch()
     for words in (["compile"], ["simulate"], ["synth"]):
-        assert run_json(capsys, *words, digits, "-o", tmp_path / "file" / "out", status=2)["error"]["code"] == "E2903"
+        error = run_json(capsys, *words, digits, "-o", tmp_path / "file" / "out.npz", status=2)["error"]
+        assert error["code"] == "E2903"
 
 
 def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):
@@ -372,3 +385,12 @@ def test_a_tool_without_its_cache_is_one_message(compiled, tmp_path, monkeypatch
     assert "E7104 tool:" in text
     assert "hint: make the folder writable" in text
     assert "Traceback" not in text
+
+
+def test_simulate_does_not_overwrite_its_inputs(compiled, tmp_path, capsys):
+    np.savez(tmp_path / "x.npz", input=np.zeros((1, 1, 8, 8), np.float32))
+    before = (tmp_path / "x.npz").read_bytes()
+    again = tmp_path / "." / "x.npz"
+    arguments = ["simulate", compiled, "-e", "golden", "-i", tmp_path / "x.npz", "-o", again]
+    assert run_json(capsys, *arguments, status=2)["error"]["code"] == "E2561"
+    assert (tmp_path / "x.npz").read_bytes() == before

@@ -176,3 +176,14 @@ def test_simulate_takes_images_by_the_same_formula(model, tmp_path, capsys, mixe
             found.append(arrays["class"])
     assert found[0].shape == (3, 4)
     assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("which", ["model", "data"])
+def test_what_it_reads_is_not_overwritten(which, model, data, tmp_path, capsys):
+    target = {"model": model, "data": data}[which]
+    (tmp_path / "link").symlink_to(target)
+    before = target.read_bytes()
+    for name in (target, tmp_path / "link"):
+        assert main(["quantize", str(model), "--calibration", str(data), "-o", str(name)]) == 2
+        assert "E2561" in capsys.readouterr().err
+    assert target.read_bytes() == before

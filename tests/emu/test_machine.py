@@ -120,7 +120,7 @@ class Literal:
         for cb in range(i.cb_n):
             for oh in range(i.oh_n):
                 for ow in range(i.ow_n):
-                    window = []
+                    window, beside = [], []
                     for kh in range(i.kh_n):
                         for kw in range(i.kw_n):
                             ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
@@ -128,6 +128,8 @@ class Literal:
                             if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
                                 a = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                                 window.append(a % 65536)
+                                u = i.b_base + cb * i.b_cb + kw * i.b_kw + oh * i.b_oh + ow * i.b_ow
+                                beside.append(u % 65536)
                     b = self.act[(i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow) % 65536]
                     row = (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) % 65536
                     o = self.act[(i.o_base + cb * i.o_cb + oh * i.o_oh + ow * i.o_ow) % 65536]
@@ -144,6 +146,9 @@ class Literal:
                             v = max(self.act[a][n] - i.za for a in window)
                         elif i.op == VectorOp.MUL:
                             v = (self.act[window[0]][n] - i.za) * (b[n] - i.zb)
+                        elif i.op == VectorOp.DOT:
+                            pairs = zip(window, beside, strict=True)
+                            v = sum((self.act[a][n] - i.za) * (self.act[u][n] - i.zb) for a, u in pairs)
                         rest = (p, bool(i.exact), i.zy, i.lo, i.hi)
                         if i.op == VectorOp.ADD:
                             pair = np.array([self.act[window[0]][n] - i.za]), np.array([b[n] - i.zb])
@@ -191,7 +196,7 @@ def random_array(config: HwConfig, rng: random.Random) -> Array:
 
 
 def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
-    window = op in (VectorOp.SUM, VectorOp.MAX)
+    window = op in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT)
     kh, kw = (rng.randint(1, 3), rng.randint(1, 3)) if window else (1, 1)
     limits = {"in_h": 99, "in_w": 99}
     if op == VectorOp.MAX:  # each window has a position inside
@@ -199,7 +204,7 @@ def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
     elif op == VectorOp.SUM:
         limits = {"ih0": rng.randint(-3, 2), "iw0": rng.randint(-3, 2), "in_h": rng.randint(1, 7), "in_w": 4}
     drain = op == VectorOp.DRAIN
-    groups = rng.randint(1, min(config.lane_groups, config.col_groups if drain else 99))
+    groups = 1 if op == VectorOp.DOT else rng.randint(1, min(config.lane_groups, config.col_groups if drain else 99))
     lo, hi = sorted([rng.randint(-128, 127), rng.randint(-128, 127)]) if rng.random() < 0.3 else (-128, 127)
     a_steps = {"a_cb": step(rng, 90), "a_oh": step(rng, 20), "a_ow": step(rng, 3)}
     if drain:
@@ -211,6 +216,7 @@ def random_vector(config: HwConfig, rng: random.Random, op: VectorOp) -> Vector:
         acc_bank=rng.randint(0, 1), **a_steps, a_kh=step(rng, 9),
         a_kw=step(rng, 3), ih_kh=1, iw_kw=1, ih_oh=rng.randint(0, 2), iw_ow=rng.randint(0, 2), **limits,
         b_base=READ, b_cb=step(rng, 90), b_oh=step(rng, 20), b_ow=step(rng, 3),
+        b_kw=step(rng, 5),
         o_base=WRITE, o_cb=step(rng, 90), o_oh=step(rng, 20), o_ow=step(rng, 3), groups=groups,
         column_group=rng.randint(0, config.col_groups - groups) if drain else 0,
         lane_group=rng.randint(0, config.lane_groups - groups), param_base=rng.randint(0, 100),
@@ -380,7 +386,10 @@ def test_a_write_keeps_the_other_lanes() -> None:
         (Vector(use_table=1, table_index=3), "E1121", "table 3 of 3"),
         (Vector(per_channel=1, groups=2, param_base=255), "E1121", "parameter row 256 of 256"),
         (Vector(op=7), "E1122", "no vector operation 7"),
-        (Vector(op=VectorOp.ADD, kh_n=2), "E1122", "only SUM and MAX have a window"),
+        (Vector(op=VectorOp.ADD, kh_n=2), "E1122", "only SUM, MAX and DOT have a window"),
+        (Vector(op=VectorOp.DOT, groups=2), "E1122", "DOT has one group, and sums of 25 bits"),
+        (Vector(op=VectorOp.DOT, kw_n=259, za=-128, zb=-128), "E1122", "DOT has one group, and sums of 25 bits"),
+        (Vector(op=VectorOp.DOT, kw_n=2, iw_kw=1), "E1122", "only SUM and MAX may leave positions out"),
         (Vector(op=VectorOp.MUL, iw0=-1), "E1122", "only SUM and MAX may leave positions out"),
         (Vector(op=VectorOp.MAX, ih0=-1), "E1122", "without a position inside"),
     ],

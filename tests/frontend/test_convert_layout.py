@@ -233,3 +233,24 @@ def test_loads_a_path_with_external_data(model: Any, tmp_path: Any) -> None:
     from onnxhw.frontend import load
 
     assert np.array_equal(load(path).ops[0].weight, model.load().ops[0].weight)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_input_with_its_channels_last_is_loaded_as_it_is_needed(model: Any, again: bool) -> None:
+    """Quantized before its Transpose, too, as converted TensorFlow models have it."""
+    x = model.input([1, 6, 5, 3], S, -5)
+    moved = model.node("Transpose", x, perm=[0, 3, 1, 2])
+    moved = model.requantize(moved, S, -5) if again else moved
+    y = model.requantize(conv(model, moved, 4, 3, (3, 3), pads=[1, 1, 1, 1]), 8 * T, 3)
+    graph = model.output(model.node("Transpose", y, perm=[0, 2, 3, 1])).check()
+    assert kinds(graph) == [Conv]
+    assert [step["op"] for step in graph.inputs[0].steps] == ["QuantizeLinear", "Transpose"]
+
+
+def test_an_input_that_is_needed_in_two_forms_is_loaded_twice(model: Any) -> None:
+    x = model.input([1, 3, 5, 3], S, -5)
+    turned = conv(model, model.node("Transpose", x, perm=[0, 3, 2, 1]), 4, 3, (1, 1))
+    model.output(model.requantize(turned, 8 * T, 3))
+    graph = model.output(model.requantize(conv(model, x, 4, 3, (1, 1)), 8 * T, 3)).check()
+    assert kinds(graph) == [Conv, Conv]
+    assert len(graph.inputs) == 2

@@ -11,7 +11,21 @@ from hypothesis import strategies as st
 
 from onnxhw import fixed, golden
 from onnxhw.errors import UsageError
-from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Reshape, Table, Tensor
+from onnxhw.ir.graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Graph,
+    MatMul,
+    MaxPool,
+    Mul,
+    Op,
+    Port,
+    Reshape,
+    Table,
+    Tensor,
+)
 from onnxhw.ir.verify import verify, window_size
 
 Array8 = npt.NDArray[np.int8]
@@ -150,6 +164,21 @@ def test_mul_covers_all_operand_pairs_and_broadcasts() -> None:
     for names, arrays in ((("x", "f"), [x, factor]), (("f", "x"), [factor, x])):
         narrow = run(Mul("mul", names, "y", (), 0.01), arrays, [1, 1], x.shape)
         assert np.array_equal(narrow, run(Mul("mul", ("x", "f"), "y", (), 0.01), [x, wide], [1, 1], x.shape))
+
+
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_matmul_is_its_sum(turned: tuple[bool, bool]) -> None:
+    rng = np.random.default_rng(sum(turned))
+    heads, m, k, n, za, zb = 3, 4, 5, 2, -128, 9
+    a, b = random8(rng, 2, heads, m, k), random8(rng, 2, heads, k, n)
+    sums = [
+        sum((int(a[i, h, y, j]) - za) * (int(b[i, h, j, x]) - zb) for j in range(k))
+        for i in range(2) for h in range(heads) for y in range(m) for x in range(n)
+    ]  # fmt: skip
+    exact = [max(-100, min(90, round(total / 256) + 5)) for total in sums]
+    stored = [x.swapaxes(2, 3).copy() if turn else x for x, turn in zip((a, b), turned, strict=True)]
+    op = MatMul("matmul", ("a", "b"), "y", (), 2.0**-8, *turned, -100, 90)
+    assert run(op, stored, [za, zb], (2, heads, m, n), 5).ravel().tolist() == exact
 
 
 def test_table_concat_and_reshape() -> None:

@@ -7,7 +7,21 @@ import numpy as np
 import pytest
 
 from onnxhw.errors import InternalError, UsageError
-from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Reshape, Table, Tensor
+from onnxhw.ir.graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Graph,
+    MatMul,
+    MaxPool,
+    Mul,
+    Op,
+    Port,
+    Reshape,
+    Table,
+    Tensor,
+)
 from onnxhw.ir.text import parse, text
 from onnxhw.ir.verify import verify
 
@@ -21,6 +35,7 @@ def whole() -> Graph:
     rng = np.random.default_rng(0)
     tensors = [
         tensor("x", 3, 4, 4), tensor("c", 4, 4, 4), tensor("a", 4, 4, 4, scale=0.1), tensor("m", 4, 4, 4),
+        tensor("n", 4, 3, 4), tensor("q", 4, 4, 3),
         tensor("p", 4, 2, 2), tensor("g", 4, 1, 1), tensor("t", 4, 2, 2), tensor("k", 8, 2, 2), tensor("r", 32, 1, 1),
     ]  # fmt: skip
     weight = rng.integers(-128, 128, (4, 3, 3, 3)).astype(np.int8)
@@ -39,6 +54,8 @@ def whole() -> Graph:
         ),
         Add("add", ("c", "c"), "a", (), 5.0, 5.0),
         Mul("mul", ("a", "c"), "m", (), 0.1),
+        MaxPool("columns", ("c",), "n", (), (2, 1)),
+        MatMul("matmul", ("c", "n"), "q", (), 0.25, True, True),
         MaxPool("pool", ("c",), "p", (), (2, 2), (2, 2)),
         AveragePool("mean", ("c",), "g", (), (4, 4), ratio=1.0),
         Table("table", ("p",), "t"),
@@ -83,6 +100,12 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("add", {"ratio_a": float("nan")}, "E1302"),
     ("mul", {"inputs": ("a", "x")}, "E1302"),
     ("mul", {"ratio": 0.0}, "E1302"),
+    ("matmul", {"inputs": ("c", "x")}, "E1302"),
+    ("matmul", {"inputs": ("c",)}, "E1302"),
+    ("matmul", {"inputs": ("n", "c")}, "E1302"),
+    ("matmul", {"transposed_b": False}, "E1302"),
+    ("matmul", {"multiplier": 0.0}, "E1302"),
+    ("matmul", {"lo": -129}, "E1302"),
     ("pool", {"inputs": ("a",)}, "E1302"),
     ("pool", {"kernel": (3, 3)}, "E1302"),
     ("mean", {"kernel": (3, 4)}, "E1302"),
@@ -144,7 +167,7 @@ def test_text_for_people_shows_digests() -> None:
         'Conv "conv" ["x"] -> "c" {"nodes": ["conv", "relu"], "weight": {"int8": [4, 3, 3, 3], "digest": '
     )
     assert '"lo": 3' in conv
-    with pytest.raises(UsageError, match=r"E2210 .*line 12: .*digest only"):
+    with pytest.raises(UsageError, match=r"E2210 .*line 14: .*digest only"):
         parse(text(whole()))
 
 

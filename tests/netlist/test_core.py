@@ -14,7 +14,7 @@ from onnxhw.build.netlist import synthesize_netlist
 from onnxhw.build.netlist_program import compile_core, run_program
 from onnxhw.config import HwConfig
 from onnxhw.emu import Emulator
-from onnxhw.ir.graph import Add, Conv, Graph, MaxPool, Port, Table, Tensor
+from onnxhw.ir.graph import Add, Conv, Graph, MatMul, MaxPool, Port, Table, Tensor
 from onnxhw.rtl.core import Core
 from onnxhw.sched import schedule
 
@@ -29,7 +29,7 @@ FAST = dataclasses.replace(CONFIG, name="fast", rows=4, word=5, load_rows=4, inn
 
 
 def network(rng: np.random.Generator) -> Graph:
-    """Padded convolution, a depthwise one, pool, residual addition, table: most of what the core can do."""
+    """Padded convolution, a depthwise one, pool, residual addition, MatMul, table: most of what the core can do."""
 
     def tensor(name: str, channels: int, size: int, zero: int) -> Tensor:
         return Tensor(name, (1, channels, size, size), 0.05, zero)
@@ -45,7 +45,7 @@ def network(rng: np.random.Generator) -> Graph:
 
     tensors = [
         tensor("x", 2, 5, 17), tensor("a", 4, 5, -20), tensor("w", 4, 5, -20), tensor("b", 4, 2, -20),
-        tensor("c", 4, 2, 3), tensor("d", 4, 2, -7), tensor("y", 4, 2, 0),
+        tensor("c", 4, 2, 3), tensor("d", 4, 2, -7), tensor("e", 4, 2, 9), tensor("y", 4, 2, 0),
     ]  # fmt: skip
     ops = [
         conv("first", "x", "a", 2, 4, 3, 1),
@@ -53,7 +53,8 @@ def network(rng: np.random.Generator) -> Graph:
         MaxPool("pool", ("w",), "b", kernel=(2, 2), strides=(2, 2)),
         conv("second", "b", "c", 4, 4, 1, 0),
         Add("sum", ("b", "c"), "d", ratio_a=float(np.float32(0.7)), ratio_b=float(np.float32(0.6))),
-        Table("table", ("d",), "y", table=rng.integers(-128, 128, 256).astype(np.int8)),
+        MatMul("rows", ("c", "d"), "e", multiplier=float(np.float32(0.008)), transposed_b=True),
+        Table("table", ("e",), "y", table=rng.integers(-128, 128, 256).astype(np.int8)),
     ]
     port = {t.name: Port(t.name, t.shape, "int8", t.name) for t in tensors}
     return Graph("net", {t.name: t for t in tensors}, ops, [port["x"]], [port["y"]])

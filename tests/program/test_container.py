@@ -112,8 +112,8 @@ def test_a_configuration_that_means_something_else_is_refused(program) -> None:
     ) as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
-    record.config = record.config.replace('"format": 1', '"format": 9')
-    with pytest.raises(UsageError, match="not one of this release: configuration format must be 1, not 9") as caught:
+    record.config = record.config.replace('"format": 2', '"format": 9')
+    with pytest.raises(UsageError, match="not one of this release: configuration format must be 2, not 9") as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
 

@@ -128,9 +128,9 @@ class Builder:
     def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0) -> None:
         c, r = self.config, self.rng
         limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
-        groups = r.randint(1, min(limit, c.lane_groups))
+        groups = 1 if op == VectorOp.DOT else r.randint(1, min(limit, c.lane_groups))
         lane_group = r.randint(0, c.lane_groups - groups)
-        window = op in (VectorOp.SUM, VectorOp.MAX)
+        window = op in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT)
         oh, ow = oh or r.randint(1, 4), ow or r.randint(1, 4)
         cb = cb or r.randint(1, 2)
         kh, kw = (r.randint(1, 3), r.randint(1, 3)) if window else (1, 1)
@@ -140,6 +140,8 @@ class Builder:
             extent = dict(ih0=r.randint(-2, 2), iw0=r.randint(-2, 2), in_h=r.randint(1, 6), in_w=r.randint(1, 6))
         if op == VectorOp.MAX and r.random() < 0.5:  # every window keeps a position inside
             extent = dict(ih0=1 - kh, iw0=1 - kw, in_h=99, in_w=99)
+        if op == VectorOp.DOT and r.random() < 0.5:  # long rows
+            kw = r.randint(4, 40)
         per_channel = r.random() < 0.6
         instruction = Vector(
             **self.wait_all(),
@@ -169,6 +171,7 @@ class Builder:
             b_cb=r.randint(0, 50),
             b_oh=r.randint(0, 9),
             b_ow=r.randint(0, 3),
+            b_kw=r.randint(0, 4),
             o_base=self.write_area[0] + r.randrange(0, 64),
             o_cb=64,
             o_oh=8,
@@ -232,5 +235,5 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
                 **{**vars(build.code["vector"][-1]), "a_base": build.code["array"][-1].acc_base}
             )
         else:
-            build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL]))
+            build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL, VectorOp.DOT]))
     return build.program(), build.act

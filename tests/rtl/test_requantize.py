@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.fixed import MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
+from onnxhw.fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.rtl.requantize import RequantizeLane
 
@@ -32,6 +32,24 @@ def case(rng: random.Random, op: VectorOp) -> dict[str, int]:
     return one | {"multiplier": multiplier, "shift": min(max(near, 0), 31) if rng.random() < 0.7 else rng.randrange(32)}
 
 
+def close(rng: random.Random, op: VectorOp) -> dict[str, int]:
+    """The same of SUM or ADD with a result next to a half: at most some fraction bits, or less than one, away."""
+    while True:
+        shift = rng.randrange(33, 48)
+        unit = 1 << shift - FRACTION  # what is smaller is the sticky bit
+        target = (2 * rng.randrange(-3, 3) + 1 << shift - 1) + rng.randrange(-3, 4) * unit
+        one = {"acc": 0, "a": spread(rng, 9), "b": spread(rng, 9)}
+        one |= {"bias": 0, "multiplier": 0, "shift": shift - SHIFT_MIN}
+        if op == VectorOp.ADD:
+            last, one["multiplier"] = "b", rng.getrandbits(MULTIPLIER_BITS)
+        else:
+            last, one["a"] = "a", rng.choice([-1, 1]) * rng.randint(unit // 4, unit)
+        rest = target - (one["a"] * one["multiplier"] if op == VectorOp.ADD else 0)
+        factor = -(-rest // one[last]) if one[last] else -1
+        if 0 <= factor < 1 << MULTIPLIER_BITS:
+            return one | {"bias" if op == VectorOp.ADD else "multiplier": factor}
+
+
 def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     scale = Scale(one["multiplier"], one["shift"] + SHIFT_MIN, one["bias"])
     rest = scale, exact, ZERO, LO, HI
@@ -42,18 +60,16 @@ def expected(op: VectorOp, exact: bool, one: dict[str, int]) -> int:
     return int(lane_drain(np.array([value]), *rest)[0])
 
 
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
-def test_lane(op: VectorOp, exact: bool) -> None:
-    rng = random.Random(f"{op.name} {exact}")
-    lane, cases, found = RequantizeLane(ACC_BITS, 2), [case(rng, op) for _ in range(COUNT)], []
+def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
+    """What the lane says `REQUANTIZE` cycles after each of the cases, one per cycle."""
+    lane, found = RequantizeLane(ACC_BITS, 2), []
 
     async def testbench(ctx: Any) -> None:
         for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
             ctx.set(getattr(lane, name), value)
         await ctx.tick()
-        for cycle in range(COUNT + lane.latency):
-            for name, value in cases[min(cycle, COUNT - 1)].items():
+        for cycle in range(len(cases) + lane.latency):
+            for name, value in cases[min(cycle, len(cases) - 1)].items():
                 ctx.set(getattr(lane, name), value)
             if cycle >= lane.latency:
                 found.append(ctx.get(lane.y))
@@ -63,6 +79,43 @@ def test_lane(op: VectorOp, exact: bool) -> None:
     simulator.add_clock(1e-8)
     simulator.add_testbench(testbench)
     simulator.run()
+    return found
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.DRAIN, VectorOp.SUM, VectorOp.ADD, VectorOp.MUL])
+def test_lane(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    cases = [case(rng, op) for _ in range(COUNT)]
     wanted = [expected(op, exact, one) for one in cases]
-    assert found == wanted
+    assert results(op, exact, cases) == wanted
     assert len(set(wanted)) > 40
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("op", [VectorOp.SUM, VectorOp.ADD])
+def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
+    rng = random.Random(f"{op.name} {exact}")
+    cases = [close(rng, op) for _ in range(COUNT)]
+    assert results(op, exact, cases) == [expected(op, exact, one) for one in cases]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sums_of_products(exact: bool) -> None:
+    """Of every length, one right after the other, up to the largest sum of either sign."""
+    rng = random.Random(f"dot {exact}")
+    cases: list[dict[str, int]] = []
+    wanted: dict[int, int] = {}
+    for length in [1, 1, 2, 1, 3, *(rng.randint(1, 9) for _ in range(150)), 258, 258, 1]:
+        side = rng.choice([-255, 255])
+        pairs = [(255, side) if length == 258 else (spread(rng, 9), spread(rng, 9)) for _ in range(length)]
+        total = sum(a * b for a, b in pairs)
+        multiplier = rng.getrandbits(MULTIPLIER_BITS)
+        near = (abs(total) * multiplier).bit_length() - rng.randint(2, 9) - SHIFT_MIN  # a result of a few bits
+        entry = {"multiplier": multiplier, "shift": min(max(near, 0), 31), "bias": rng.getrandbits(26), "acc": 99}
+        cases += [{"a": a, "b": b, "again": int(i > 0), **entry} for i, (a, b) in enumerate(pairs)]
+        scale = Scale(multiplier, entry["shift"] + SHIFT_MIN)
+        wanted[len(cases) - 1] = int(lane_drain(np.array([total]), scale, exact, ZERO, LO, HI)[0])
+    found = results(VectorOp.DOT, exact, cases)
+    assert {index: found[index] for index in wanted} == wanted
+    assert len(set(wanted.values())) > 40

@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 
 from onnxhw.config import HwConfig
-from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Reshape, Table, Tensor
+from onnxhw.ir.graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Graph,
+    MatMul,
+    MaxPool,
+    Mul,
+    Op,
+    Port,
+    Reshape,
+    Table,
+    Tensor,
+)
 from onnxhw.ir.verify import window_size
 
 Pads = tuple[int, int, int, int]
@@ -67,6 +81,15 @@ class Net:
         """A product; one operand may be 1 x 1."""
         y = self._tensor(max(self.tensors[a].shape, self.tensors[b].shape)[1:])
         return self._op(Mul, (a, b), y, ratio=float(np.float32(self.random.uniform(0.005, 0.02))), **self._clamp())
+
+    def mat_mul(self, a: str, b: str, transposed_a: bool = False, transposed_b: bool = False) -> str:
+        """A product of matrices, channel by channel."""
+        height, depth = self.tensors[a].shape[2:][:: -1 if transposed_a else 1]
+        width = self.tensors[b].shape[2 if transposed_b else 3]
+        y = self._tensor((self.tensors[a].channels, height, width))
+        multiplier = float(np.float32(self.random.uniform(0.5, 1.5) * 60 / (100 * 100 * np.sqrt(depth))))
+        fields = {"multiplier": multiplier, "transposed_a": transposed_a, "transposed_b": transposed_b}
+        return self._op(MatMul, (a, b), y, **fields, **self._clamp())
 
     def _pool(self, kind: type[Op], x: str, kernel: tuple[int, int], zero: int | None, **fields: Any) -> str:
         strides, dilations = fields.get("strides", (1, 1)), fields.get("dilations", (1, 1))

@@ -160,6 +160,29 @@ def test_operands_in_one_bank_are_caught(program: Program) -> None:
     refused(broken(program, "vector", index, b_base=add.a_base), "E1210")
 
 
+@pytest.fixture
+def product(new_net: Any, configure: Any) -> Program:
+    """A product of two inputs, channel by channel, in two groups of lanes."""
+    net = new_net(6)
+    y = net.mat_mul(net.input(4, 6, 6), net.input(4, 6, 6))
+    return schedule(net.graph(y), configure(4, 4, 4, 2, act_depth=256))
+
+
+def test_a_product_reads_what_it_may(product: Program) -> None:
+    dots = [index for index, i in enumerate(product.code["vector"]) if i.op == VectorOp.DOT]
+    assert len(dots) >= 2
+    for index in dots:
+        i = product.code["vector"][index]
+        assert (i.groups, i.kh_n, i.kw_n) == (1, 1, 6)
+        refused(broken(product, "vector", index, b_base=i.a_base), "E1210")
+        refused(broken(product, "vector", index, lane_group=0, groups=2), "E1204")
+        refused(broken(product, "vector", index, kw_n=1023, kh_n=2, a_kw=0, b_kw=0), "E1204")
+        refused(broken(product, "vector", index, kw_n=300, a_kw=0, b_kw=0, za=127, zb=-128), "E1204")
+        refused(broken(product, "vector", index, kw_n=50), "E1204", "E1206")
+        refused(broken(product, "vector", index, b_kw=-i.b_kw & 0xFFFF), "E1204", "E1206", "E1210")
+        refused(broken(product, "vector", index, o_base=i.a_base), "E1207")
+
+
 def test_tiles_loaded_are_tiles_taken(program: Program) -> None:
     last = len(program.code["load"]) - 1
     tiles = program.code["load"][last].tiles

@@ -60,6 +60,9 @@ def grow(net: Any, data: st.DataObject, x: str) -> str:
     if kind == "gate":
         y = net.conv(net.global_average(x), channels, (1, 1))
         return str(net.mul(x, starve(net, y, [0])))
+    if kind == "product":
+        y = net.conv(x, channels, (3, 3), pads=PAD)
+        return str(net.mat_mul(starve(net, y, [0]), x, transposed_b=True))
     if kind == "concat":
         y = net.conv(x, data.draw(st.integers(1, 5)), (1, 1))
         return str(net.concat(x, starve(net, y, [0])))
@@ -75,7 +78,8 @@ def grow(net: Any, data: st.DataObject, x: str) -> str:
     return str(net.table(x))
 
 
-KINDS = ["conv", "conv", "depthwise", "grouped", "residual", "gate", "concat", "pool", "copy", "reshape", "table"]
+KINDS = ["conv", "conv", "depthwise", "grouped", "residual", "gate", "product", "concat", "pool", "copy", "reshape"]
+KINDS += ["table"]
 
 
 def network(new_net: Any, data: st.DataObject) -> tuple[Any, Graph]:
@@ -140,6 +144,7 @@ def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_p
         net.table(x),
         net.add(x, x),
         net.reshape(x, 3, 6, 5),
+        net.mat_mul(x, net.table(x), transposed_b=True),
     ]
     graph = net.graph(*made)
     values, known = golden.run(graph, net.values()), known_channels(graph)

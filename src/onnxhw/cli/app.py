@@ -121,6 +121,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            hint = "choose a shorter name"
+            output.error(UsageError("E2916", "the file name is too long", where=str(error.filename or ""), hint=hint))
+            return 2
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             output.error(crash(error, args, output.verbosity))
             return 1

@@ -32,7 +32,7 @@ def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> Int
     what = f"{type(error).__name__}: {error}"
     try:
         handle, path = tempfile.mkstemp(prefix="onnxhw-crash-", suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write("\n".join(lines))
     except OSError:
         return InternalError("E1901", what, hint="this is a bug: please report it; run again with -v for the details")

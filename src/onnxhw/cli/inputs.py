@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ from ..ir.graph import Array8, Graph, Port
 from ..ir.parts import Value
 from ..preprocess import Input, Preprocess, open_samples
 from .arrays import Array, read_arrays
+
+MOST_RANDOM = 1 << 28
+"""Most values that are drawn at random together; each takes eight bytes on its way."""
 
 LABELS = ("label", "labels")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -35,13 +39,21 @@ class Inputs:
 
 
 def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
-    """Uniform int8 values for every input tensor."""
+    """Uniform int8 values for every input tensor; `UsageError` E2901 as `refuse_too_many`."""
+    refuse_too_many(count, sum(prod(graph.tensors[port.tensor].shape) for port in graph.inputs))
     random = np.random.default_rng(seed)
     tensors = {}
     for port in graph.inputs:
         shape = graph.tensors[port.tensor].shape
         tensors[port.tensor] = random.integers(-128, 128, (count, *shape[1:])).astype(np.int8)
     return Inputs(tensors, source=f"random, seed {seed}")
+
+
+def refuse_too_many(count: int, values: int) -> None:
+    """A `UsageError` E2901 if `count` inferences of so many input values are more than `MOST_RANDOM`."""
+    if count > 1 and count * values > MOST_RANDOM:
+        what = f"--random {count:,}: at most {max(1, MOST_RANDOM // values):,} inputs of this model are drawn at a time"
+        raise UsageError("E2901", what, hint="ask for fewer; --seed gives others")
 
 
 def wanted_inputs(values: Iterable[Port | Value]) -> list[Input]:

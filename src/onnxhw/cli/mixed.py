@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..session import host_runner, typed
 from .engine import Execute, runner
-from .inputs import named_arrays, wanted_inputs
+from .inputs import named_arrays, refuse_too_many, wanted_inputs
 from .outdir import write_atomically
 from .output import Output
 from .simulation import difference, skeleton
@@ -76,6 +77,8 @@ def feeds(
     """
     inputs = [value for value in found.program.inputs if not value.optional]
     if source is None:
+        shapes = (value.shape or () for value in inputs)
+        refuse_too_many(number, sum(prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes))
         random = np.random.default_rng(seed)
         return [{value.name: _random(found, value.name, value.shape, value.dtype, random) for value in inputs}
                 for _ in range(number)]  # fmt: skip

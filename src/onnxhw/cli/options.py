@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import functools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -46,6 +47,16 @@ def board_option(required: bool = False) -> Callable[[Command], Command]:
         show_default=not required,
         help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`).",
     )
+
+
+class Frequency(click.FloatRange):
+    """A clock in MHz; neither infinite nor NaN, which `click.FloatRange` takes."""
+
+    name = "frequency"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        return found if math.isfinite(found) else self.fail(f"{value} is not a frequency", param, ctx)
 
 
 preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware configuration; default: the board's own.")

@@ -37,12 +37,16 @@ def _unwritable(place: Path, error: OSError) -> UsageError:
     return UsageError("E2903", f"cannot be written to{reason}", where=str(place), hint=HINT)
 
 
-def refuse_unwritable_file(target: Path) -> None:
+def refuse_unwritable_file(target: Path, *sources: Path | None) -> None:
     """A `UsageError` E2903 if a file of that name cannot be written; called before long work begins.
 
-    A symbolic link is followed; anything there that is not a regular file is left alone.
+    A symbolic link is followed; anything there that is not a regular file is left alone. E2561: it is one of the
+    `sources` that the command reads.
     """
     target = target.resolve()
+    if any(source and source.resolve() == target for source in sources):
+        raise UsageError("E2561", "is read by this command, and would be overwritten", where=str(target),
+                         hint="give the output another name")  # fmt: skip
     if target.is_dir():
         raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
     if target.exists() and not target.is_file():

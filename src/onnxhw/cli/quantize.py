@@ -66,7 +66,7 @@ def command(
     place = out or Path(f"{model.stem}_int8.onnx")
     for target in (place, picture):
         if target is not None:
-            refuse_unwritable_file(target)
+            refuse_unwritable_file(target, model, calibration, labels)
     allowed, known, read = reading.allowed, reading.sizes, reading.source(model)
     data = open_samples(calibration, inputs_of(read, allowed, known), preprocess, labels)
     used = min(samples or data.count, data.count)

@@ -51,7 +51,7 @@ def command(
     from .device import bar, open_device
     from .inputs import file_inputs
     from .mixing import refuse_mixing
-    from .outdir import refuse_unwritable
+    from .outdir import refuse_unwritable_file
     from .reading import TRUSTED
 
     if directory.is_file():
@@ -64,7 +64,7 @@ def command(
     preprocess = preprocess_of(directory)
     if target is not None:
         inference.check_target(target, program)
-        refuse_unwritable(target.parent)
+        refuse_unwritable_file(target, source)
     if isinstance(program, MixedProgram):
         from .run_parts import run_parts
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ..ir.graph import Add, AveragePool, Concat, Conv, Graph, MaxPool, Mul, Op, Port, Table, Tensor
+from ..ir.graph import Add, AveragePool, Concat, Conv, Graph, MatMul, MaxPool, Mul, Op, Port, Table, Tensor
 
 SIZE, CHANNELS = 6, 8
 
 
 def network() -> Graph:
-    """Convolutions (dense with stride and padding, depthwise, 1x1), sum, product, table, concatenation and both pools.
+    """Convolutions (dense with stride and padding, depthwise, 1x1), sum, products, table, concatenation and both pools.
 
     Weights are random numbers of a fixed seed; scales are such that few values saturate.
     """
@@ -33,7 +33,8 @@ def network() -> Graph:
     conv("pointwise", "depthwise", (c, c, 1, 1), SIZE)
     add(Add("sum", ("stem", "pointwise"), "sum", ratio_a=0.75, ratio_b=0.6), c, SIZE)
     add(Mul("product", ("sum", "pointwise"), "product", ratio=0.02), c, SIZE)
-    add(Table("table", ("product",), "table", table=np.arange(127, -129, -1).astype(np.int8)), c, SIZE)
+    add(MatMul("rows", ("sum", "product"), "rows", multiplier=0.006, transposed_b=True), c, SIZE)
+    add(Table("table", ("rows",), "table", table=np.arange(127, -129, -1).astype(np.int8)), c, SIZE)
     add(Concat("concat", ("sum", "table"), "concat"), 2 * c, SIZE)
     add(MaxPool("maximum", ("concat",), "maximum", kernel=(2, 2), strides=(2, 2)), 2 * c, SIZE // 2)
     add(AveragePool("average", ("maximum",), "average", kernel=(3, 3), ratio=1.25), 2 * c, 1)

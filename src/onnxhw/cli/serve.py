@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .options import board_option, common, examples, preset_option
+from .options import Frequency, board_option, common, examples, preset_option
 from .output import Output, pass_output
 
 
@@ -33,7 +33,7 @@ from .output import Output, pass_output
 @click.option("--baud", type=click.IntRange(min=1), metavar="N", help="Speed of the serial line; default: 1,000,000.")
 @click.option(
     "--freq",
-    type=click.FloatRange(min=0.001),
+    type=Frequency(min=0.001),
     metavar="MHZ",
     help="The device's clock; default: the slowest that the line allows, to simulate fewer cycles.",
 )

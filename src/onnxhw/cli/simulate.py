@@ -57,7 +57,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     metavar="N",
     help="N random inputs (the default is one).",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of --random.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of --random.")
 @click.option(
     "-o",
     "--output",
@@ -92,7 +92,9 @@ def command(
     if count and not source:
         raise UsageError("E2908", "--count belongs to --input", hint="--random N runs N random inputs")
     if results:
-        refuse_unwritable_file(results)
+        if results.suffix != ".npz":  # it is easily the model, or the program
+            raise UsageError("E2560", "outputs are written as .npz", where=str(results))
+        refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):

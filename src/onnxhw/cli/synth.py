@@ -7,6 +7,7 @@ import click
 
 from ..errors import UsageError
 from .options import (
+    Frequency,
     board_option,
     common,
     examples,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 @patches_option
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
-@click.option("--freq", type=click.FloatRange(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
+@click.option("--freq", type=Frequency(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
 @out_option("build/MODEL-PRESET")
 @no_cache_option

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
-from ..fixed import Ints, Scale, lane_add, lane_drain, wrap
+from ..fixed import SUM_MAX, Ints, Scale, dot_reach, lane_add, lane_drain, wrap
 from ..isa.instructions import Array, Load, Ordered, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 from ..program.layout import Place
@@ -184,8 +184,10 @@ class Machine:
             raise InternalError("E1121", f"lane group {last} of {config.lane_groups}", where=i.text())
         if i.op not in set(VectorOp):
             raise InternalError("E1122", f"no vector operation {i.op}", where=i.text())
-        if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
-            raise InternalError("E1122", "only SUM and MAX have a window", where=i.text())
+        if i.op not in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT) and i.kh_n * i.kw_n != 1:
+            raise InternalError("E1122", "only SUM, MAX and DOT have a window", where=i.text())
+        if i.op == VectorOp.DOT and (i.groups != 1 or dot_reach(i.kh_n * i.kw_n, i.za, i.zb) > SUM_MAX):
+            raise InternalError("E1122", "DOT has one group, and sums of 25 bits", where=i.text())
         first = i.lane_group * config.lanes
         lanes = slice(first, first + count)
         cb, oh, ow = _grid(i.cb_n, i.oh_n, i.ow_n)
@@ -194,8 +196,10 @@ class Machine:
             v = self._accumulators(i, (i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow) & ADDRESS)
         elif i.op in (VectorOp.SUM, VectorOp.MAX):
             v = self._window(i, lanes, cb, oh, ow)
+        elif i.op == VectorOp.DOT:
+            v = self._dot(i, lanes, cb, oh, ow)
         else:
-            v, u = self._pair(i, lanes, cb, oh, ow)
+            v, u = self._pair(i, lanes, cb, oh, ow, 0, 0)
 
         y = np.empty((len(cb), count), np.int64)
         exact = bool(i.exact)
@@ -241,13 +245,24 @@ class Machine:
             raise InternalError("E1122", "MAX over a window without a position inside", where=i.text())
         return v
 
-    def _pair(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> tuple[Ints, Ints]:
-        """``a - za`` and ``b - zb`` of ADD and MUL: ``[words, lanes]`` each."""
-        inside = _inside(i.ih0 + oh * i.ih_oh, i.iw0 + ow * i.iw_ow, i)
+    def _dot(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> Ints:
+        """Sum of ``(a - za) * (b - zb)`` over the window: ``[words, lanes]``."""
+        total = np.zeros((len(cb), lanes.stop - lanes.start), np.int64)
+        for kh in range(i.kh_n):
+            for kw in range(i.kw_n):
+                v, u = self._pair(i, lanes, cb, oh, ow, kh, kw)
+                total += v * u
+        return total
+
+    def _pair(
+        self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints, kh: int, kw: int
+    ) -> tuple[Ints, Ints]:
+        """``a - za`` and ``b - zb`` of ADD and MUL, or of one position of DOT: ``[words, lanes]`` each."""
+        inside = _inside(i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow, i)
         if not inside.all():
             raise InternalError("E1122", "only SUM and MAX may leave positions out", where=i.text())
-        a = i.a_base + cb * i.a_cb + oh * i.a_oh + ow * i.a_ow
-        b = i.b_base + cb * i.b_cb + oh * i.b_oh + ow * i.b_ow
+        a = i.a_base + cb * i.a_cb + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+        b = i.b_base + cb * i.b_cb + kw * i.b_kw + oh * i.b_oh + ow * i.b_ow
         v = self._operand(a, inside, lanes, i).astype(np.int64) - i.za
         return v, self._operand(b, inside, lanes, i).astype(np.int64) - i.zb
 

@@ -97,7 +97,10 @@ class Context:
         return self._ports[key]
 
     def materialise(self, value: Held) -> Tensor:
-        """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed."""
+        """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed.
+
+        What the hardware cannot move the host does if it is an input: it loads the input once more, moved.
+        """
         from .ops.arrange import arrange  # it needs this class
 
         shape, old = form(value.shape), value.tensor
@@ -107,7 +110,15 @@ class Context:
         key = (old.name, shape, index.tobytes())
         if key not in self._reshaped:
             name = f"{old.name}.reshape"
-            self._reshaped[key] = arrange(self, [old], index, shape, name, name)
+            try:
+                self._reshaped[key] = arrange(self, [old], index, shape, name, name)
+            except BlockedError:
+                port = next((port for port in self.graph.inputs if port.tensor == old.name), None)
+                if port is None:
+                    raise
+                steps = (*port.steps, *value.moves.steps)
+                fed = Fed(port.name, port.shape, port.dtype, value.shape, steps)
+                self._reshaped[key] = self.feed(fed, name, (), old.scale, old.zero_point)
         return self._reshaped[key]
 
     def _describe(self, value: Value) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import fixed
-from ..ir.graph import Add, Array8, AveragePool, Concat, Conv, Copy, MaxPool, Mul, Op, Reshape, Table, Tensor
+from ..ir.graph import Add, Array8, AveragePool, Concat, Conv, Copy, MatMul, MaxPool, Mul, Op, Reshape, Table, Tensor
 from .windows import taps
 
 Ints = npt.NDArray[np.int64]
@@ -62,6 +62,14 @@ def mul(op: Op, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
     assert isinstance(op, Mul)
     a, b = (centred(x, tensor) for x, tensor in zip(arrays, inputs, strict=True))
     return fixed.multiply(a, b, op.ratio, y.zero_point, op.lo, op.hi)
+
+
+def mat_mul(op: Op, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+    """`MatMul`."""
+    assert isinstance(op, MatMul)
+    a, b = (centred(x, tensor) for x, tensor in zip(arrays, inputs, strict=True))
+    a, b = (x.swapaxes(2, 3) if turned else x for x, turned in ((a, op.transposed_a), (b, op.transposed_b)))
+    return fixed.requantize(a @ b, op.multiplier, y.zero_point, op.lo, op.hi)
 
 
 def max_pool(op: Op, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
@@ -127,6 +135,7 @@ OPS: dict[type[Op], Callable[[Op, list[Array8], list[Tensor], Tensor], Ints]] = 
     Conv: conv,
     Add: add,
     Mul: mul,
+    MatMul: mat_mul,
     MaxPool: max_pool,
     AveragePool: average_pool,
     Table: table,

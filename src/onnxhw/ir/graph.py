@@ -92,6 +92,22 @@ class Mul(Op):
 
 
 @dataclass(frozen=True)
+class MatMul(Op):
+    """A product of two activations per channel: ``(1, H, M, K) @ (1, H, K, N)``, the result ``(1, H, M, N)``.
+
+    ``acc[h, m, n] = sum over k of (a[h, m, k] - za) * (b[h, k, n] - zb)``, then `onnxhw.fixed.requantize` with
+    `multiplier` (a float32: scales of the operands / scale of the result). With `transposed_a` the first operand lies
+    as ``(1, H, K, M)``, with `transposed_b` the second as ``(1, H, N, K)``.
+    """
+
+    multiplier: float = 1.0
+    transposed_a: bool = False
+    transposed_b: bool = False
+    lo: int = -128
+    hi: int = 127
+
+
+@dataclass(frozen=True)
 class MaxPool(Op):
     """Maximum over a window; output and input have the same scale and zero point."""
 
@@ -206,10 +222,15 @@ class Graph:
     outputs: list[Port]
 
     def macs(self) -> int:
-        """Multiply-accumulates of all convolutions, padding included."""
-        total = 0
-        for op in self.ops:
-            if isinstance(op, Conv):
-                out = self.tensors[op.output]
-                total += op.weight.size * out.height * out.width
-        return total
+        """Multiply-accumulates of all operations."""
+        return sum(self.macs_of(op) for op in self.ops)
+
+    def macs_of(self, op: Op) -> int:
+        """Multiply-accumulates of a convolution, padding included, or of a product of activations; of others 0."""
+        out = self.tensors[op.output]
+        if isinstance(op, Conv):
+            return int(op.weight.size) * out.height * out.width
+        if isinstance(op, MatMul):
+            a = self.tensors[op.inputs[0]]
+            return a.channels * a.height * a.width * out.width
+        return 0

@@ -20,10 +20,26 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Piece, Port, Reshape, Table, Tensor
+from .graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Copy,
+    Graph,
+    MatMul,
+    MaxPool,
+    Mul,
+    Op,
+    Piece,
+    Port,
+    Reshape,
+    Table,
+    Tensor,
+)
 
 KINDS: dict[str, type[Op]] = {
-    kind.__name__: kind for kind in (Conv, Add, Mul, MaxPool, AveragePool, Table, Concat, Reshape, Copy)
+    kind.__name__: kind for kind in (Conv, Add, Mul, MatMul, MaxPool, AveragePool, Table, Concat, Reshape, Copy)
 }
 _COMMON = {field.name for field in dataclasses.fields(Op)} - {"nodes"}
 

@@ -6,7 +6,7 @@ from math import isfinite, prod
 import numpy as np
 
 from ..errors import InternalError
-from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
+from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table, Tensor
 
 
 def verify(graph: Graph) -> None:
@@ -120,6 +120,20 @@ def _mul(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _bounds(op, op.lo, op.hi)
 
 
+def _mat_mul(op: Op, inputs: list[Tensor], y: Tensor) -> None:
+    assert isinstance(op, MatMul)
+    _count(op, inputs, 2)
+    (m, k), (rows, n) = (
+        x.shape[2:][:: -1 if turned else 1]
+        for x, turned in zip(inputs, (op.transposed_a, op.transposed_b), strict=True)
+    )
+    _shape(k == rows, op.name, f"a row of {k} does not fit a column of {rows}")
+    _shape((m, n) == y.shape[2:], op.name, f"result must be {m} x {n}, not {y.height} x {y.width}")
+    _shape(all(x.channels == y.channels for x in inputs), op.name, "operands must have the result's channels")
+    _shape(isfinite(op.multiplier) and op.multiplier > 0, op.name, "multiplier must be positive")
+    _bounds(op, op.lo, op.hi)
+
+
 def _max_pool(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     assert isinstance(op, MaxPool)
     _count(op, inputs, 1)
@@ -187,6 +201,7 @@ _CHECKS: dict[type[Op], Callable[[Op, list[Tensor], Tensor], None]] = {
     Conv: _conv,
     Add: _add,
     Mul: _mul,
+    MatMul: _mat_mul,
     MaxPool: _max_pool,
     AveragePool: _average_pool,
     Table: _table,

@@ -139,6 +139,8 @@ class VectorOp(IntEnum):
     """``p = (a - za) * M + (b - zb) * bias``"""
     MUL = 4
     """``v = (a - za) * (b - zb)``"""
+    DOT = 5
+    """``v = sum of (a - za) * (b - zb)`` over the window, of one group of lanes"""
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,13 @@ class Vector(Ordered):
         for cb in range(cb_n):                   # activation words along the channels
           for oh in range(oh_n):
             for ow in range(ow_n):
-              for kh in range(kh_n):             # the window; 1 x 1 unless SUM or MAX
+              for kh in range(kh_n):             # the window; 1 x 1 unless SUM, MAX or DOT
                 for kw in range(kw_n):
                   ih = ih0 + kh * ih_kh + oh * ih_oh
                   iw = iw0 + kw * iw_kw + ow * iw_ow
                   inside = 0 <= ih < in_h and 0 <= iw < in_w
                   a = act[a_base + cb * a_cb + kh * a_kh + kw * a_kw + oh * a_oh + ow * a_ow]
-                  b = act[b_base + cb * b_cb + oh * b_oh + ow * b_ow]
+                  b = act[b_base + cb * b_cb + kw * b_kw + oh * b_oh + ow * b_ow]
                   # DRAIN: a = acc[acc_bank][a_base + cb * a_cb + oh * a_oh + ow * a_ow], columns
               for g in range(groups):
                 i = column_group + g if DRAIN else lane_group + g      # Q columns, or Q lanes
@@ -164,7 +166,8 @@ class Vector(Ordered):
                 act[o_base + cb * o_cb + oh * o_oh + ow * o_ow][lane_group + g] = y
 
     Positions that are not inside contribute nothing (SUM) or are left out (MAX). A parameter row has
-    an entry for each of the Q lanes. `onnxhw.fixed` defines ``requantize``.
+    an entry for each of the Q lanes. `onnxhw.fixed` defines ``requantize``. DOT has one group (`groups` is 1), and as
+    many positions as make a sum of 25 bits at most, whatever a and b (``onnxhw.fixed.dot_reach``).
     """
 
     UNIT = "vector"
@@ -178,7 +181,7 @@ class Vector(Ordered):
     oh_n: int = unsigned(15, "output rows", 1)
     ow_n: int = unsigned(15, "output columns", 1)
     kh_n: int = unsigned(8, "window rows", 1)
-    kw_n: int = unsigned(8, "window columns", 1)
+    kw_n: int = unsigned(10, "window columns", 1)
     a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN (so are the steps of a)")
     acc_bank: int = unsigned(1, "accumulator bank for DRAIN")
     a_cb: int = unsigned(16, "step of a per cb")
@@ -198,6 +201,7 @@ class Vector(Ordered):
     b_cb: int = unsigned(16, "step of b per cb")
     b_oh: int = unsigned(16, "step of b per oh")
     b_ow: int = unsigned(16, "step of b per ow")
+    b_kw: int = unsigned(16, "step of b per kw")
     o_base: int = unsigned(16, "result: activation word")
     o_cb: int = unsigned(16, "step of the result per cb")
     o_oh: int = unsigned(16, "step of the result per oh")

@@ -6,7 +6,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import fixed
-from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table, Tensor
+from ..ir.graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Copy,
+    Graph,
+    MatMul,
+    MaxPool,
+    Mul,
+    Op,
+    Reshape,
+    Table,
+    Tensor,
+)
 from ..ir.verify import window_size
 
 Ints = npt.NDArray[np.int64]
@@ -90,6 +104,13 @@ def _mul(op: Op, known: list[Ints], inputs: list[Tensor], y: Tensor) -> Ints:
     return _both(known, fixed.multiply(a, b, op.ratio, y.zero_point, op.lo, op.hi))
 
 
+def _mat_mul(op: Op, known: list[Ints], inputs: list[Tensor], y: Tensor) -> Ints:
+    assert isinstance(op, MatMul)
+    a, b = _centred(known, inputs)
+    count = inputs[0].height if op.transposed_a else inputs[0].width
+    return _both(known, fixed.requantize(count * a * b, op.multiplier, y.zero_point, op.lo, op.hi))
+
+
 def _meets(op: MaxPool | AveragePool, x: Tensor) -> bool:
     """Whether every window meets an element."""
     return not any(axis.all(1).any() for axis in _axes(op, x))
@@ -137,6 +158,7 @@ _RULES: dict[type[Op], Callable[[Op, list[Ints], list[Tensor], Tensor], Ints]] =
     Conv: _conv,
     Add: _add,
     Mul: _mul,
+    MatMul: _mat_mul,
     MaxPool: _max_pool,
     AveragePool: _average_pool,
     Table: _table,

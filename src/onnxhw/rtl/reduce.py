@@ -14,7 +14,8 @@ class WindowReduce(wiring.Component):
     """One word of each operand per cycle; ``a`` and ``b`` show 2 cycles later.
 
     ``a[i]``: sum (or, for MAX, maximum) of ``word_a[i] - za`` since the last `first`, leaving out positions that
-    are not `inside`; -256 or 0 if there was none. ``b[i] = word_b[i] - zb``. They hold until the next `valid`.
+    are not `inside`; -256 or 0 if there was none. ``b[i] = word_b[i] - zb``. They hold until the next `valid`. For
+    operations without such a window every word is a `first`.
     """
 
     latency = 2

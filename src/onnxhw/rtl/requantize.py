@@ -24,8 +24,9 @@ INTEGER_BITS = 10
 class RequantizeLane(wiring.Component):
     """`onnxhw.fixed.lane_drain` and `lane_add`, one value per cycle, `latency` cycles.
 
-    ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD and MUL: 9 bits) and ``b`` are the operands; ``multiplier``,
-    ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi``
+    ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD, MUL and DOT: 9 bits) and ``b`` are the operands; ``multiplier``,
+    ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. DOT: the result is that of the products since the last
+    that came without ``again``. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi``
     must hold still from one cycle before the first value until the last has left. `dsps` of its 5 multipliers are
     the device's cells, the largest first, at the places `sites` if there are any.
     """
@@ -39,6 +40,7 @@ class RequantizeLane(wiring.Component):
                 "acc": In(signed(acc_bits)),
                 "a": In(signed(SUM_BITS)),
                 "b": In(signed(9)),
+                "again": In(1),
                 "bias": In(signed(32)),
                 "multiplier": In(MULTIPLIER_BITS),
                 "shift": In(5),
@@ -57,7 +59,7 @@ class RequantizeLane(wiring.Component):
         m.d.sync += [
             draining.eq(self.op == VectorOp.DRAIN),
             adding.eq(self.op == VectorOp.ADD),
-            multiplying.eq(self.op == VectorOp.MUL),
+            multiplying.eq((self.op == VectorOp.MUL) | (self.op == VectorOp.DOT)),
         ]
         sum_4 = self._sum(m, draining, multiplying)
         product_11 = self._product(m, sum_4, adding)
@@ -97,17 +99,20 @@ class RequantizeLane(wiring.Component):
         return sum_4
 
     def _product(self, m: Module, sum_4: Signal, adding: Signal) -> Signal:
-        """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``."""
+        """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 5 add up DOT."""
         a_4 = delay(m, self.a[:9].as_signed(), SCALE, name="a", reset=False)
         b_4 = delay(m, self.b, SCALE, name="b", reset=False)
         k_4 = delay(m, self.multiplier, SCALE, name="k", reset=False)
         bias_4 = delay(m, self.bias[:MULTIPLIER_BITS], SCALE, name="bias", reset=False)
+        again_4 = delay(m, self.again, SCALE, name="again", reset=False)
         # Cycle 5: the operands. Cycles 6 to 9: four products.
         x0, x1 = Signal(signed(LOW + 1), reset_less=True), Signal(signed(SUM_BITS - LOW), reset_less=True)
+        total = Signal(signed(SUM_BITS))
+        m.d.comb += total.eq(sum_4 + Mux(again_4, Cat(x0[:LOW], x1).as_signed(), 0))
         k0, k1 = Signal(MULTIPLIER_BITS, reset_less=True), Signal(MULTIPLIER_BITS, reset_less=True)
         m.d.sync += [
-            x0.eq(Mux(adding, a_4.as_signed(), sum_4[:LOW])),
-            x1.eq(Mux(adding, b_4.as_signed(), sum_4[LOW:].as_signed())),
+            x0.eq(Mux(adding, a_4.as_signed(), total[:LOW])),
+            x1.eq(Mux(adding, b_4.as_signed(), total[LOW:].as_signed())),
             k0.eq(k_4),
             k1.eq(Mux(adding, bias_4, k_4)),
         ]

@@ -1,4 +1,4 @@
-"""`VectorUnit`: executes `Vector`: drain, pooling, addition, multiplication, tables."""
+"""`VectorUnit`: executes `Vector`: drain, pooling, addition, multiplication, sums of products, tables."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ from .reduce import WindowReduce
 from .requantize import RequantizeLane
 from .tables import Tables
 
-LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 8}
+LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 10}
 VALUES = {
     "a": (16, ("cb", "oh", "ow", "kh", "kw")),
-    "b": (16, ("cb", "oh", "ow")),
+    "b": (16, ("cb", "oh", "ow", "kw")),
     "ih": (16, ("oh", "kh")),
     "iw": (16, ("ow", "kw")),
     "p": (16, ("cb",)),
@@ -83,9 +83,11 @@ class VectorUnit(wiring.Component):
         read, first, word_ends, last = self._sequence(m, loops, now)
         inside = self._inside(m, loops, now)
         self._addresses(m, loops, now, read & inside)
+        dotting = Signal()
         m.d.comb += [
+            dotting.eq(now.op == VectorOp.DOT),  # the lanes sum, so every word is the window's first and only
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
-            reduce.first.eq(delay(m, first, ACT_READ, name="first")),
+            reduce.first.eq(delay(m, first | dotting, ACT_READ, name="first")),
             reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
             # These hold still, and go to all lanes of a word.
             reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
@@ -97,7 +99,8 @@ class VectorUnit(wiring.Component):
         before = ACT_READ + reduce.latency - 1 - MEMORY
         word_3 = delay(m, word_ends, before, name="word_ends")
         param_3 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_3, param_3)
+        again_5 = delay(m, dotting & ~first, ACT_READ + reduce.latency - 1, name="again", reset=False)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_3, param_3, again_5)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -142,7 +145,7 @@ class VectorUnit(wiring.Component):
     def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value) -> None:
         """Operand addresses."""
         draining = now.op == VectorOp.DRAIN
-        pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL)
+        pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL) | (now.op == VectorOp.DOT)
         m.d.comb += [
             loops.base_a.eq(now.a_base),
             loops.base_b.eq(now.b_base),
@@ -171,16 +174,17 @@ class VectorUnit(wiring.Component):
         return inside
 
     def _lanes(
-        self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded, word_3: Value, param_3: Value
+        self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded,
+        word_3: Value, param_3: Value, again_5: Value,
     ) -> tuple[Signal, list[Signal]]:
-        """Give the lanes one group per cycle."""
+        """Give the lanes one group per cycle; those of DOT every word, of its only group."""
         config = self.config
         # Cycle 4: a new group number. Cycle 5: its parameter row's address.
         group_4, left, valid_4, fresh_4 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
         param_4 = Signal.like(param_3, reset_less=True)
-        m.d.sync += [valid_4.eq(word_3 | (left != 0)), fresh_4.eq(word_3)]
+        m.d.sync += [valid_4.eq(word_3 | (left != 0)), fresh_4.eq(word_3), group_4.eq(0)]
         with m.If(word_3):
-            m.d.sync += [group_4.eq(0), left.eq(now.groups - 1), param_4.eq(param_3)]
+            m.d.sync += [left.eq(now.groups - 1), param_4.eq(param_3)]
         with m.Elif(left != 0):
             m.d.sync += [group_4.eq(group_4 + 1), left.eq(left - 1)]
             with m.If(now.per_channel):
@@ -191,11 +195,11 @@ class VectorUnit(wiring.Component):
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, the parameters at their memory.
         drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
-        # Each lane's own: whether the accumulators are new, which columns and lanes of a word are the group's.
+        # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
-        m.submodules.of_group = of_group = Copies(1 + column_bits + lane_bits, config.lanes)
+        m.submodules.of_group = of_group = Copies(2 + column_bits + lane_bits, config.lanes)
         column_5, lane_5 = now.column_group + group_5, now.lane_group + group_5
-        m.d.comb += of_group.i.eq(Cat(fresh_5, column_5[:column_bits], lane_5[:lane_bits]))
+        m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
         settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
@@ -206,7 +210,8 @@ class VectorUnit(wiring.Component):
         for q in range(config.lanes):
             unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q])
             m.submodules[f"lane_{q}"] = unit
-            fresh, column, lane = of_group.o[q][0], of_group.o[q][1 : 1 + column_bits], of_group.o[q][1 + column_bits :]
+            fresh, again = of_group.o[q][0], of_group.o[q][1]
+            column, lane = of_group.o[q][2 : 2 + column_bits], of_group.o[q][2 + column_bits :]
             here = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
             with m.If(fresh):
@@ -228,6 +233,7 @@ class VectorUnit(wiring.Component):
                             m.d.sync += chosen.eq(choice)
                 m.d.comb += port.eq(chosen)
             for port, value in (
+                (unit.again, again),
                 (unit.bias, entry[:32]),
                 (unit.multiplier, entry[32 : 32 + MULTIPLIER_BITS]),
                 (unit.shift, entry[58:63]),

@@ -2,8 +2,8 @@
 
 A root lives from the position in the work sequence that first writes it to the position that last reads
 it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that the
-next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add or
-Mul are read in the same cycle and must meet in different banks (a *pair*). Vector work that runs beside the
+next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add,
+Mul or MatMul are read in the same cycle and must meet in different banks (a *pair*). Vector work that runs beside the
 array runs without waiting if it reads other banks than the array (a *wish*).
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
+from ..isa.instructions import VectorOp
 from .places import Homes, blocks
 from .work import Region, Work
 
@@ -77,7 +78,8 @@ def _pairs(work: Work, graph: Graph, homes: Homes, config: HwConfig) -> Iterable
             a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
             roots = homes.of[a.name].root, homes.of[b.name].root
             words = blocks(a, config) * a.height * a.width, blocks(b, config) * b.height * b.width
-            yield Pair(roots, (homes.offset(a), homes.offset(b)), words, a.shape == b.shape)
+            lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape
+            yield Pair(roots, (homes.offset(a), homes.offset(b)), words, lockstep)
 
 
 def _find_wishes(works: Sequence[Work], homes: Homes, needs: Needs) -> None:
@@ -194,7 +196,7 @@ def no_room(needs: Needs, works: Sequence[Work], config: HwConfig) -> DoesNotFit
     else:
         what = (
             f"no placement found for {words} words of activations alive at once in {config.act_banks} banks of "
-            f"{config.act_depth} words, with both operands of every Add and Mul in different banks"
+            f"{config.act_depth} words, with both operands of every Add, Mul and MatMul in different banks"
         )
     return DoesNotFitError(
         "E5101", f"{what}; largest: {largest}", where=f"node {where!r}" if where else "",

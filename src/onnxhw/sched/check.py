@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
+from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
 from ..isa.timing import ACCUMULATE, ACT_READ, Timeline, load_steps, sums_pipeline, tiles, timeline
 from ..program.model import Program
@@ -147,8 +148,10 @@ class _Checker:
             self._fail("E1204", "vector", index, f"uses lane groups beyond {config.lane_groups}")
         if i.op == VectorOp.DRAIN and i.column_group + i.groups > config.col_groups:
             self._fail("E1204", "vector", index, f"drains column groups beyond {config.col_groups}")
-        if i.op not in (VectorOp.SUM, VectorOp.MAX) and i.kh_n * i.kw_n != 1:
-            self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX")
+        if i.op not in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT) and i.kh_n * i.kw_n != 1:
+            self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX nor DOT")
+        if i.op == VectorOp.DOT and (i.groups != 1 or dot_reach(i.kh_n * i.kw_n, i.za, i.zb) > SUM_MAX):
+            self._fail("E1204", "vector", index, "sums more than 25 bits hold, or more than one group of lanes")
         if int(footprint.accumulator_rows(i).max(initial=0)) >= config.acc_depth:
             self._fail("E1204", "vector", index, f"drains beyond {config.acc_depth} accumulator rows")
         if footprint.last_param(i) >= len(self.program.params):
@@ -293,6 +296,9 @@ class _Checker:
                 b = footprint.vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow) // depth
                 if (a == b).any():
                     self._fail("E1210", "vector", index, "reads both operands from one bank")
+            seen = [set((words // depth).tolist()) for words in (footprint.vector_a(i), footprint.vector_b(i))]
+            if i.op == VectorOp.DOT and seen[0] & seen[1]:
+                self._fail("E1210", "vector", index, "reads a bank for both operands")
         readers = [index for index, reads in enumerate(self.vector_reads) if len(reads)]
         vector_banks = {index: set((self.vector_reads[index] // depth).tolist()) for index in readers}
         spans = times.spans

@@ -9,6 +9,8 @@ from ..isa.timing import load_steps, sums
 
 Words = npt.NDArray[np.int64]
 ADDRESS = 0xFFFF
+PAIRS = (VectorOp.ADD, VectorOp.MUL, VectorOp.DOT)
+"""Operations that read a word of each of two operands per cycle."""
 
 
 def _axis(count_k: int, count_o: int, start: int, step_k: int, step_o: int, size: int, a_k: int, a_o: int) -> Words:
@@ -42,16 +44,22 @@ def vector_a(i: Vector) -> Words:
     """Activation words that a vector instruction reads as its first operand."""
     if i.op == VectorOp.DRAIN:
         return np.zeros(0, np.int64)
-    if i.op in (VectorOp.ADD, VectorOp.MUL):
-        return np.unique(vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow))
+    if i.op in PAIRS:
+        return _operand(i, vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow), i.a_kh, i.a_kw)
     return _sum(i.a_base, np.arange(i.cb_n) * i.a_cb, *_window(i))
 
 
 def vector_b(i: Vector) -> Words:
     """Activation words that a vector instruction reads as its second operand."""
-    if i.op not in (VectorOp.ADD, VectorOp.MUL):
+    if i.op not in PAIRS:
         return np.zeros(0, np.int64)
-    return np.unique(vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow))
+    return _operand(i, vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow), 0, i.b_kw)
+
+
+def _operand(i: Vector, first: Words, kh: int, kw: int) -> Words:
+    """Words of one of two operands: those of the window's first position, and its steps (of a 1 x 1 unless DOT)."""
+    rows, cols = np.arange(i.kh_n)[:, None] * kh, np.arange(i.kw_n) * kw
+    return np.unique((np.unique(first)[:, None, None] + rows + cols) & ADDRESS)
 
 
 def vector_steps(i: Vector, base: int, cb: int, oh: int, ow: int) -> Words:

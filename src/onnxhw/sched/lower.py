@@ -7,13 +7,14 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
-from ..ir.graph import Concat, Conv, Copy, Graph, Op, Reshape
+from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
 from .array_work import array_works, geometry
 from .certificate import Sums, certify
 from .columns import concat_columns, conv_columns, conv_scales
 from .copy_work import lower_copy
 from .depthwise import cycles_alone, depthwise_lanes, depthwise_works, possible
 from .images import Images
+from .matmul_work import lower_matmul
 from .places import Homes, find_homes
 from .ranges import value_ranges
 from .refusals import TooLargeError, UnmappedError
@@ -62,6 +63,8 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
             return lambda choice: []
         if isinstance(op, Copy):
             return lower_copy(op, graph, images, config)
+        if isinstance(op, MatMul):
+            return lower_matmul(op, graph, images, config)
         return lower_vector(op, graph, images, config)
 
     for op in graph.ops:

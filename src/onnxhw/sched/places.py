@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..ir.graph import Add, Concat, Graph, Mul, Op, Reshape, Tensor
+from ..ir.graph import Add, Concat, Graph, MatMul, Mul, Op, Reshape, Tensor
 from ..program.layout import Place
 
 
@@ -111,10 +111,10 @@ def _join(
 
 
 def _operands_meet(op: Concat, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
-    """Whether an Add or Mul reads this part and another of the same root: its operands need different banks."""
+    """Whether an Add, Mul or MatMul reads this part and another of the same root: its operands need different banks."""
     trial = {**parents, **dict.fromkeys(seen, (op.output, 0)), name: (op.output, 0)}
     for other in graph.ops:
-        if isinstance(other, (Add, Mul)) and other.inputs[0] != other.inputs[1]:
+        if isinstance(other, (Add, Mul, MatMul)) and other.inputs[0] != other.inputs[1]:
             roots = [_resolve(operand, trial).root for operand in other.inputs]
             before = [_resolve(operand, parents).root for operand in other.inputs]
             if roots[0] == roots[1] and before[0] != before[1]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..fixed import INT8_MAX, INT8_MIN
-from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MaxPool, Mul, Op, Reshape, Table
+from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table
 
 Interval = tuple[int, int]
 
@@ -17,7 +17,7 @@ def value_ranges(graph: Graph) -> dict[str, Interval]:
 
 
 def _range(op: Op, inputs: list[Interval]) -> Interval:
-    if isinstance(op, (Conv, Add, Mul, AveragePool)):
+    if isinstance(op, (Conv, Add, Mul, MatMul, AveragePool)):
         return op.lo, op.hi
     if isinstance(op, Table):
         low, high = inputs[0]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Conv, Graph, Port
+from ..ir.graph import Graph, Port
 from ..program.layout import Place
 from ..program.model import Entry, Layer, Program, runs_of
 from ..program.variant import Variant
@@ -162,10 +162,8 @@ def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
             mine[name].setdefault(unit, []).append(index)
     found: list[Layer] = []
     for op in graph.ops:
-        y = graph.tensors[op.output]
-        macs = op.weight.size * y.height * y.width if isinstance(op, Conv) else 0
         runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
-        layer = Layer(op.name, type(op).__name__, macs, runs)
+        layer = Layer(op.name, type(op).__name__, graph.macs_of(op), runs)
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)

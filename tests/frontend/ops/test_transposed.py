@@ -99,9 +99,3 @@ def test_many_phases_stay_on_the_host(model: Any) -> None:
     with pytest.raises(UnsupportedNodesError, match="more than 16 phases"):
         build(model, "many", False).load()
     del CASES["many"]
-
-
-def test_two_activations_stay_on_the_host(model: Any) -> None:
-    a, b = model.input([1, 1, 4], S, name="a"), model.input([1, 4, 5], S, name="b")
-    with pytest.raises(UnsupportedNodesError, match="weights are not constant"):
-        model.output(model.requantize(model.node("MatMul", a, b), S), 3).load()

@@ -87,6 +87,27 @@ def test_qlinear_matmul(nodes: Any, seed: int, kinds: tuple[Any, Any], per_colum
 
 
 @RANDOM
+@given(SEEDS, KINDS, st.booleans(), st.booleans(), st.sampled_from(["", "left", "right"]))
+def test_qlinear_matmul_of_activations(
+    nodes: Any, seed: int, kind: Any, turn_a: bool, turn_b: bool, repeated: str
+) -> None:
+    """Of one type: sums of uint8 by int8 saturate in onnxruntime, and `precise` is for constant int8 alone."""
+    rng = np.random.default_rng(seed)
+    m, k, n, heads = (int(size) for size in rng.integers(1, [9, 257, 9, 5]))
+    model, operands, feeds = nodes(), [], {}
+    for name, size, turned in (("left", (m, k), turn_a), ("right", (k, n), turn_b)):
+        shape = [1, 1 if name == repeated else heads, *size[:: -1 if turned else 1]]
+        x = model.input(name, kind, shape)
+        feeds[name] = integers(rng, kind, *shape)
+        x = model.node("Transpose", x, perm=[0, 1, 3, 2]) if turned else x
+        operands += [x, scale(rng), zero(rng, kind)]
+    y = model.node("QLinearMatMul", *operands, scale(rng, 3 * np.sqrt(k)), zero(rng, kind))
+    model.output(y, kind).check(feeds)
+    copies = {"Conv"} if repeated else set()
+    assert {type(op).__name__ for op in model.load().ops} <= {"MatMul", "Reshape"} | copies
+
+
+@RANDOM
 @given(SEEDS, PAIRS, st.booleans(), st.booleans(), st.booleans())
 def test_qgemm(nodes: Any, seed: int, kinds: tuple[Any, Any], per_column: bool, transposed: bool, bias: bool) -> None:
     rng, (kind, weight_kind) = np.random.default_rng(seed), kinds

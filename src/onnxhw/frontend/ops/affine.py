@@ -1,4 +1,4 @@
-"""Conv, Gemm and MatMul with constant weights: all become an IR `Conv`."""
+"""Conv, Gemm and MatMul with constant weights: all become an IR `Conv`. MatMul of two activations is `product`."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,8 @@ from ..context import Context, Handlers, attributes, label
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from .matmul import product
+from .operands import placed
 from .window import Window, window
 
 SCALE_TOLERANCE = 2.0**-20
@@ -230,9 +232,11 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
 
 
 def matmul(context: Context, node: onnx.NodeProto) -> Value:
-    """MatMul with a constant matrix on the right, and one row (or one row per pixel) on the left."""
-    x = context.quantized(node, 0)
+    """MatMul with a constant matrix on the right, or of two activations."""
     value = context.required(node, 1)
+    if not isinstance(value, (Const, QuantConst)):
+        return product(context, node)
+    x = context.quantized(node, 0)
     axis = len(value.shape or ()) - 1
     q, scale = weights(value, axis, label(node), MOST_PARTS)
     if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
@@ -252,25 +256,26 @@ def _matrix(
     if all(size == 1 for size in x.shape[:-1]):
         # A kernel as large as the input; its weights take the place to which the moves put their elements.
         order = np.arange(inputs) if x.moves.index is None else x.moves.index.ravel()
-        placed = np.zeros((outputs, inputs), np.int64)
-        placed[:, order] = weight
+        kernels = np.zeros((outputs, inputs), np.int64)
+        kernels[:, order] = weight
         kernel = (tensor.height, tensor.width)
         whole = make(
             tensor,
-            placed.reshape(outputs, tensor.channels, *kernel),
+            kernels.reshape(outputs, tensor.channels, *kernel),
             scale,
             bias,
             Window(kernel, (1, 1), (1, 1), (0, 0, 0, 0)),
         )
         return pending(whole, Moves.of((1, outputs, 1, 1), shape))
-    pixels = tensor.height * tensor.width
+    pixels = int(np.prod(x.shape[:-1]))
     last = np.arange(inputs)[None, :] * pixels + np.arange(pixels)[:, None]
-    if x.moves.index is not None and np.array_equal(x.moves.index.reshape(-1, inputs), last):
-        # Channels last: the same matrix on every pixel.
-        pointwise = make(tensor, weight.reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
-        moves = Moves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
-        return pending(pointwise, moves.reshape(shape, name))
-    raise BlockedError(f"the input has {int(np.prod(x.shape[:-1]))} rows", "only one row (batch 1) is supported")
+    if x.moves.index is None or not np.array_equal(x.moves.index.reshape(-1, inputs), last):
+        first = x.moves.reshape((1, pixels, inputs), name).transpose((0, 2, 1), name)
+        tensor = placed(context, replace(x, moves=first))
+    # Channels last: the same matrix on every pixel.
+    pointwise = make(tensor, weight.reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
+    moves = Moves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
+    return pending(pointwise, moves.reshape(shape, name))
 
 
 HANDLERS: Handlers = {

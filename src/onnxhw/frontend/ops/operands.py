@@ -19,7 +19,7 @@ from ..blockers import BlockedError
 from ..context import Context, label
 from ..quant.qdq import add_table
 from ..shapes import Shape
-from ..values import Held, Moves, Pending, Result, Step, Value
+from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
 from .movement import moved
 
 COMPLEMENT = np.arange(127, -129, -1).astype(np.int8)
@@ -95,6 +95,17 @@ def expanded(context: Context, value: Held, shape: Shape, name: str) -> Held:
     found = moved(context, value, index, f"{value.tensor.name}.expanded", name)
     assert isinstance(found, Held)
     return found
+
+
+def placed(context: Context, value: Held) -> Tensor:
+    """The value's own tensor, as `Context.materialise`; a model's input that lies otherwise is loaded so, too."""
+    tensor, shape = value.tensor, form(value.shape)
+    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
+    if port is None or (value.moves.index is None and shape[1] == tensor.channels):
+        return context.materialise(value)
+    whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
+    fed = Fed(port.name, port.shape, port.dtype, value.shape, port.steps)
+    return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
 
 
 def broadcast(shapes: list[Shape]) -> Shape:

@@ -18,7 +18,7 @@ from onnx import helper
 from ...errors import InvalidModelError
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
-from ..values import QuantConst, Value
+from ..values import Const, QuantConst, Value
 from .parameters import check_scale
 
 MICROSOFT = "com.microsoft"
@@ -130,9 +130,11 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
 
 
 def matmul(context: Context, node: onnx.NodeProto) -> Value:
-    """QLinearMatMul."""
+    """QLinearMatMul, of a constant matrix or of two activations."""
+    constant = isinstance(context.required(node, 3), Const)
     with expansion(context, node) as inner:
-        return inner.integers(inner.apply("MatMul", [inner.real(0), inner.matrix(3, -1)]), 6)
+        right = inner.matrix(3, -1) if constant else inner.real(3)
+        return inner.integers(inner.apply("MatMul", [inner.real(0), right]), 6)
 
 
 def gemm(context: Context, node: onnx.NodeProto) -> Value:

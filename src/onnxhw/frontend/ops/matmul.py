@@ -1,0 +1,95 @@
+"""MatMul of two activations: an IR `MatMul`, heads (all dimensions before the last two) as channels.
+
+    (1, H, M, K) @ (1, H, K, N)   ->   MatMul, (1, H, M, N)
+
+An operand that lies transposed is read so: a Transpose of the last two dimensions costs nothing.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import onnx
+
+from ... import fixed
+from ...ir.graph import Copy, MatMul, Piece, Reshape, Tensor
+from ..blockers import BlockedError
+from ..context import Context, label
+from ..quant.qdq import SMALLEST_NORMAL
+from ..shapes import Shape
+from ..values import Held, Moves, Pending, Result
+from .movement import moved
+from .operands import broadcast, placed, plain
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that waits for its result's scale."""
+
+    context: Context
+    name: str
+    operands: tuple[Tensor, Tensor]
+    transposed: tuple[bool, bool]
+    shape: tuple[int, int, int, int]
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the IR operation."""
+        a, b = self.operands
+        multiplier = np.float32(np.float32(a.scale) * np.float32(b.scale)) / result.scale
+        if not np.isfinite(multiplier) or multiplier < SMALLEST_NORMAL:
+            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
+        out = self.context.tensor(result.name, self.shape, float(result.scale), result.zero_point)
+        names = a.name, b.name
+        fields = float(multiplier), *self.transposed, result.lo, result.hi
+        self.context.add(MatMul(self.name, names, out.name, result.nodes, *fields))
+        return out
+
+
+def product(context: Context, node: onnx.NodeProto) -> Pending:
+    """MatMul of two activations."""
+    a, b, name = plain(context, node, 0), plain(context, node, 1), label(node)
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+        raise BlockedError(f"multiplies {list(a.shape)} by {list(b.shape)}", "use matrices: two dimensions or more")
+    count, reach = a.shape[-1], fixed.dot_reach(a.shape[-1], a.tensor.zero_point, b.tensor.zero_point)
+    if reach > fixed.SUM_MAX:
+        hint = "up to 1,023 products fit with zero points of 0, 258 with any"
+        raise BlockedError(f"a sum of {count} products can reach {reach}, beyond {fixed.SUM_BITS} bits", hint)
+    batch = broadcast([a.shape[:-2], b.shape[:-2]])
+    left, turned_left = _operand(context, a, batch, name)
+    right, turned_right = _operand(context, b, batch, name)
+    if _origin(context, left) == _origin(context, right):
+        right = _copied(context, right, name)
+    shape = (1, prod(batch), a.shape[-2], b.shape[-1])
+    waiting = Product(context, name, (left, right), (turned_left, turned_right), shape)
+    return Pending(waiting.finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
+
+
+def _operand(context: Context, value: Held, batch: Shape, name: str) -> tuple[Tensor, bool]:
+    """The operand as ``(1, H, rows, columns)``, repeated for all of the batch, or with rows and columns turned."""
+    shape = (1, prod(batch), *value.shape[-2:])
+    if prod(value.shape) != prod(shape):
+        full = (1,) * (len(batch) + 2 - len(value.shape)) + value.shape
+        index = np.broadcast_to(np.arange(prod(full)).reshape(full), (*batch, *shape[2:])).reshape(shape)
+        repeated = moved(context, value, index, f"{value.tensor.name}.expanded", name)
+        assert isinstance(repeated, Held)
+        return context.materialise(repeated), False
+    seen = replace(value, moves=value.moves.reshape(shape))
+    turned = replace(value, moves=seen.moves.transpose((0, 1, 3, 2)))
+    lies_turned = turned.moves.index is None and value.tensor.channels == shape[1]
+    return placed(context, turned if lies_turned else seen), lies_turned
+
+
+def _origin(context: Context, tensor: Tensor) -> str:
+    """The tensor behind reshapes: where this one lies in memory."""
+    maker = next((op for op in context.graph.ops if op.output == tensor.name), None)
+    if isinstance(maker, Reshape):
+        return _origin(context, context.graph.tensors[maker.inputs[0]])
+    return tensor.name
+
+
+def _copied(context: Context, tensor: Tensor, name: str) -> Tensor:
+    """The same elsewhere: what is read in one cycle must lie in two banks."""
+    _, _, height, width = tensor.shape
+    out = context.tensor(f"{tensor.name}.copy", tensor.shape, tensor.scale, tensor.zero_point)
+    context.add(Copy(f"{name}.copy", (tensor.name,), out.name, (name,), (Piece(0, 0, width, 1, height, width),)))
+    return out
