@@ -160,6 +160,16 @@ def test_qlinear_softmax(model: Any, emulate: Any) -> None:
     emulate(model.load(), model.feeds())
 
 
+def test_attention_is_the_hardwares_as_a_whole(model: Any, emulate: Any) -> None:
+    """Softmax of a MatMul of two activations, and another MatMul of the result."""
+    q, k, v = (model.input([1, 2, 6, 4], 0.5, 3, name) for name in "qkv")
+    scores = model.requantize(model.node("MatMul", q, model.node("Transpose", k, perm=[0, 1, 3, 2])), 2.0, 0)
+    share = model.requantize(model.node("Softmax", scores, axis=-1), STEP, -128)
+    model.output(model.requantize(model.node("MatMul", share, v), 0.25, 0))
+    assert read(model.bytes()).integer_softmax
+    emulate(model.load(), model.feeds())
+
+
 @pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin"])
 @pytest.mark.parametrize(("channels", "axes"), [(1, [1]), (5, [1]), (8, [1, 3]), (9, [1, 2, 3])])
 def test_extremes_over_channels(model: Any, check: Any, op_type: str, channels: int, axes: list[int]) -> None:
