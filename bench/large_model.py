@@ -4,6 +4,8 @@
     python bench/large_model.py 10000 large.onnx --kind chain     functions of one element, one after another
     python bench/large_model.py 10000 large.onnx --kind inputs    convolutions side by side, each of its own input
     python bench/large_model.py 10000 large.onnx --kind concat    the same of one input, concatenated: too large
+    python bench/large_model.py 10000 large.onnx --kind slices    slices of one tensor, one of another: reversed rows
+    python bench/large_model.py 10000 large.onnx --kind qoperator convolutions, sums and functions as QOperators
     python bench/large_model.py 10000 large.onnx --measure        and the user CPU seconds of each step of `check`
 
 In every tenth block of residual blocks there is an operator that only the host has.
@@ -112,10 +114,57 @@ def parallel(nodes: int, concat: bool) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def slices(nodes: int) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: Slices that turn the rows around, each of the one before."""
+    constants = {"scale": np.float32(0.125), "zero": np.int8(0), "last": np.array([-1]), "first": np.array([-99]),
+                 "axis": np.array([2]), "step": np.array([-1])}  # fmt: skip
+    made = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="q"),
+            helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["x0"], name="dq")]  # fmt: skip
+    for count in range(nodes - 4):
+        names = [f"x{count}", "last", "first", "axis", "step"]
+        made.append(helper.make_node("Slice", names, [f"x{count + 1}"], name=f"slice{count}"))
+    made += [helper.make_node("QuantizeLinear", [f"x{nodes - 4}", "scale", "zero"], ["last_q"], name="last_q"),
+             helper.make_node("DequantizeLinear", ["last_q", "scale", "zero"], ["y"], name="last_dq")]  # fmt: skip
+    return _whole(f"slices-{nodes}", made, constants)
+
+
+def qoperators(nodes: int) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: QLinearConv, QLinearAdd and QLinearLeakyRelu in turn."""
+    random, made = np.random.default_rng(0), list[onnx.NodeProto]()
+    constants = {"scale": np.float32(0.125), "zero": np.uint8(3), "weight_zero": np.int8(0)}
+    grid = ["scale", "zero"]
+    made.append(helper.make_node("QuantizeLinear", ["x", *grid], ["x0"], name="q"))
+    block = 0
+    while len(made) < nodes - 1:
+        weight, x, own = f"weight_{block}", f"x{block}", {"domain": "com.microsoft"}
+        constants[weight] = random.integers(-8, 8, (CHANNELS, CHANNELS, 1, 1)).astype(np.int8)
+        made += [
+            helper.make_node("QLinearConv", [x, *grid, weight, "scale", "weight_zero", *grid], [f"c{block}"]),
+            helper.make_node("QLinearAdd", [x, *grid, f"c{block}", *grid, *grid], [f"a{block}"], **own),
+            helper.make_node("QLinearLeakyRelu", [f"a{block}", *grid, *grid], [f"x{block + 1}"], alpha=0.1, **own),
+        ]
+        block += 1
+    made.append(helper.make_node("DequantizeLinear", [f"x{block}", *grid], ["y"], name="last_dq"))
+    return _whole(f"qoperators-{nodes}", made, constants)
+
+
+def _whole(name: str, made: list[onnx.NodeProto], constants: dict[str, "np.typing.ArrayLike"]) -> onnx.ModelProto:
+    """A model from x to y."""
+    graph = helper.make_graph(
+        made, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)],
+        [numpy_helper.from_array(np.asarray(values), of) for of, values in constants.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
 KINDS = {
     "convolutions": large_model,
     "chain": chain,
     "inputs": lambda nodes: parallel(nodes, concat=False),
+    "slices": slices,
+    "qoperator": qoperators,
     "concat": lambda nodes: parallel(nodes, concat=True),
 }
 

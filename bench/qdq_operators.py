@@ -81,7 +81,7 @@ class Case:
         return self.rng.uniform(0.3, 2, (self.shape[1], 1, 1)).astype(np.float32)
 
     def model(self, result: str, around: float) -> bytes:
-        output = self.grid(result, self.scale(around))
+        output = self.grid(result, self.scale(around)) if around else result
         values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, list(x.shape)) for n, x in self.feeds.items()]
         outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
         graph = helper.make_graph(self.nodes, "case", values, outputs, self.constants)
@@ -118,6 +118,25 @@ def _channel(op_type: str) -> Callable[[Case], str]:
     return lambda case: case.node(op_type, case.x(), case.const(case.parameters()))
 
 
+def _prelu(case: Case) -> str:
+    slopes = case.parameters() * case.rng.choice([-0.5, 0.25, 1], case.shape[1])[:, None, None]
+    return case.node("PRelu", case.x(), case.const(slopes.astype(np.float32)))
+
+
+def _softmax(axis: int, around: float) -> Callable[[Case], str]:
+    """On the usual grid, before an operation of the hardware."""
+
+    def build(case: Case) -> str:
+        grid = [case.const(np.float32(1 / 256)), case.const(np.int8(-128))]
+        y = case.node("Softmax", case.x(around=around), axis=axis)
+        for op_type in ("MaxPool", ""):
+            y = case.node("DequantizeLinear", case.node("QuantizeLinear", y, *grid), *grid)
+            y = case.node(op_type, y, kernel_shape=[1, 1]) if op_type else y
+        return y
+
+    return build
+
+
 def _conv(case: Case) -> str:
     return case.node("Conv", case.x(), case.weight(5, case.shape[1], 3, 3), pads=[1, 1, 1, 1])
 
@@ -141,6 +160,7 @@ OPERATORS: dict[str, tuple[Callable[[Case], str], float]] = {
     "MatMul": (_dense, 0.2),
     "BatchNormalization": (_batch, 0.05),
     **{f"{op}, constant per channel": (_channel(op), 0.05) for op in ("Add", "Sub", "Mul", "Div")},
+    "PRelu, slope per channel": (_prelu, 0.05),
     **{op: (_binary(op), 0.1) for op in ("Add", "Sub", "Max", "Min")},
     "Mul": (_binary("Mul"), 0.3),
     "MaxPool": (lambda case: case.node("MaxPool", case.x(), kernel_shape=[2, 2]), 0.05),
@@ -149,6 +169,12 @@ OPERATORS: dict[str, tuple[Callable[[Case], str], float]] = {
     "ReduceMean over pixels": (_mean, 0.02),
     "ReduceMean over channels": (lambda case: case.node("ReduceMean", case.x(), axes=[1]), 0.03),
     "ReduceSum over channels": (lambda case: case.node("ReduceSum", case.x(), _ints(case, 1)), 0.1),
+    **{
+        f"Softmax over {axes}, scale about {around}": (_softmax(axis, around), 0)
+        for axes, axis in (("channels", 1), ("a row of pixels", 3)) for around in (0.02, 0.1)
+    },
+    "ReduceMax over channels": (lambda case: case.node("ReduceMax", case.x(), axes=[1]), 0.05),
+    "ReduceMin over channels": (lambda case: case.node("ReduceMin", case.x(), axes=[1]), 0.05),
     "ReduceMax over pixels": (lambda case: case.node("ReduceMax", case.x(), axes=[2, 3]), 0.05),
     "Concat": (lambda case: case.node("Concat", case.x(), case.x(), axis=1), 0.05),
     "Resize": (_resize, 0.05),
@@ -159,7 +185,7 @@ OPERATORS: dict[str, tuple[Callable[[Case], str], float]] = {
         for op in sorted({*UNARY} - {"Gelu", "Mish", "Swish"})  # later operator sets
     },
 }
-"""How each operator's node is made, and the size of its result's scale."""
+"""How each operator's node is made, and the size of its result's scale; 0: the result is on a grid already."""
 
 
 def rate(name: str, powers: bool, cases: int, options: ort.SessionOptions) -> Rate:

@@ -76,19 +76,25 @@ def place(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
+    exact_softmax: bool = False,
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
 
-    They go to the host. An `UnsupportedError` that names none that is not there yet is raised.
+    They go to the host. An `UnsupportedError` that names none that is not there yet is raised. A Softmax in integers
+    takes several times as much memory as its input: of a model that does not fit with it, it goes to the host as well.
     """
     excluded: dict[str, str] = {}
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
     while True:
-        mixed = read(source, limits=limits, shapes=shapes, excluded=excluded)
+        mixed = read(source, limits=limits, shapes=shapes, excluded=excluded, exact_softmax=exact_softmax)
         first = tuple(part.graph for part in mixed.hardware) if first is None else first
         try:
             return Placing(mixed, attempt(mixed), tuple(moved), first)
+        except DoesNotFitError as error:
+            if not mixed.integer_softmax:
+                raise
+            excluded |= dict.fromkeys(mixed.integer_softmax, f"with it in integers: {error.what}")
         except UnsupportedError as error:
             named = unmapped(mixed, error)
             if not named.keys() - excluded.keys():
@@ -104,13 +110,17 @@ def compile_mixed(
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
     patches: bool = True,
+    exact_softmax: bool = False,
 ) -> tuple[MixedModel, MixedProgram]:
-    """A model placed on hardware and host, and its program; `patches` as in `compile`.
+    """A model placed on hardware and host, and its program; `patches` as in `compile`, `exact_softmax` as in
+    `onnxhw.frontend.read`.
 
     What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError` (E5xxx) what is too large.
     """
-    placed = place_and_schedule(source, config, limits=limits, shapes=shapes, patches=patches)
+    placed = place_and_schedule(
+        source, config, limits=limits, shapes=shapes, patches=patches, exact_softmax=exact_softmax
+    )
     return placed.mixed, placed.made
 
 
@@ -121,6 +131,7 @@ def place_and_schedule(
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
     patches: bool = True,
+    exact_softmax: bool = False,
 ) -> Placing[MixedProgram]:
     """The same, with what was moved to the host."""
 
@@ -129,7 +140,7 @@ def place_and_schedule(
         parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config, patches) for part in mixed.parts]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
-    return place(source, attempt, limits=limits, shapes=shapes)
+    return place(source, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax)
 
 
 def _schedule(graph: Graph, config: HwConfig, patches: bool) -> Program:

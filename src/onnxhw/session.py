@@ -1,7 +1,7 @@
 """`InferenceSession`: run a model on hardware and host together.
 
-    with InferenceSession("model.onnx", device="auto") as session:
-        (scores,) = session.run(None, {"x": array})
+with InferenceSession("model.onnx", device="auto") as session:
+    (scores,) = session.run(None, {"x": array})
 """
 
 import threading
@@ -51,14 +51,15 @@ class InferenceSession(Closing):
     shapes : values of dynamic dimensions by name.
     patches : see `onnxhw.compiler.compile`; default: not for a device, because patches save cycles of the core and cost
         several times as many bytes on its line.
+    exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
     Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
     that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes` or
-    `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but for "golden"),
-    `Device.open` and `Device.load`.
+    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes`,
+    `exact_softmax` or `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but
+    for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
@@ -70,11 +71,12 @@ class InferenceSession(Closing):
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
         patches: bool | None = None,
+        exact_softmax: bool = False,
         preprocess: Preprocess | None = None,
     ) -> None:
         if isinstance(device, str) and device not in DEVICES and not is_address(device):
             raise unknown(device)
-        self.shapes, self._source, self._patches = shapes, model, patches
+        self.shapes, self._source, self._patches, self._exact = shapes, model, patches, exact_softmax
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock = threading.RLock()
@@ -97,7 +99,7 @@ class InferenceSession(Closing):
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
-        if file and (config or self.shapes or self.preprocess != Preprocess()):
+        if file and (config or self.shapes or self._exact or self.preprocess != Preprocess()):
             what = "a compiled program has its configuration, sizes and preprocessing already"
             raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
         if file and device == "golden":
@@ -115,10 +117,12 @@ class InferenceSession(Closing):
         self.config = config or there or simulated
         self.device = self.target.address if isinstance(self.target, Device) else self.target
         if device == "golden":
-            self.mixed = read(self._source, shapes=self.shapes)
+            self.mixed = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
         elif self.program is None:
             patches = not isinstance(self.target, Device) if self._patches is None else self._patches
-            self.mixed, self.program = compile_mixed(self._source, self.config, shapes=self.shapes, patches=patches)
+            self.mixed, self.program = compile_mixed(
+                self._source, self.config, shapes=self.shapes, patches=patches, exact_softmax=self._exact
+            )
         if isinstance(self.target, Device) and self.program and self.program.programs:
             self.target.load(self.program.programs[0], design=design)
 
@@ -227,9 +231,7 @@ class InferenceSession(Closing):
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
-            session = InferenceSession(
-                self._source, self.target, config=self.config, shapes=shapes, patches=self._patches
-            )
+            session = self._like(self._source, shapes)
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
@@ -279,8 +281,12 @@ class InferenceSession(Closing):
             if tensor.name in names:
                 value = next(value for value in self.mixed.inputs if value.name == tensor.name)
                 tensor.CopyFrom(numpy_helper.from_array(typed(value, feeds[tensor.name]), tensor.name))
+        return self._like(model, self.shapes)
+
+    def _like(self, model: Source, shapes: Mapping[str, int] | None) -> "InferenceSession":
+        """A session on the same device, with the same options."""
         return InferenceSession(
-            model, self.target, config=self.config, shapes=self.shapes, patches=self._patches
+            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact
         )
 
 

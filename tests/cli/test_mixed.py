@@ -349,3 +349,17 @@ def test_synth_writes_a_bitstream_and_a_program_in_parts(half, tmp_path, capsys,
     alone = ["synth", half, "--preset", "mini", "--standalone", "-o", tmp_path / "alone"]
     assert run_json(capsys, *alone, status=2)["error"]["code"] == "E2908"
     assert not (tmp_path / "alone").exists()
+
+
+def test_a_softmax_in_integers_is_said_and_can_be_left_to_the_host(tmp_path, capsys):
+    path = tmp_path / "softmax.onnx"
+    path.write_bytes(model("Softmax", axis=-1).SerializeToString())
+    for flags, where, codes in (([], "hardware", ["W3403"]), (["--exact-softmax"], "host", [])):
+        found = run_json(capsys, "check", path, *flags)
+        assert [row["where"] for row in found["placement"] if row["op_type"] == "Softmax"] == [where]
+        assert [entry["code"] for entry in found["diagnostics"] if entry["code"] == "W3403"] == codes
+        folder = tmp_path / where
+        assert main(["compile", str(path), "--preset", "virtual", "-o", str(folder), *flags]) == 0
+        assert ("W3403" in capsys.readouterr().err) == bool(codes)
+        assert json.loads((folder / "manifest.json").read_text())["exact_softmax"] == bool(flags)
+        assert run_json(capsys, "simulate", folder, "--engine", "emulator")["equal"]

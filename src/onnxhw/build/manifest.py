@@ -16,8 +16,9 @@ class Manifest:
     """Everything that identifies a build.
 
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
-    achieved and wanted MHz per clock; `shapes` and `limits` what ``--shape`` and ``--limit`` said when the model was
-    read; `preprocess` what ``--scale`` to ``--layout`` said (`Preprocess.record`).
+    achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
+    ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
+    (`Preprocess.record`).
     """
 
     board: str = ""
@@ -40,6 +41,7 @@ class Manifest:
     clocks: dict[str, dict[str, float]] = field(default_factory=dict)
     shapes: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
+    exact_softmax: bool = False
     preprocess: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 

@@ -91,16 +91,18 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
     from ..config import PRESETS, SIMULATED
     from ..errors import DoesNotFitError, UnsupportedError
 
-    source, limits, shapes = reading.source(model), reading.allowed, reading.sizes
+    source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
     with output.stage(f"read {model.name}"):
-        mixed = frontend.read(source, limits=limits, shapes=shapes)
+        mixed = frontend.read(source, limits=limits, shapes=shapes, exact_softmax=exact)
     frontend.refuse(mixed)
     frontend.require_hardware(mixed, str(model))
     found: dict[str, dict[str, Any]] = {}
     for name in sorted({name for board in boards().values() for name in board.presets} | SIMULATED):
         try:
             with output.stage(f"compile for {name}"):
-                placed = compiler.place_and_schedule(source, PRESETS[name], limits=limits, shapes=shapes)
+                placed = compiler.place_and_schedule(
+                    source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact
+                )
             placed.require_hardware(PRESETS[name], str(model))
             found[name] = {"fits": True, "predicted_cycles": placed.made.cycles, "reason": ""}
         except (DoesNotFitError, UnsupportedError) as error:

@@ -11,6 +11,7 @@ from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..frontend.mixed import MixedModel
+    from ..report.fit import Fit
     from .reading import Reading
 
 SHOWN = 40
@@ -52,11 +53,19 @@ def command(
     from .pipeline import target
 
     chosen = target(board, preset)
+
+    def attempt(mixed: "MixedModel") -> "Fit":
+        found = fit([part.graph for part in mixed.hardware], chosen.config)
+        if found.fits is False and mixed.integer_softmax:
+            raise DoesNotFitError(found.code, found.reason)
+        return found
+
     placed = place(
         reading.source(model),
-        lambda mixed: fit([part.graph for part in mixed.hardware], chosen.config),
+        attempt,
         limits=reading.allowed,
         shapes=reading.sizes,
+        exact_softmax=reading.exact_softmax,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
     mixed, found = placed.mixed, placed.made

@@ -63,16 +63,21 @@ preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware co
 
 
 def reading_options(command: Command) -> Command:
-    """``--shape``, ``--limit``, ``--untrusted``: the command gets a `Reading` named `reading`."""
+    """``--shape``, ``--limit``, ``--untrusted``, ``--exact-softmax``: the command gets a `Reading` named `reading`."""
 
     @functools.wraps(command)
     def with_reading(
-        *args: Any, shapes: tuple[str, ...], limits: tuple[str, ...], untrusted: bool, **options: Any
-    ) -> Any:
+        *args: Any, shapes: tuple[str, ...], limits: tuple[str, ...], untrusted: bool, exact_softmax: bool,
+        **options: Any,
+    ) -> Any:  # fmt: skip
         from .reading import Reading
 
-        return command(*args, reading=Reading(shapes, limits, untrusted), **options)
+        return command(*args, reading=Reading(shapes, limits, untrusted, exact_softmax), **options)
 
+    click.option(
+        "--exact-softmax", is_flag=True,
+        help="A Softmax before operations of the hardware runs on the host, in float32, not on the hardware.",
+    )(with_reading)  # fmt: skip
     click.option("--untrusted", is_flag=True, help="Read the model in a process of bounded memory and time first.")(
         with_reading
     )

@@ -56,7 +56,8 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
     from .. import frontend
 
     with output.stage(f"read {path.name}"):
-        return frontend.load(reading.source(path), limits=reading.allowed, shapes=reading.sizes)
+        source, limits, shapes = reading.source(path), reading.allowed, reading.sizes
+        return frontend.load(source, limits=limits, shapes=shapes, exact_softmax=reading.exact_softmax)
 
 
 def compile_mixed(
@@ -71,10 +72,14 @@ def compile_mixed(
 
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
-            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes, patches=patches
+            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes, patches=patches,
+            exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made
+    for diagnostic in mixed.diagnostics:
+        if diagnostic.code == "W3403":
+            output.message(diagnostic.text())
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
     if program.whole is None:
         output.message(f"{len(rows)} nodes run on the host, for example:")

@@ -86,7 +86,7 @@ def command(
     content = made.bytes()
     mapping = ""
     try:
-        load(content, limits=allowed, shapes=known)
+        load(content, limits=allowed, shapes=known, exact_softmax=reading.exact_softmax)
     except UnsupportedError as error:  # what it names stays on the host: a finding, and the file is written
         mapping = error.text()
     image = plot(made.report) if picture is not None else None

@@ -1,4 +1,4 @@
-"""How a command reads its model: ``--shape``, ``--limit`` and ``--untrusted``."""
+"""How a command reads its model: ``--shape``, ``--limit``, ``--exact-softmax`` and ``--untrusted``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """The words of ``--shape`` and ``--limit``, and whether the model is read in a bounded child process first."""
+    """The words of ``--shape`` and ``--limit``, whether each Softmax stays in float, and whether the model is read in a
+    bounded child process first."""
 
     shapes: Sequence[str] = ()
     limits: Sequence[str] = ()
     untrusted: bool = False
+    exact_softmax: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -52,7 +54,7 @@ class Reading:
         """As a manifest says that its model was read."""
         words = [manifest.get(name, []) for name in ("shapes", "limits")]
         shapes, limits = ([str(word) for word in found] if isinstance(found, list) else [] for found in words)
-        return cls(shapes, limits, untrusted)
+        return cls(shapes, limits, untrusted, bool(manifest.get("exact_softmax", False)))
 
 
 TRUSTED = Reading()

@@ -76,6 +76,7 @@ def _described(
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
     manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
+    manifest.exact_softmax = reading.exact_softmax
     manifest.preprocess = preprocess.record()
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}

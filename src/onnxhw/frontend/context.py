@@ -1,6 +1,6 @@
 """`Context`: the graph under construction and what is known about each ONNX value."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Hashable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -26,8 +26,10 @@ class Context:
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
-    parameters: dict[tuple[str, ...], Any] = field(default_factory=dict)
-    """Scales and zero points that nodes share, by operator and names."""
+    integer_softmax: frozenset[str] = frozenset()
+    """Labels of the Softmaxes that the hardware computes."""
+    parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
+    """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)

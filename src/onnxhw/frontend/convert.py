@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from ..errors import InternalError, InvalidModelError
-from ..ir.graph import Graph
+from ..ir.graph import Concat, Copy, Graph, Reshape
 from .blockers import BlockedError, Blocker
 from .context import Context, label
 from .fold import fold
@@ -19,7 +19,7 @@ from .hosting import Hosting
 from .inference import undeclared
 from .shapes import Shape
 from .tensors import array
-from .values import Const, Fed, Held, Pending, QuantConst, Unknown, Value
+from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 OLDEST_OPSET = 7
 """In older operator sets the same names have other meanings."""
@@ -42,6 +42,8 @@ class Conversion:
     blockers: list[Blocker] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     """The first node of each label."""
+    softmax: set[str] = field(default_factory=set)
+    """Labels of the Softmaxes at the edge whose results a node needs that the hardware could run."""
 
 
 def convert(
@@ -49,6 +51,7 @@ def convert(
     shapes: Mapping[str, Shape],
     dtypes: Mapping[str, str] | None = None,
     excluded: Mapping[str, str] | None = None,
+    exact_softmax: bool = False,
 ) -> Conversion:
     """The conversion of a model.
 
@@ -56,12 +59,51 @@ def convert(
     ----------
     shapes, dtypes : static shape and numpy's element type of each value that has them.
     excluded : nodes by label that shall run on the host, and why.
+    exact_softmax : a Softmax before operations of the hardware is the host's, in float, instead of the hardware's.
 
     `InvalidModelError` E302x and E303x for contradictory quantization or windows.
     """
+    hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
+    while True:
+        made = _converted(model, shapes, dtypes or {}, hosted, inner)
+        here = inner - {label(made.host.nodes[index]) for index in made.reasons}
+        idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
+        new = made.softmax - inner - edge - hosted.keys()
+        if not idle and not new:
+            made.context.integer_softmax = here
+            return made
+        edge |= idle
+        inner -= idle
+        if exact_softmax:
+            hosted |= dict.fromkeys(new, "it stays in float, as asked for")
+        else:
+            inner |= new
+
+
+def _read_on_hardware(graph: Graph, name: str) -> bool:
+    """Does an operation compute with what the operations of the node `name` make? Moving it does not count."""
+    made: set[str] = set()
+    for op in graph.ops:
+        if name in op.nodes:
+            made.add(op.output)
+        elif not made.isdisjoint(op.inputs):
+            if not isinstance(op, (Concat, Copy, Reshape)):
+                return True
+            made.add(op.output)
+    return False
+
+
+def _converted(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, str],
+    excluded: Mapping[str, str],
+    integer_softmax: frozenset[str],
+) -> Conversion:
     source = model.graph
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes or {}))
+    context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes))
+    context.integer_softmax = integer_softmax
     for tensor in source.initializer:
         context.values[tensor.name] = Const(array(tensor))
     nodes = list(source.node)
@@ -74,7 +116,7 @@ def convert(
         made.index.setdefault(label(node), index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
         for index, node in enumerate(nodes):
-            _node(made, index, node, excluded or {})
+            _node(made, index, node, excluded)
         for value in source.output:
             _output(made, value.name)
     host.note_operations()
@@ -148,6 +190,8 @@ def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Va
     if pending is not None and node.op_type in ("QuantizeLinear", "Quant", "IntQuant"):
         guilty = made.index.get(pending.nodes[0], index)
     follows = any(_from_host(context, value) for value in operands)
+    if _has_handler(node):
+        made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
     new = made.host.put(index)
     own = made.host.nodes[guilty]
     blocker = Blocker(label(own), own.op_type, blocked.reason, blocked.hint)

@@ -82,6 +82,12 @@ class MixedModel:
         """The nodes that nothing implements."""
         return [placed for placed in self.placement if placed.where == "refused"]
 
+    @property
+    def integer_softmax(self) -> list[str]:
+        """The nodes that are a Softmax on the hardware, which is in integers."""
+        kinds = ("Softmax", "QLinearSoftmax")
+        return [row.node for row in self.placement if row.where == "hardware" and row.op_type in kinds]
+
     def counts(self) -> dict[str, int]:
         """How many nodes run where."""
         found = Counter(placed.where for placed in self.placement)

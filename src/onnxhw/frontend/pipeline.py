@@ -17,7 +17,7 @@ from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .partition import hardware_parts, stages
-from .placement import placement
+from .placement import APPROXIMATE, HINT, placement
 from .quant.exports import adopt
 from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
@@ -38,6 +38,7 @@ def read(
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
     excluded: Mapping[str, str] | None = None,
+    exact_softmax: bool = False,
 ) -> MixedModel:
     """The model, placed on hardware and host.
 
@@ -46,22 +47,29 @@ def read(
     limits : how large a model may be.
     shapes : values of dynamic dimensions by name.
     excluded : nodes by label that shall run on the host, and why.
+    exact_softmax : see `convert`.
 
     `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
     where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
     """
-    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded))
+    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded, exact_softmax))
 
 
-def load(source: Source, *, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Graph:
+def load(
+    source: Source,
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+    exact_softmax: bool = False,
+) -> Graph:
     """The integer graph of a model that runs on the hardware as a whole; of one sample, if its batch is larger.
 
     Raises `InvalidModelError` (E3xxx) for what is not a valid model and `UnsupportedError` for what does not run on
     the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
     """
     where = _where(source)
-    made, _, _ = _converted(source, limits or DEFAULT, shapes)
+    made, _, _ = _converted(source, limits or DEFAULT, shapes, exact_softmax=exact_softmax)
     require_static(made.model, made.context.shapes, where)
     unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
                if index in made.reasons and nowhere(node.op_type, node.domain)]  # fmt: skip
@@ -87,6 +95,7 @@ def _converted(
     limits: Limits = DEFAULT,
     shapes: Mapping[str, int] | None = None,
     excluded: Mapping[str, str] | None = None,
+    exact_softmax: bool = False,
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     where = _where(source)
     reading = reading_of(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source, limits)
@@ -103,13 +112,20 @@ def _converted(
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        made, batch = _by_sample(static, known, excluded, noted)
+        made, batch = _by_sample(static, known, excluded, exact_softmax, noted)
+    made = made or convert(static, known, element_types(static), excluded, exact_softmax)
+    for name in sorted(made.context.integer_softmax):
+        noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
     diagnostics.extend(noted.found)
-    return made or convert(static, known, element_types(static), excluded), diagnostics, batch
+    return made, diagnostics, batch
 
 
 def _by_sample(
-    model: onnx.ModelProto, known: Mapping[str, Shape], excluded: Mapping[str, str] | None, noted: Findings
+    model: onnx.ModelProto,
+    known: Mapping[str, Shape],
+    excluded: Mapping[str, str] | None,
+    exact_softmax: bool,
+    noted: Findings,
 ) -> tuple[Conversion | None, Batch | None]:
     """The conversion for one sample of a model whose batch is larger, if it is proved and the hardware runs some."""
     found = one_sample(model, known)
@@ -117,7 +133,7 @@ def _by_sample(
         if found:
             _mixing(noted, found, "its batch stays whole, and so on the host")
         return None, None
-    made = convert(found.model, found.shapes, element_types(found.model), excluded)
+    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax)
     if not stages(made).operations:
         return None, None
     inputs, size = ", ".join(map(repr, sorted(found.batch.inputs))), found.batch.size

@@ -15,6 +15,10 @@ from .mixed import Placed, Where
 from .partition import Stages
 from .values import Const, QuantConst
 
+APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
+HINT = "--exact-softmax leaves a Softmax to the host"
+"""What is said of a Softmax on the hardware."""
+
 
 def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numbers: Mapping[int, int]) -> list[Placed]:
     """The rows, in the model's order. `numbers`: index of each stage's part."""
@@ -59,7 +63,8 @@ def _row(
     if values and all(isinstance(value, (Const, QuantConst)) for value in values):
         return "folded", "", "its result is a constant", "", None
     if name in operations:
-        return "hardware", "", "", "", operations[name]
+        approximate = name in made.context.integer_softmax
+        return "hardware", "", APPROXIMATE if approximate else "", HINT if approximate else "", operations[name]
     if name in edges:
         return "host", "", "at the edge: the host prepares inputs and finishes outputs", "", edges[name]
     return "free", "", "layout only, or part of its neighbours", "", None

@@ -164,12 +164,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Hosted:
-    """A value of type `dtype` that the host computes from an IR tensor by `steps`."""
+    """A value of type `dtype` that the host computes from an IR tensor by `steps`; `softmax` is the one among them."""
 
     tensor: Tensor
     shape: Shape
     steps: tuple[Step, ...]
     dtype: str = "float32"
+    softmax: str = ""
 
 
 @dataclass(frozen=True)

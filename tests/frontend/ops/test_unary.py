@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw.frontend import UnsupportedNodesError
 from onnxhw.frontend.ops.unary import UNARY
-from onnxhw.ir.graph import Conv, Table
+from onnxhw.ir.graph import Add, Conv, Table
 
 S, Z = 2.0**-5, -9
 ATTRIBUTES: dict[str, dict[str, Any]] = {
@@ -87,10 +87,25 @@ def test_prelu_with_one_slope(model: Any, check: Any) -> None:
     check(model.output(model.requantize(model.node("PRelu", x, model.const(np.full((3, 1, 1), 0.25, np.float32))), S)))
 
 
-def test_prelu_with_a_slope_per_channel_stays_on_the_host(model: Any) -> None:
-    slopes = model.const(np.array([0.25, 0.5, 0.125], np.float32).reshape(3, 1, 1))
+@pytest.mark.parametrize("slopes", [[0.25, 0.5, 0.125], [-0.3, 0.0, 1.7], [1.0, -1.0, 0.1]])
+@pytest.mark.parametrize("grid", [(S, 3), (0.07, -128), (0.31, 127)])
+def test_prelu_with_a_slope_per_channel(model: Any, check: Any, slopes: list[float], grid: tuple[float, int]) -> None:
+    constant = model.const(np.array(slopes, np.float32).reshape(3, 1, 1))
+    y = model.node("PRelu", model.input([1, 3, 4, 30], 0.11, Z), constant)
+    graph = check(model.output(model.requantize(y, *grid)))
+    assert [type(op) for op in graph.ops] == [Table, Table, Conv, Add]
+
+
+def test_prelu_with_a_slope_per_channel_and_a_clamp(model: Any, check: Any) -> None:
+    constant = model.const(np.array([0.25, -0.5, 2], np.float32).reshape(3, 1, 1))
+    y = model.node("PRelu", model.input([1, 3, 4, 30], S, Z), constant)
+    check(model.output(model.requantize(model.node("Relu", y), S, 3)))
+
+
+def test_prelu_with_a_slope_per_pixel_stays_on_the_host(model: Any) -> None:
+    slopes = model.const(np.arange(360, dtype=np.float32).reshape(3, 4, 30) / 100)
     y = model.node("PRelu", model.input([1, 3, 4, 30], S, Z), slopes)
-    with pytest.raises(UnsupportedNodesError, match="slopes differ between channels"):
+    with pytest.raises(UnsupportedNodesError, match="differ between pixels"):
         model.output(model.requantize(y, S)).load()
 
 

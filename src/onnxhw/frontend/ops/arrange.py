@@ -14,12 +14,13 @@ where it would change nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.graph import Concat, Conv, Copy, Reshape, Tensor
+from ...ir.graph import Concat, Conv, Copy, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints
@@ -29,6 +30,8 @@ MOST_WAYS = 16
 """Different channel or pixel choices of one movement."""
 MOST_WEIGHTS = 1 << 16
 """Weights of one Conv that chooses channels."""
+REMEMBERED = 1 << 14
+"""Most elements of a movement whose pieces are remembered."""
 Form = tuple[int, int, int, int]
 
 
@@ -62,8 +65,13 @@ class Movement:
         unmoved = np.array_equal(pixel.ravel(), np.arange(pixel.size)) and not source.any()
         if unmoved and len(tensors) == 1 and (height, width) == first.shape[2:]:
             return first
-        out = self._tensor(output, (1, first.channels, height, width))
-        found = tuple(pieces(source, pixel))
+        return self.copied(tensors, tuple(pieces(source, pixel)), (height, width), output)
+
+    def copied(
+        self, tensors: Sequence[Tensor], found: tuple[Piece, ...], size: tuple[int, int], output: str
+    ) -> Tensor:
+        """The pieces of `tensors` put together."""
+        out = self._tensor(output, (1, tensors[0].channels, *size))
         names = tuple(tensor.name for tensor in tensors)
         self.context.add(Copy(self.name, names, out.name, (self.name,), found, self.fill))
         return out
@@ -98,21 +106,39 @@ def arrange(
             context.add(Reshape(out.name, (first.name,), out.name))
             return out
     movement = Movement(context, name, tuple(sources), fill)
+    if len(sources) == 1 and shape[1] == first.channels:
+        plan = _planes if index.size <= REMEMBERED else _planes.__wrapped__
+        found = plan(first.height * first.width, shape, index.astype(np.int64).tobytes())
+        if found is not None:
+            return movement.copied([first], found, shape[2:], output)
     starts = np.cumsum([0, *(prod(tensor.shape) for tensor in sources)])
     flat = index.reshape(shape[1], -1)
     source = np.where(flat < 0, -1, np.searchsorted(starts, flat, side="right") - 1)
     planes = np.array([tensor.height * tensor.width for tensor in sources])[source]
     channel = np.where(flat < 0, -1, (flat - starts[source]) // planes)
     pixel = np.where(flat < 0, -1, (flat - starts[source]) % planes)
-    found = _by_pixel(movement, source, channel, pixel, shape, output)
-    if found is None and len(sources) == 1:
-        found = _by_channel(movement, channel, pixel, shape, output)
-    if found is None:
+    made = _by_pixel(movement, source, channel, pixel, shape, output)
+    if made is None and len(sources) == 1:
+        made = _by_channel(movement, channel, pixel, shape, output)
+    if made is None:
         raise BlockedError(
             f"it mixes channels and pixels: {[list(tensor.shape) for tensor in sources]} -> {list(shape)}",
             "keep channels and pixels apart, or move data at the model's inputs and outputs only",
         )
-    return found
+    return made
+
+
+@lru_cache(maxsize=512)
+def _planes(plane: int, shape: Form, index: bytes) -> tuple[Piece, ...] | None:
+    """The pieces of a movement in which every channel keeps its place and all move their pixels alike; else None."""
+    rows = np.frombuffer(index, np.int64).reshape(shape[1], -1)
+    pixel = rows[0]
+    if pixel.max() >= plane:
+        return None
+    if not np.array_equal(rows, np.where(pixel < 0, -1, pixel + np.arange(shape[1])[:, None] * plane)):
+        return None
+    source, pixel = np.minimum(pixel, 0).reshape(shape[2:]), pixel.reshape(shape[2:])
+    return tuple(pieces(source, pixel))
 
 
 def _by_pixel(movement: Movement, source: Ints, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:

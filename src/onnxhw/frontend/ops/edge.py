@@ -1,4 +1,4 @@
-"""Operators that run on the host at the model's edges."""
+"""Operators that run on the host at the model's edges; a Softmax before operations of the hardware runs there too."""
 
 from dataclasses import replace
 
@@ -8,22 +8,29 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..shapes import Shape
 from ..values import Fed, Held, Hosted, Step, Value
+from .operands import plain
+from .softmax import softmax as integer_softmax
 
 
 def softmax(context: Context, node: onnx.NodeProto) -> Value:
-    """Softmax: one axis since opset 13, all axes from `axis` on before."""
+    """Softmax: one axis since opset 13, all axes from `axis` on before.
+
+    A step of the host's, so float, unless `Context.integer_softmax` names it.
+    """
     value = context.required(node, 0)
     rank = len(value.shape or ())
     recent = context.opset >= 13
     axis = _axis(node, -1 if recent else 1, rank)
     axes = [axis] if recent else list(range(axis, rank))
+    if label(node) in context.integer_softmax:
+        return integer_softmax(context, label(node), plain(context, node, 0), axes)
     step: Step = {"op": "Softmax", "name": label(node), "axes": axes}
     if isinstance(value, (Fed, Hosted)):
         if value.dtype != "float32":
             raise BlockedError(f"its input is {value.dtype}, not float32")
         return replace(value, steps=(*value.steps, step))
     if isinstance(value, Held) and not value.integer:
-        return Hosted(value.tensor, value.shape, (*value.steps(), step))
+        return Hosted(value.tensor, value.shape, (*value.steps(), step), softmax=label(node))
     raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
 
 

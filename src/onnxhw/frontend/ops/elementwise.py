@@ -144,7 +144,7 @@ class Extreme:
 
     def finish(self, result: Result) -> Tensor:
         """Add the IR operations."""
-        context, count, least = self.context, len(self.operands), self.op_type == "Min"
+        context, least = self.context, self.op_type == "Min"
         tensors = []
         for number, operand in enumerate(self.operands):
             output = f"{result.name}.input{number}"
@@ -152,16 +152,21 @@ class Extreme:
             if least:
                 tensor = complement(context, tensor, f"{output}.complement", f"{self.name}.complement{number}")
             tensors.append(tensor)
-        first = tensors[0]
-        _, channels, height, width = first.shape
-        scale, zero_point = first.scale, first.zero_point
-        stack = context.tensor(f"{result.name}.stack", (1, channels, count * height, width), scale, zero_point)
-        pieces = tuple(Piece(n, 0, width, 1, height, width, n * height) for n in range(count))
-        names = tuple(tensor.name for tensor in tensors)
-        context.add(Copy(f"{self.name}.stack", names, stack.name, result.nodes, pieces))
-        out = context.tensor(f"{result.name}.most" if least else result.name, first.shape, scale, zero_point)
-        context.add(MaxPool(self.name, (stack.name,), out.name, result.nodes, (count, 1), dilations=(height, 1)))
+        to = f"{result.name}.most" if least else result.name
+        out = greatest(context, tensors, to, self.name, result.nodes)
         return complement(context, out, result.name, f"{self.name}.least") if least else out
+
+
+def greatest(context: Context, tensors: list[Tensor], output: str, name: str, nodes: tuple[str, ...]) -> Tensor:
+    """The maximum of tensors of one shape and grid, element by element: a window over the stack of them."""
+    first, count = tensors[0], len(tensors)
+    _, channels, height, width = first.shape
+    stack = context.tensor(f"{output}.stack", (1, channels, count * height, width), first.scale, first.zero_point)
+    pieces = tuple(Piece(n, 0, width, 1, height, width, n * height) for n in range(count))
+    context.add(Copy(f"{name}.stack", tuple(tensor.name for tensor in tensors), stack.name, nodes, pieces))
+    out = context.tensor(output, first.shape, first.scale, first.zero_point)
+    context.add(MaxPool(name, (stack.name,), out.name, nodes, (count, 1), dilations=(height, 1)))
+    return out
 
 
 def _with_constant(

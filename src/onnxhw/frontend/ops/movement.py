@@ -5,6 +5,7 @@ element of the result comes from, and `arrange` makes operations of that. A move
 applies to dequantized values, to integers, and to the result of an operation that waits for its QuantizeLinear.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -18,9 +19,13 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
+from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
 from .arrange import arrange
 
+Array = npt.NDArray[Any]
+SHARED = 1 << 14
+"""Most elements of a movement that is remembered for nodes that move alike."""
 LARGEST = 1 << 22
 """Most elements of a movement's result."""
 
@@ -85,11 +90,29 @@ def _indices(context: Context, node: onnx.NodeProto) -> list[Ints]:
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
     if any(prod(context.shapes[name]) > LARGEST for name in node.output if name):
         raise BlockedError(f"its result has more than {LARGEST} elements")
-    feeds: dict[str, npt.NDArray[Any]] = {node.input[0]: np.arange(prod(shape)).reshape(shape)}
-    for index in range(1, len(node.input)):
-        constant = context.constant(node, index)
-        if constant is not None:
-            feeds[node.input[index]] = constant
+    constants = [context.constant(node, index) for index in range(1, len(node.input))]
+    if max([prod(shape), *(constant.size for constant in constants if constant is not None)]) > SHARED:
+        return _evaluated(context, node, shape, constants)
+    key = _key(context, node, shape, constants)
+    known: list[Ints] | None = context.parameters.get(key)
+    if known is None:
+        known = context.parameters[key] = _evaluated(context, node, shape, constants)
+    return known
+
+
+def _key(context: Context, node: onnx.NodeProto, shape: Shape, constants: list[Array | None]) -> tuple[Hashable, ...]:
+    """What the indices depend on."""
+    values = [None if x is None else (x.dtype, x.shape, x.tobytes()) for x in constants]
+    own = [attribute.SerializeToString() for attribute in node.attribute]
+    return ("movement", node.op_type, context.opset, len(node.output), shape, *values, *own)
+
+
+def _evaluated(context: Context, node: onnx.NodeProto, shape: Shape, constants: list[Array | None]) -> list[Ints]:
+    """The indices, from the operator's definition."""
+    feeds: dict[str, Array] = {node.input[0]: np.arange(prod(shape)).reshape(shape)}
+    feeds |= {
+        name: constant for name, constant in zip(node.input[1:], constants, strict=True) if constant is not None
+    }
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:

@@ -113,7 +113,7 @@ def per_channel(
     x = plain(context, node, 1 if swapped else 0)
     tensor = context.materialise(x)
     real = constant.real() if isinstance(constant, QuantConst) else constant.array
-    values = _channels(real, x, tensor)
+    values = per_channel_values(real, x, tensor)
     if values is None:
         raise BlockedError(
             f"{node.op_type} with a constant of shape {list(real.shape)}", "use a scalar or one value per channel"
@@ -130,14 +130,14 @@ def per_channel(
         raise BlockedError(f"{node.op_type} with a constant per channel", "use a scalar")
     otherwise = None
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
-        q = _channels(constant.q, x, tensor)
+        q = per_channel_values(constant.q, x, tensor)
         assert q is not None
         otherwise = Known(context, node.op_type, label(node), tensor, constant, q).finish
     made = Channelwise(context, label(node), tensor, line, otherwise)
     return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
 
 
-def _channels(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
+def per_channel_values(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
     """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
     try:
         spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)

@@ -2,9 +2,11 @@
 
 over pixels               AveragePool; MaxPool; for a minimum the MaxPool of complements
 a sum, or over channels   Conv with weights of 1
+maximum over channels     Max of the tensor and itself with the channels turned by 1, 2, 4, ...
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import onnx
@@ -15,6 +17,8 @@ from ..context import Context, Handlers, attributes, label
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result, Value, form
+from .arrange import arrange
+from .elementwise import greatest
 from .operands import complement, on_grid, plain, real
 from .pool import average, maximum
 from .window import Window
@@ -27,28 +31,27 @@ def reduce(context: Context, node: onnx.NodeProto) -> Value:
     axes = _axes(context, node, len(shape))
     if not axes:
         return real(value)
-    window = _window(shape, axes)
+    window = over(shape, axes)
     channels = 1 in axes and form(shape)[1] > 1
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     found: Held | Pending
     name = label(node)
     if node.op_type in ("ReduceMax", "ReduceMin"):
-        if channels:
-            raise BlockedError("a maximum or minimum over channels", "reduce over spatial axes only")
-        if isinstance(value, Held) and value.integer and node.op_type == "ReduceMax":
-            found = maximum(context, value, window, node.output[0], name)
-        elif node.op_type == "ReduceMax":
-            found = maximum(context, real(value), window, node.output[0], name)
+        least = node.op_type == "ReduceMin"
+        if least or channels:
+            made = Extremum(context, name, real(value), window, channels, least)
+            found = Pending(made.finish, Moves.of(form(kept), kept), (name,))
         else:
-            found = Pending(Least(context, name, real(value), window).finish, Moves.of(form(kept), kept), (name,))
+            held = value if isinstance(value, Held) and value.integer else real(value)
+            found = maximum(context, held, window, node.output[0], name)
     else:
         tensor = context.materialise(plain(context, node, 0))
         if node.op_type == "ReduceMean" and not channels:
             found = average(context, name, shape, tensor, window)
         else:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
-            made = Total(context, name, tensor, window, channels, count)
-            found = Pending(made.finish, Moves.of(form(kept), kept), (name,))
+            total = Total(context, name, tensor, window, channels, count)
+            found = Pending(total.finish, Moves.of(form(kept), kept), (name,))
     wanted = kept
     if not attributes(node).get("keepdims", 1):
         wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
@@ -77,11 +80,24 @@ def _axes(context: Context, node: onnx.NodeProto, rank: int) -> list[int]:
     return axes
 
 
-def _window(shape: Shape, axes: list[int]) -> Window:
+def over(shape: Shape, axes: list[int]) -> Window:
+    """The window that covers the axes of pixels among `axes` of an ONNX shape."""
     _, _, height, width = form(shape)
     rows = height if len(shape) == 4 and 2 in axes else 1
     cols = width if len(shape) > 2 and len(shape) - 1 in axes else 1
     return Window((rows, cols), (1, 1), (1, 1), (0, 0, 0, 0))
+
+
+def channel_maximum(context: Context, tensor: Tensor, output: str, name: str) -> Tensor:
+    """The maximum over the channels, in every channel: of the tensor and itself turned by 1, 2, 4, ... channels."""
+    _, channels, height, width = tensor.shape
+    index = np.arange(channels * height * width).reshape(channels, -1)
+    turn = 1
+    while turn < channels:
+        turned = arrange(context, [tensor], np.roll(index, -turn, 0), tensor.shape, f"{output}.turned{turn}", name)
+        tensor = greatest(context, [tensor, turned], f"{output}.most{turn}", name, (name,))
+        turn *= 2
+    return tensor
 
 
 @dataclass(frozen=True)
@@ -113,23 +129,35 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Least:
-    """A minimum over pixels that waits for its result's scale."""
+class Extremum:
+    """A minimum, or a maximum over channels and perhaps pixels, that waits for its result's scale.
+
+    Rounding to the result's grid is monotone, so the operand is quantized first. The minimum is the complement of the
+    maximum of complements.
+    """
 
     context: Context
     name: str
     operand: Held | Pending
     window: Window
+    channels: bool
+    least: bool
 
     def finish(self, result: Result) -> Tensor:
-        """The complement of the maximum of the complement."""
+        """Add the operations."""
         context, name = self.context, self.name
-        whole = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
-        negated = complement(context, whole, f"{result.name}.complement", f"{name}.complement")
-        held = Held(negated, Moves.of(negated.shape, negated.shape))
+        tensor = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
+        if self.least:
+            tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
+        held = Held(tensor, Moves.of(tensor.shape, tensor.shape))
         most = maximum(context, held, self.window, f"{result.name}.most", name)
         assert isinstance(most, Held)
-        return complement(context, most.tensor, result.name, f"{name}.least")
+        tensor = most.tensor
+        if self.channels:
+            spread = channel_maximum(context, tensor, result.name, name)
+            shape = (1, 1, *spread.shape[2:])
+            tensor = arrange(context, [spread], np.arange(prod(shape)), shape, f"{result.name}.first", name)
+        return complement(context, tensor, result.name, f"{name}.least") if self.least else tensor
 
 
 HANDLERS: Handlers = {("", op_type): reduce for op_type in ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")}

@@ -10,7 +10,7 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..quant import integers
-from ..values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value
+from ..values import Fed, Held, Hosted, Pending, Step, Value
 
 UNARY: dict[str, dict[str, Any]] = {
     **{
@@ -79,18 +79,6 @@ def _step(node: onnx.NodeProto) -> Step:
     return step
 
 
-def prelu(context: Context, node: onnx.NodeProto) -> Value:
-    """PRelu with one slope for all elements."""
-    slope = context.required(node, 1)
-    if not isinstance(slope, (Const, QuantConst)):
-        raise BlockedError("its slope is not constant")
-    real = slope.real() if isinstance(slope, QuantConst) else slope.array
-    if real.dtype != np.float32 or not real.size or not np.isfinite(real).all() or real.min() != real.max():
-        raise BlockedError("its slopes differ between channels", "use LeakyRelu, or one slope for all channels")
-    step: Step = {"op": "LeakyRelu", "name": label(node), "alpha": float(real.ravel()[0])}
-    return function(context, context.required(node, 0), step)
-
-
 def cast(context: Context, node: onnx.NodeProto) -> Value:
     """Cast of real values to float32, which they are."""
     value = context.required(node, 0)
@@ -153,5 +141,4 @@ HANDLERS: Handlers = {
     ("com.microsoft", "Gelu"): unary,
     ("", "Cast"): cast,
     ("", "Clip"): clip,
-    ("", "PRelu"): prelu,
 }

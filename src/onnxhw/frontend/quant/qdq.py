@@ -132,11 +132,16 @@ def add_table(
     context: Context, tensor: Tensor, steps: tuple[Step, ...], name: str, scale: float, zero_point: int, node: str
 ) -> Tensor:
     """The tensor after `steps`, elementwise from int8 to int8, as a 256-entry table."""
-    try:
-        with np.errstate(all="ignore"):
-            table = apply(steps, np.arange(-128, 128).astype(np.int8))
-    except UsageError as error:
-        raise BlockedError(f"its function has no quantized value everywhere: {error.what}") from error
+    plain = [{key: value for key, value in step.items() if key != "name"} for step in steps]
+    key = ("table", repr(plain))
+    table: npt.NDArray[Any] | None = context.parameters.get(key)
+    if table is None:
+        try:
+            with np.errstate(all="ignore"):
+                table = apply(steps, np.arange(-128, 128).astype(np.int8)).astype(np.int8)
+        except UsageError as error:
+            raise BlockedError(f"its function has no quantized value everywhere: {error.what}") from error
+        context.parameters[key] = table
     nodes = tuple(dict.fromkeys([*(step["name"] for step in steps), node]))
     return enter_table(context, tensor, table, name, scale, zero_point, nodes)
 

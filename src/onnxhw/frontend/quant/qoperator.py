@@ -31,6 +31,10 @@ class Expansion:
     context: Context
     node: onnx.NodeProto
     made: list[str] = field(default_factory=list)
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.label = label(self.node)
 
     def has(self, index: int) -> bool:
         """Is this input given?"""
@@ -54,8 +58,8 @@ class Expansion:
         from ..handlers import HANDLERS  # here: that table holds this module's handlers too
 
         output = output or f"{self.node.output[0]}.part{len(self.made)}"
-        known = {key: value for key, value in found.items() if value is not None}
-        node = helper.make_node(op_type, inputs, [output], name=label(self.node), **known)
+        node = onnx.NodeProto(op_type=op_type, input=inputs, output=[output], name=self.label)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in found.items() if value is not None)
         result = HANDLERS["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
 

@@ -1,0 +1,73 @@
+"""PRelu: one slope is a LeakyRelu; a slope per channel is a sum of two halves, of which one is always zero.
+
+positive   Q(max(x, 0))                     table onto the result's grid
+negative   Q(slope * min(x, 0))             table on the input's grid, then a proved factor per channel
+result     positive + negative              Add with unit ratios: exact
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from ... import fixed
+from ...ir.graph import Add, Tensor
+from ..blockers import BlockedError
+from ..context import Context, Handlers, label
+from ..quant.qdq import enter_table
+from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
+from .operands import plain
+from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
+from .unary import function
+
+
+def prelu(context: Context, node: onnx.NodeProto) -> Value:
+    """PRelu with one slope for all elements, or one for each channel."""
+    slope = context.required(node, 1)
+    if not isinstance(slope, (Const, QuantConst)):
+        raise BlockedError("its slope is not constant")
+    real = slope.real() if isinstance(slope, QuantConst) else slope.array
+    if real.dtype != np.float32 or not real.size or not np.isfinite(real).all():
+        raise BlockedError("its slopes are not finite float32 numbers")
+    if real.min() == real.max():
+        step: Step = {"op": "LeakyRelu", "name": label(node), "alpha": float(real.ravel()[0])}
+        return function(context, context.required(node, 0), step)
+    x = plain(context, node, 0)
+    tensor = context.materialise(x)
+    slopes = per_channel_values(real, x, tensor)
+    if slopes is None:
+        raise BlockedError(
+            f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
+        )
+    made = Halves(context, label(node), tensor, np.asarray(slopes, np.float32))
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A PRelu with the slopes ``[C]`` that waits for its result's scale."""
+
+    context: Context
+    name: str
+    tensor: Tensor
+    slopes: Floats
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the operations."""
+        context, x, slopes = self.context, self.tensor, self.slopes
+        grid = float(result.scale), result.zero_point
+        reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
+        above = fixed.quantize(np.maximum(reals, np.float32(0)), result.scale, result.zero_point)
+        positive = enter_table(context, x, above, f"{result.name}.positive", *grid, result.nodes)
+        below = np.minimum(INTEGERS, x.zero_point)
+        cut = enter_table(context, x, below, f"{result.name}.cut", x.scale, x.zero_point, result.nodes)
+        line = Line(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
+        whole = replace(result, name=f"{result.name}.negative", lo=-128, hi=127)
+        negative = Channelwise(context, self.name, cut, line).finish(whole)
+        out = context.tensor(result.name, x.shape, *grid)
+        names = (positive.name, negative.name)
+        context.add(Add(self.name, names, out.name, result.nodes, lo=result.lo, hi=result.hi))
+        return out
+
+
+HANDLERS: Handlers = {("", "PRelu"): prelu}
