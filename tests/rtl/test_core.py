@@ -2,17 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from core_bench import Bench
-from programs import random_program
+from programs import Builder, random_program
 
 from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.emu.counters import counters
 from onnxhw.emu.order import by_time, steps
+from onnxhw.isa import VectorOp
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.isa.timing import timeline
 from onnxhw.program import Program, from_host, to_host
@@ -71,6 +73,23 @@ def test_random_programs(config: HwConfig) -> None:
 @pytest.mark.parametrize("config", GEOMETRIES, ids=lambda c: c.name)
 def test_many_random_programs(config: HwConfig) -> None:
     Bench(config).each([random_program(config, seed, 8) for seed in range(10, 13)], expect_equal)
+
+
+@pytest.mark.rtl
+def test_vector_instructions_of_the_same_settings_overlap() -> None:
+    """Long ones, behind which the next issues at once, and short ones."""
+    cases, close = [], 0
+    for seed, op in enumerate((VectorOp.SUM, VectorOp.ADD, VectorOp.DOT, VectorOp.MAX)):
+        build = Builder(GEOMETRIES[0], seed)
+        for _ in range(2):
+            build.vector(op, cb=2, oh=5, ow=6)
+            for _ in range(3):
+                build.follow()
+        cases.append((build.program(), build.act))
+        spans = timeline(GEOMETRIES[0], build.code).spans["vector"]
+        close += sum(other.issue == one.end + 1 < one.done for one, other in pairwise(spans))
+    assert close >= 8
+    Bench(GEOMETRIES[0]).each(cases, expect_equal)
 
 
 @pytest.mark.rtl
