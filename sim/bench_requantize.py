@@ -33,14 +33,18 @@ async def equals_fixed(dut: Any) -> None:
             drive(getattr(dut, name), value, 8)
         await tick(dut)
         expected: list[tuple[int, str]] = []
-        for _ in range(60):
+        total = 0
+        for number in range(60):
             scale = random_scale(random, op)
             acc, a, b = edgy(random, acc_bits)[0], edgy(random, SUM_BITS)[0], edgy(random, 9)[0]
-            if op in (VectorOp.ADD, VectorOp.MUL):
+            if op in (VectorOp.ADD, VectorOp.MUL, VectorOp.DOT):
                 a = edgy(random, 9)[0]
             if op == VectorOp.DRAIN and random.random() < 0.6:  # results inside int8
                 acc = round(random.integers(-140, 140) * 2.0**scale.shift / scale.multiplier) - scale.bias
                 acc = max(-(1 << (acc_bits - 1)), min((1 << (acc_bits - 1)) - 1, acc + int(random.integers(-1, 2))))
+            again = op == VectorOp.DOT and number and random.random() < 0.8 and abs(total + a * b) < 1 << (SUM_BITS - 1)
+            total = a * b + (total if again else 0)
+            dut.again.value = int(bool(again))
             drive(dut.acc, acc, acc_bits)
             drive(dut.a, a, SUM_BITS)
             drive(dut.b, b, 9)
@@ -49,11 +53,11 @@ async def equals_fixed(dut: Any) -> None:
             if op == VectorOp.ADD:
                 want = lane_add(np.array([a]), np.array([b]), scale, bool(exact), zero_point, lo, hi)
             else:
-                value = {VectorOp.DRAIN: wrap(np.array([acc + scale.bias]), 32)[0], VectorOp.MUL: a * b}.get(op, a)
+                drained = wrap(np.array([acc + scale.bias]), 32)[0]
+                value = {VectorOp.DRAIN: drained, VectorOp.MUL: total, VectorOp.DOT: total}.get(op, a)
                 want = lane_drain(np.array([value]), scale, bool(exact), zero_point, lo, hi)
-            expected.append(
-                (int(want[0]), f"{op.name} acc={acc} a={a} b={b} {scale} exact={exact} zero_point={zero_point}")
-            )
+            case = f"{op.name} acc={acc} a={a} b={b} sum={total} {scale} exact={exact} zero_point={zero_point}"
+            expected.append((int(want[0]), case))
             await tick(dut)
             if len(expected) >= latency:
                 check(dut, *expected.pop(0))

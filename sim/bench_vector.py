@@ -31,8 +31,9 @@ def random_vector(random: np.random.Generator, op: VectorOp) -> Vector:
     def upto(low: int, high: int) -> int:
         return int(random.integers(low, high + 1))
 
-    window = op in (VectorOp.SUM, VectorOp.MAX)
-    groups = upto(1, min(c.lane_groups, c.col_groups) if op == VectorOp.DRAIN else c.lane_groups)
+    window = op in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT)
+    most = {VectorOp.DRAIN: min(c.lane_groups, c.col_groups), VectorOp.DOT: 1}.get(op, c.lane_groups)
+    groups = upto(1, most)
     kh, kw = (upto(1, 3), upto(1, 3)) if window else (1, 1)
     extent = {"in_h": 99, "in_w": 99}
     if op == VectorOp.SUM:
@@ -46,8 +47,9 @@ def random_vector(random: np.random.Generator, op: VectorOp) -> Vector:
         ow_n=upto(1, 4), kh_n=kh, kw_n=kw, a_base=upto(0, 7) if op == VectorOp.DRAIN else 20 + upto(0, 7),
         acc_bank=upto(0, 1), a_cb=upto(0, 20), a_oh=upto(0, 9), a_ow=upto(0, 3), a_kh=upto(0, 9), a_kw=upto(0, 3),
         ih_kh=1, iw_kw=1, ih_oh=upto(0, 2), iw_ow=upto(0, 2), **extent, b_base=c.act_depth + upto(0, 9),
-        b_cb=upto(0, 20), b_oh=upto(0, 9), b_ow=upto(0, 3), o_base=2 * c.act_depth + upto(0, 20), o_cb=32, o_oh=8,
-        o_ow=1, groups=groups, column_group=upto(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
+        b_cb=upto(0, 20), b_oh=upto(0, 9), b_ow=upto(0, 3), b_kw=upto(0, 3), o_base=2 * c.act_depth + upto(0, 20),
+        o_cb=32, o_oh=8, o_ow=1, groups=groups,
+        column_group=upto(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
         lane_group=upto(0, c.lane_groups - groups), param_base=upto(0, 9), param_cb=upto(0, 3),
         za=edgy(random, 8)[0], zb=edgy(random, 8)[0], zy=edgy(random, 8)[0], lo=lo, hi=hi,
     )  # fmt: skip
