@@ -77,7 +77,12 @@ def is_address(text: str) -> bool:
     return text == "auto" or ":" in text or BARE_PORT.fullmatch(text) is not None
 
 
-def unknown(device: str) -> UsageError:
+def is_target(device: object) -> bool:
+    """Whether it is an open device, one of `DEVICES` or the form of an address."""
+    return isinstance(device, Device) or (isinstance(device, str) and (device in DEVICES or is_address(device)))
+
+
+def unknown(device: object) -> UsageError:
     """The error for what is neither."""
     return UsageError("E2500", f"no device named {device!r}", hint=f"devices: {', '.join(DEVICES)}; {FORMS}")
 
