@@ -95,5 +95,3 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     engine = stack.enter_context(engines.open(target, config, graph=graph))
     engine.load(program)
     return lambda batch: [engine.run(program, tensors) for tensors in batch]
-
-
