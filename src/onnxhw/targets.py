@@ -13,7 +13,7 @@ from .errors import UsageError
 from .frontend import Batch, MixedModel, read
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
-from .host.artifact import design_of, manifest, skeleton
+from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import HardwarePart, Value
@@ -55,11 +55,11 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 
 def _batch(folder: Path) -> Batch | None:
     """The batch of the model from which an output directory was made."""
-    noted, model = manifest(folder), folder / "model.onnx"
-    if not model.is_file() or noted.get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+    model = folder / "model.onnx"
+    if not model.is_file() or manifest(folder).get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
         return None
-    sizes = (str(size).rpartition("=") for size in noted.get("shapes", []))
-    limits = Limits.from_flags([str(limit) for limit in noted.get("limits", [])])
+    sizes = (size.rpartition("=") for size in noted(folder, "shapes", ".+=[0-9]+"))
+    limits = Limits.from_flags(noted(folder, "limits", ".*"))
     return read(model, limits=limits, shapes={name: int(size) for name, _, size in sizes}).batch
 
 

@@ -1,5 +1,6 @@
 """Sessions and the backend on devices: results equal to the model's, from addresses, directories and threads."""
 
+import json
 import sys
 import threading
 import time
@@ -210,6 +211,12 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, evaluate(model, {"x": x})[value.name])
         with pytest.raises(UsageError, match="E2506"):
             session.run(None, {"x": draw([2, 4, 4, 4])})
+    manifest = tmp_path / "out" / "manifest.json"
+    noted = json.loads(manifest.read_text())
+    for wrong in ({"shapes": 3}, {"shapes": ["x"]}, {"shapes": [1]}, {"limits": None}):
+        manifest.write_text(json.dumps({**noted, **wrong}))
+        with pytest.raises(UsageError, match=r"E2552 .*manifest.json"):
+            InferenceSession(tmp_path / "out", "emu:")
 
 
 @pytest.mark.parametrize(
