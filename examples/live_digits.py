@@ -194,7 +194,7 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f"{error}: pip install 'onnxhw[plot]'")
     except OnnxhwError as error:
-        sys.exit(f"{error}\n  hint: {error.hint}" if error.hint else str(error))
+        sys.exit(str(error).replace(" Hint: ", "\n  hint: "))
     if wrong:
         sys.exit(f"{wrong} results differ from the golden model")
 

@@ -31,7 +31,7 @@ from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .report.profile import LayerRow, profile
-from .targets import DEVICES, compiled, is_address, read_compiled, runner, unknown
+from .targets import DEVICES, compiled, is_target, read_compiled, runner, unknown
 
 Execute = Callable[[list[dict[str, Array8]]], list[dict[str, Array8]]]
 Samples = Sequence[Mapping[str, Any]]
@@ -54,10 +54,10 @@ class InferenceSession(Closing):
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
-    Any number of threads may share a session: calls go one at a time. On a device several hardware parts are programs
-    that are loaded in turn: each once for all samples of a `run`.
+    Any number of threads may share a session: calls go one at a time, `close` too. On a device several hardware parts
+    are programs that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes`,
+    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes`, `patches`,
     `exact_softmax` or `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but
     for "golden"), `Device.open` and `Device.load`.
     """
@@ -74,12 +74,12 @@ class InferenceSession(Closing):
         exact_softmax: bool = False,
         preprocess: Preprocess | None = None,
     ) -> None:
-        if isinstance(device, str) and device not in DEVICES and not is_address(device):
+        if not is_target(device):
             raise unknown(device)
         self.shapes, self._source, self._patches, self._exact = shapes, model, patches, exact_softmax
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
-        self._lock = threading.RLock()
+        self._lock, self._closed = threading.RLock(), False
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
         self.mixed: MixedModel
@@ -99,8 +99,9 @@ class InferenceSession(Closing):
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
-        if file and (config or self.shapes or self._exact or self.preprocess != Preprocess()):
-            what = "a compiled program has its configuration, sizes and preprocessing already"
+        options = (config, self.shapes, self._exact, self._patches is not None, self.preprocess != Preprocess())
+        if file and any(options):
+            what = "a compiled program has its configuration, sizes, patches and preprocessing already"
             raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
         if file and device == "golden":
             raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")
@@ -145,7 +146,7 @@ class InferenceSession(Closing):
         """
         inputs = [Input.of(value.name, value.shape, value.dtype) for value in self.get_inputs()]
         found = list(open_samples(Path(source), inputs, self.preprocess).feeds(start, stop))
-        if not found:
+        if start < 0 or not found:
             raise UsageError("E2502", f"there is no sample {start}", where=str(source))
         return {value.name: np.concatenate([one[value.name] for one in found]) for value in inputs}
 
@@ -156,10 +157,12 @@ class InferenceSession(Closing):
         N samples give what the model means at a batch of N: one inference each if that is proved to be the same. A feed
         that names an initializer replaces its value.
 
-        `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: a wrong shape or type;
+        `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: wrong shape or type; E2507: closed;
         `UnsupportedError` E4401: the model has a node that nothing can run.
         """
         with self._lock:
+            if self._closed:
+                raise UsageError("E2507", "the session is closed", where=self.device, hint="make another")
             return self._run(output_names, feeds)
 
     def profile(self) -> list[LayerRow]:
@@ -203,8 +206,9 @@ class InferenceSession(Closing):
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
-        self._stack.close()
-        self._runners, self._others = [], {}
+        with self._lock:  # an engine must not go while a thread runs it
+            self._stack.close()
+            self._runners, self._others, self._closed = [], {}, True
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
@@ -311,11 +315,15 @@ def typed(value: Value, given: Any) -> Any:
     """An array of the input's type; what is no tensor is left alone. `UsageError` E2503."""
     if not value.dtype:
         return given
-    array, wanted = np.asarray(given), np.dtype(value.dtype)
+    try:
+        array, wanted = np.asarray(given), np.dtype(value.dtype)
+    except ValueError as error:
+        raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
     if array.dtype == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
         return array.astype(wanted)
     if wanted.kind == "f" and array.dtype.kind == "f":
-        return array.astype(wanted)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
+            return array.astype(wanted)
     raise UsageError(
         "E2503", f"input {value.name!r} must be {wanted}, not {array.dtype}", hint=f"array.astype(numpy.{wanted})"
     )

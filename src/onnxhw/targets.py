@@ -13,7 +13,7 @@ from .errors import UsageError
 from .frontend import Batch, MixedModel, read
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
-from .host.artifact import design_of, manifest, skeleton
+from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import HardwarePart, Value
@@ -55,11 +55,11 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 
 def _batch(folder: Path) -> Batch | None:
     """The batch of the model from which an output directory was made."""
-    noted, model = manifest(folder), folder / "model.onnx"
-    if not model.is_file() or noted.get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+    model = folder / "model.onnx"
+    if not model.is_file() or manifest(folder).get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
         return None
-    sizes = (str(size).rpartition("=") for size in noted.get("shapes", []))
-    limits = Limits.from_flags([str(limit) for limit in noted.get("limits", [])])
+    sizes = (size.rpartition("=") for size in noted(folder, "shapes", ".+=[0-9]+"))
+    limits = Limits.from_flags(noted(folder, "limits", ".*"))
     return read(model, limits=limits, shapes={name: int(size) for name, _, size in sizes}).batch
 
 
@@ -77,7 +77,12 @@ def is_address(text: str) -> bool:
     return text == "auto" or ":" in text or BARE_PORT.fullmatch(text) is not None
 
 
-def unknown(device: str) -> UsageError:
+def is_target(device: object) -> bool:
+    """Whether it is an open device, one of `DEVICES` or the form of an address."""
+    return isinstance(device, Device) or (isinstance(device, str) and (device in DEVICES or is_address(device)))
+
+
+def unknown(device: object) -> UsageError:
     """The error for what is neither."""
     return UsageError("E2500", f"no device named {device!r}", hint=f"devices: {', '.join(DEVICES)}; {FORMS}")
 
@@ -90,5 +95,3 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     engine = stack.enter_context(engines.open(target, config, graph=graph))
     engine.load(program)
     return lambda batch: [engine.run(program, tensors) for tensors in batch]
-
-

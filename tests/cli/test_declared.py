@@ -82,6 +82,8 @@ def test_session(digits, folder, images, wanted):
         with pytest.raises(UsageError) as caught:
             session.feeds(images, COUNT)
         assert caught.value.code == "E2502"
+        with pytest.raises(UsageError, match=r"E2502 .*no sample -1"):
+            session.feeds(images, -1)
     with InferenceSession(digits, preprocess=DECLARED) as session:
         assert np.array_equal(session.run(None, session.feeds(images))[0], wanted)
     with pytest.raises(UsageError) as caught:

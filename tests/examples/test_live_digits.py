@@ -88,6 +88,7 @@ def test_a_device_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, "--device", "serial:/dev/there-is-none")
     assert re.match(r"E91\d\d .*\n  hint: ", str(ended.value))
+    assert str(ended.value).lower().count("hint") == 1
 
 
 def test_ink_on_paper_becomes_an_image() -> None:

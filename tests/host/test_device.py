@@ -205,10 +205,18 @@ def test_misuse(digits_program, images):
     device.load(digits_program)
     with pytest.raises(UsageError, match="E2203"):
         device.run({"inptu": images[:1]})
+    with pytest.raises(UsageError, match=r"E2204 .*'input' is no array"):
+        device.run({"input": [[1.0, 2.0], [3.0]]})
     device.close()
     device.close()
     with pytest.raises(UsageError, match="E2555"):
         device.run({"input": images[:1]})
+
+
+@pytest.mark.parametrize("wrong", [{"baud": 0}, {"baud": -1}, *({"timeout_scale": x} for x in (0, -1, np.inf, np.nan))])
+def test_waits_are_bounded(wrong):
+    with pytest.raises(UsageError, match="E2556"):
+        Device.open("emu:mini", **wrong)
 
 
 def test_batches_of_different_sizes(selftest_program):

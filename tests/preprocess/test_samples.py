@@ -164,6 +164,14 @@ def test_images_are_brought_to_the_models_size_and_channels(photos):
     assert feed["image"].shape == (1, 1, 8, 10)
 
 
+def test_images_of_more_than_8_bits_are_refused(photos, tmp_path):
+    """Pillow makes 255 of everything above it."""
+    from PIL import Image
+
+    Image.fromarray(np.full((4, 5), 1000, np.uint16)).save(tmp_path / "deep.png")
+    assert "more than 8 bits" in str(refused("E2603", tmp_path / "deep.png", [Input("image", (1, 1, 4, 5))]))
+
+
 def test_images_with_labels(photos):
     folder, _ = photos
     (folder / "labels.txt").write_text("4 5 6")
@@ -178,6 +186,8 @@ def test_folders_that_cannot_be_used(photos, tmp_path):
     refused("E2603", folder, [Input("sound", (1, 100))])
     refused("E2603", folder, [Input("number", ())])
     refused("E2603", folder, [*IMAGE, Input("more", (1, 3, 4, 5))])
+    for narrow in ("int8", "int4", "bool"):
+        refused("E2603", folder, [Input("image", (1, 3, 4, 5), narrow)])
     (folder / "0.png").write_bytes(b"\x89PNG broken")
     assert "0.png" in str(refused("E2603", folder, IMAGE))
 

@@ -1,7 +1,9 @@
 """Sessions and the backend on devices: results equal to the model's, from addresses, directories and threads."""
 
+import json
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from pty_board import PtyBoard, count_idle_time
 from test_session import Net, draw, mixed
 
 import onnxhw
-from onnxhw import backend
+from onnxhw import backend, golden
 from onnxhw.cli import main
 from onnxhw.compiler import compile_mixed
 from onnxhw.config import preset
@@ -96,12 +98,45 @@ def test_a_serial_port_says_what_to_compile_for(monkeypatch: pytest.MonkeyPatch)
         board.unplug()
 
 
+@pytest.mark.parametrize("device", ["emulator", "emu:mini"])
+def test_closing_waits_for_the_run_of_another_thread(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled RTL is memory that must not go while it runs; and a closed session opens nothing again."""
+    running, closing, order = threading.Event(), threading.Event(), []
+    finish = golden.host.finish
+
+    def slowly(*arguments: Any) -> Any:
+        running.set()
+        closing.wait(10)
+        time.sleep(0.05)
+        order.append("run")
+        return finish(*arguments)
+
+    monkeypatch.setattr(golden.host, "finish", slowly)
+    session = InferenceSession(mixed(), device, config=MINI)
+    thread = threading.Thread(target=check, args=(session,))
+    thread.start()
+    running.wait(10)
+    closing.set()
+    session.close()
+    order.append("closed")
+    thread.join()
+    assert set(order[:-1]) == {"run"}
+    assert order[-1] == "closed"
+    for _ in range(2):
+        with pytest.raises(UsageError, match="E2507"):
+            session.run(None, {"x": draw()})
+        session.close()
+
+
 def test_an_open_device_stays_open() -> None:
     with Device.open("emu:mini") as device:
         for seed in range(2):
             with InferenceSession(mixed(), device) as session:
                 check(session, seed=seed)
         assert device.head.fingerprint == MINI.fingerprint
+        with pytest.raises(UsageError, match="E2507"):
+            session.run(None, {"x": draw()})
+        session = InferenceSession(mixed(), device)
     with pytest.raises(UsageError, match="E2555"):
         session.run(None, {"x": draw()})
 
@@ -133,9 +168,9 @@ def test_what_compile_has_written(tmp_path: Path, device: str) -> None:
         with InferenceSession(model, device) as session:
             assert session.config == MINI
             check(session, 2)
-    for wrong in ({"device": device, "config": MINI}, {"device": device, "shapes": {"n": 1}}):
+    for wrong in ({"config": MINI}, {"shapes": {"n": 1}}, {"patches": False}):
         with pytest.raises(UsageError, match="E2504"):
-            InferenceSession(tmp_path, **wrong)
+            InferenceSession(tmp_path, device, **wrong)
     with pytest.raises(UsageError, match="E2506"):
         InferenceSession(tmp_path)
 
@@ -176,10 +211,18 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, evaluate(model, {"x": x})[value.name])
         with pytest.raises(UsageError, match="E2506"):
             session.run(None, {"x": draw([2, 4, 4, 4])})
+    manifest = tmp_path / "out" / "manifest.json"
+    noted = json.loads(manifest.read_text())
+    for wrong in ({"shapes": 3}, {"shapes": ["x"]}, {"shapes": [1]}, {"limits": None}):
+        manifest.write_text(json.dumps({**noted, **wrong}))
+        with pytest.raises(UsageError, match=r"E2552 .*manifest.json"):
+            InferenceSession(tmp_path / "out", "emu:")
 
 
-@pytest.mark.parametrize(("device", "code"), [("gpu", "E2500"), ("usb:3", "E2550"), ("emu:nexys", "E2551")])
-def test_no_such_device(device: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "code"), [("gpu", "E2500"), (None, "E2500"), ("usb:3", "E2550"), ("emu:nexys", "E2551")]
+)
+def test_no_such_device(device: Any, code: str) -> None:
     with pytest.raises(UsageError) as caught:
         InferenceSession(mixed(), device)
     assert caught.value.code == code

@@ -139,6 +139,7 @@ def test_outputs_are_chosen_by_name_and_described() -> None:
         (None, {"x": draw()[0]}, "E2503"),
         (None, {"x": draw().astype(np.int32)}, "E2503"),
         (None, {"x": "text"}, "E2503"),
+        (None, {"x": [[1.0, 2.0], [3.0]]}, "E2503"),
     ],
 )
 def test_wrong_calls_are_refused(names: Any, feeds: Any, code: str) -> None:

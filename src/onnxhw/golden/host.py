@@ -48,7 +48,11 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
         raise UsageError(
             "E2203", f"input {port.name!r} is missing", hint=f"given: {', '.join(sorted(feeds)) or 'none'}"
         )
-    values = _typed(port, np.asarray(feeds[port.name]))
+    try:
+        given = np.asarray(feeds[port.name])
+    except ValueError as error:  # lists of different lengths
+        raise UsageError("E2204", f"input {port.name!r} is no array: {error}") from error
+    values = _typed(port, given)
     shape = graph.tensors[port.tensor].shape
     at_once = 1
     if port.shape[:1] == (1,) and all(step["op"] in ROUNDED for step in port.steps):

@@ -48,6 +48,15 @@ def design_of(folder: Path) -> str | None:
     return design or None
 
 
+def noted(folder: Path, name: str, form: str) -> list[str]:
+    """The texts that the manifest has under `name`, each of a form (regular expression); `UsageError` E2552."""
+    found = manifest(folder).get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, str) and re.fullmatch(form, each) for each in found):
+        what, hint = f"{name} cannot be {found!r}", "compile the model again"
+        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
+    return found
+
+
 def preprocess_of(target: Path) -> Preprocess:
     """What was declared when an output directory, or the program.ohw in it, was compiled; of others: nothing.
 

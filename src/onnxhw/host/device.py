@@ -68,8 +68,9 @@ class Device(Closing):
             (``onnxhw serve``) tells its time by itself.
         config : what a simulated device without a name ("emu:", "sim:") shall be.
 
-        Errors: `UsageError` E2550 no such address; those of the transports; `NoAnswerError` E9155 nothing answers;
-        `WrongBitstreamError` E9105, E9106; for "auto" `LinkError` E9156 no known board, E9157 several.
+        Errors: `UsageError` E2550 no such address, E2556 `baud` or `timeout_scale` not positive and finite; those of
+        the transports; `NoAnswerError` E9155 nothing answers; `WrongBitstreamError` E9105, E9106; for "auto"
+        `LinkError` E9156 no known board, E9157 several.
         """
         return cls(*open_client(address, baud, timeout_scale, config))
 

@@ -1,9 +1,10 @@
 """From an address to the client of a device that has answered."""
 
+import math
 from contextlib import suppress
 
 from ..config import HwConfig
-from ..errors import LinkError
+from ..errors import LinkError, UsageError
 from . import discover
 from .address import SIMULATED, Address, open_transport, parse
 from .client import Client
@@ -21,6 +22,9 @@ Opened = tuple[Client, str]
 
 def open_client(address: str, baud: int | None, timeout_scale: float, config: HwConfig | None) -> Opened:
     """Open the address and ask what is there; see `Device.open`."""
+    if not (0 < timeout_scale < math.inf and (baud is None or baud > 0)):
+        what = f"speed and timeout scale must be positive and finite, not baud={baud}, timeout_scale={timeout_scale}"
+        raise UsageError("E2556", what, where=address)
     where = parse(address)
     if where.scheme == "auto":
         return _only(baud, timeout_scale)

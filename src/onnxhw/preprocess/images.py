@@ -10,6 +10,8 @@ from .formula import IMAGES, Array, Input, Preprocess
 
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's mode by number of channels."""
+HOLD_PIXELS = ("uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+"""Element types that have every value from 0 to 255."""
 
 
 class Folder:
@@ -40,6 +42,9 @@ class Folder:
                 where=self.where,
                 hint="--layout nhwc if the channels are its last axis",
             )
+        if self.wanted.dtype not in HOLD_PIXELS:
+            what = f"images have values from 0 to 255, which an input of type {self.wanted.dtype} does not"
+            raise UsageError("E2603", what, where=self.where, hint="give arrays")
         self.size = shape[1:3] if preprocess.layout == "nhwc" else shape[2:]
         if not self.files:
             raise UsageError("E2603", f"no image is there ({', '.join(IMAGES)})", where=self.where)
@@ -49,6 +54,8 @@ class Folder:
         height, width = self.size
         try:
             with self.open(self.files[index]) as opened:
+                if opened.mode[0] in "IF":  # which Pillow would cut off at 255
+                    raise ValueError("its values have more than 8 bits")
                 image = opened.convert(MODES[self.channels])
                 if image.size != (width, height):
                     image = image.resize((width, height), 2)  # bilinear
