@@ -34,5 +34,5 @@ def refuse_mixing(target: Path, reading: Reading, count: int) -> None:
             "E2915",
             f"{count} samples are not {count} inferences of this model: samples of its batch may meet: {batch.mixing}",
             where=str(model),
-            hint="run one sample at a time, or all together with onnxhw.session.InferenceSession",
+            hint="run one sample at a time, or all together with onnxhw.InferenceSession of the .onnx file",
         )
