@@ -20,6 +20,7 @@ import numpy as np
 from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.engines.image import program_image
+from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.memory import Control, Space
 from onnxhw.isa.timing import timeline
@@ -44,7 +45,7 @@ def busy_program(config: HwConfig, cycles: int) -> Program:
         ))  # fmt: skip
     random = np.random.default_rng(0)
     weights = random.integers(0, 256, (taps * config.tile_words, config.weight_word), np.uint8)
-    params = np.array([(1 << 23) | (36 << 24)], np.uint64)
+    params = np.full((1, config.lanes), Scale(1 << 23, 36).pack(), np.uint64)
     tables = np.zeros((0, 256), np.int8)
     return Program(config, "busy", code, weights, params, tables, {}, [], [], [], timeline(config, code).cycles, 0)
 
