@@ -192,7 +192,6 @@ def test_gemm_with_alpha(model: Any) -> None:
             {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1},
             "starts in the padding",
         ),
-        ("ReduceMax", {"axes": [1]}, "over channels"),
     ],
 )
 def test_windows_without_a_meaning(model: Any, op_type: str, attributes: dict[str, Any], reason: str) -> None:
