@@ -1,7 +1,7 @@
 """`InferenceSession`: run a model on hardware and host together.
 
-with InferenceSession("model.onnx", device="auto") as session:
-    (scores,) = session.run(None, {"x": array})
+    with InferenceSession("model.onnx", device="auto") as session:
+        (scores,) = session.run(None, {"x": array})
 """
 
 import threading

@@ -86,7 +86,7 @@ class Instruction:
         return -(-cls.bits() // WORD_BITS)
 
     def but(self, **fields: int) -> "Self":
-        """A copy with other values in `fields`: `dataclasses.replace`, in a tenth of its time."""
+        """A copy with other values in `fields`: what `dataclasses.replace` makes, without its checks."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made.__dict__.update(fields)

@@ -12,7 +12,6 @@ accumulator bank gives each instruction what it must wait for:
 Vector instructions read and write in order, so they need not wait for what they overwrite.
 """
 
-
 import numpy as np
 import numpy.typing as npt
 
