@@ -227,51 +227,37 @@ class HwConfig:
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
+# 136 of 156 multipliers in the array, two products each, 16 in the requantizer; IC, KWS and VWW fit on chip.
+_FULL = HwConfig(
+    "ulx3s-85f",
+    rows=16,
+    cols=16,
+    word=16,
+    lanes=8,
+    load_rows=16,
+    acc_bits=27,
+    act_banks=4,
+    act_depth=2048,
+    weight_depth=512,
+    acc_depth=512,
+    param_depth=512,
+    tables=4,
+    load_ucode=512,
+    array_ucode=2048,
+    vector_ucode=2048,
+    requant_dsps=2,
+    inner_product="fast",
+    depthwise=512,
+)
+
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
-        # 136 of 156 multipliers in the array, two products each, 16 in the requantizer; IC, KWS and VWW fit on chip.
-        HwConfig(
-            "ulx3s-85f",
-            rows=16,
-            cols=16,
-            word=16,
-            lanes=8,
-            load_rows=16,
-            acc_bits=27,
-            act_banks=4,
-            act_depth=2048,
-            weight_depth=512,
-            acc_depth=512,
-            param_depth=512,
-            tables=4,
-            load_ucode=512,
-            array_ucode=2048,
-            vector_ucode=2048,
-            requant_dsps=2,
-            inner_product="fast",
-            depthwise=512,
-        ),
+        _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
-        HwConfig(
-            "ulx3s-85f-dense",
-            rows=16,
-            cols=16,
-            word=16,
-            lanes=8,
-            load_rows=16,
-            acc_bits=27,
-            act_banks=4,
-            act_depth=512,
-            weight_depth=1040,
-            acc_depth=512,
-            param_depth=512,
-            tables=4,
-            load_ucode=512,
-            array_ucode=1024,
+        dataclasses.replace(
+            _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, array_ucode=1024,
             vector_ucode=1024,
-            requant_dsps=2,
-            inner_product="fast",
         ),
         # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
         HwConfig(
@@ -358,26 +344,9 @@ PRESETS: dict[str, HwConfig] = {
             requant_dsps=5,
         ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
-        HwConfig(
-            "virtual",
-            rows=16,
-            cols=16,
-            word=16,
-            lanes=8,
-            load_rows=16,
-            acc_bits=27,
-            act_banks=4,
-            act_depth=8192,
-            weight_depth=2048,
-            acc_depth=512,
-            param_depth=512,
-            tables=4,
-            load_ucode=2048,
-            array_ucode=8192,
+        dataclasses.replace(
+            _FULL, name="virtual", act_depth=8192, weight_depth=2048, load_ucode=2048, array_ucode=8192,
             vector_ucode=16384,
-            requant_dsps=2,
-            inner_product="fast",
-            depthwise=512,
         ),
     )
 }

@@ -1,0 +1,21 @@
+"""The program that measures the speed of simulation does what it says, on a small core."""
+
+import sys
+from pathlib import Path
+
+from onnxhw.config import PRESETS
+from onnxhw.emu import Emulator
+from onnxhw.engines.image import program_image
+from onnxhw.isa.memory import Space
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from simspeed import busy_program
+
+
+def test_the_busy_program_has_an_image_and_keeps_the_array_busy():
+    program = busy_program(PRESETS["mini"], 50_000)
+    assert {space for space, _, _ in program_image(program)} >= {Space.WEIGHT, Space.PARAM, Space.ARRAY_UCODE}
+    machine = Emulator(program)
+    result = machine.run({})
+    assert machine.cycles == program.cycles
+    assert result.counters["busy_array"] > 0.9 * program.cycles
