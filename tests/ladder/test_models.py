@@ -1,5 +1,6 @@
 """The exactness ladder on whole models: golden = emulator = CXXRTL, every tensor, every cycle."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,23 +52,61 @@ def test_digits_all_held_out_images(digits: Path, digits_test: Path) -> None:
     assert climb(graph, PRESETS["mini"], feeds, 60) == (360, 60)
 
 
+def resnet8(models: Path, data: Path, count: int) -> tuple[Graph, Feeds]:
+    """The model and its first images of CIFAR-10."""
+    graph = load(models / "ic_resnet8_int8_qdq.onnx")
+    images = np.load(data / "cifar10_test1000_jpeg_nhwc_u8.npz")
+    key = next(name for name in images.files if images[name].ndim == 4)
+    return graph, (
+        {graph.inputs[0].name: image.transpose(2, 0, 1)[None].astype(np.float32)} for image in images[key][:count]
+    )
+
+
+def keywords(models: Path, data: Path, count: int) -> tuple[Graph, Feeds]:
+    """The model and its first clips."""
+    graph = load(models / "kws_dscnn_int8_qdq.onnx")
+    clips = np.load(data / "kws01_mfcc_int8_nchw.npz")
+    key = next(name for name in clips.files if clips[name].ndim == 4)
+    scaled = (clips[key][:count].astype(np.float32) - 83) * np.float32(0.5847)
+    return graph, ({graph.inputs[0].name: clip[None]} for clip in scaled)
+
+
+def wake_words(models: Path, data: Path) -> tuple[Graph, Feeds]:
+    """The model and its two samples: grey images as three equal channels of 0..1."""
+    graph = load(models / "vww_mobilenetv1_025_96_int8_qdq.onnx")
+    images = np.load(data / "vww_2samples_grey_u8.npz")["x"].astype(np.float32) / np.float32(255)
+    return graph, ({graph.inputs[0].name: np.stack([image] * 3)[None]} for image in images)
+
+
 @pytest.mark.slow
 def test_resnet8_on_cifar(reference_models: Path, reference_data: Path) -> None:
-    graph = load(reference_models / "ic_resnet8_int8_qdq.onnx")
-    images = np.load(reference_data / "cifar10_test1000_jpeg_nhwc_u8.npz")
-    key = next(name for name in images.files if images[name].ndim == 4)
-    feeds = ({graph.inputs[0].name: image.transpose(2, 0, 1)[None].astype(np.float32)} for image in images[key][:20])
+    graph, feeds = resnet8(reference_models, reference_data, 20)
     assert climb(graph, PRESETS["ulx3s-85f"], feeds, 20) == (20, 20)
 
 
 @pytest.mark.slow
 def test_keyword_spotting(reference_models: Path, reference_data: Path) -> None:
-    graph = load(reference_models / "kws_dscnn_int8_qdq.onnx")
-    data = np.load(reference_data / "kws01_mfcc_int8_nchw.npz")
-    key = next(name for name in data.files if data[name].ndim == 4)
-    clips = (data[key][:10].astype(np.float32) - 83) * np.float32(0.5847)
-    feeds = ({graph.inputs[0].name: clip[None]} for clip in clips)
+    graph, feeds = keywords(reference_models, reference_data, 10)
     assert climb(graph, PRESETS["ulx3s-85f"], feeds, 10) == (10, 10)
+
+
+@pytest.mark.slow
+def test_visual_wake_words(reference_models: Path, reference_data: Path) -> None:
+    graph, samples = wake_words(reference_models, reference_data)
+    port, rng = graph.inputs[0], np.random.default_rng(5)
+    noise = [{port.name: rng.random(port.shape, np.float32)} for _ in range(8)]
+    assert climb(graph, PRESETS["ulx3s-85f"], itertools.chain(samples, noise), 10) == (10, 10)
+
+
+@pytest.mark.slow
+def test_what_the_board_is_built_with(reference_models: Path, reference_data: Path) -> None:
+    """The default preset of the ULX3S runs three of the networks; the array's way differs from that of `ulx3s-85f`."""
+    for (graph, feeds), count in (
+        (resnet8(reference_models, reference_data, 2), 2),
+        (keywords(reference_models, reference_data, 10), 10),
+        (wake_words(reference_models, reference_data), 2),
+    ):
+        assert climb(graph, PRESETS["ulx3s-85f-plain"], feeds, count) == (count, count)
 
 
 @pytest.mark.slow
