@@ -20,7 +20,7 @@ KEYS = {"activations": "act_", "accumulators": "acc_", "weights": "weights "}
 """How the names of the planned memories begin."""
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-45f", "mini"])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-plain", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     config = PRESETS[name]
     array = array_sites(DEVICE, config)
@@ -40,6 +40,14 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+def test_weights_leave_the_middle_row_to_parameters_and_tables():
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-plain"])
+    rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
+    assert rows["weights all"] == {"Y70"}
+    assert rows["acc_0"] == rows["acc_1"] == {"Y46"}
+    assert all(rows[f"act_{bank}"] == {"Y22", "Y46"} for bank in range(4))
 
 
 def test_an_unknown_device_and_a_large_array_get_no_plan():

@@ -76,8 +76,10 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 
     Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
-    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. The keys
-    are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
+    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. Where
+    activations fill the near row, words of weights lie in the far row, and the middle is left to what nobody places:
+    parameters, tables and line buffers, which are next to the lanes then. The keys are ``act_<bank>``, ``acc_<bank>``
+    and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
@@ -105,6 +107,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     room = per_row - 2 * acc - below
     if room < 0 or len(weights) > room + per_row:
         return {}
+    kept = room if below and config.tile_words > 1 and len(weights) <= per_row else 0
     found = {}
     for bank in range(banks):
         upper = (site(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above))
@@ -116,6 +119,6 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     for n, part in enumerate(parts):
         places = [rank[number] for number in range(n * len(tiles), (n + 1) * len(tiles))]
         found[f"weights {part.name}"] = tuple(
-            site(middle, place) if place < room else site(far, place - room) for place in places
+            site(middle, place) if place < room - kept else site(far, place - room + kept) for place in places
         )
     return found
