@@ -42,10 +42,10 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
 
 
-def test_weights_leave_the_middle_row_to_parameters_and_tables():
+def test_weights_leave_the_rows_between_to_parameters_and_tables():
     sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-plain"])
     rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
-    assert rows["weights all"] == {"Y70"}
+    assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}
     assert all(rows[f"act_{bank}"] == {"Y22", "Y46"} for bank in range(4))
 

@@ -20,8 +20,9 @@ GROUPS = {"LFE5U-85F": (*range(4, 59, 9), *range(69, 115, 9))}
 """First columns of a row's groups, left to right."""
 EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 """The same of the block RAMs, whose groups have the multipliers' columns."""
-MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70)}
-"""Rows of block RAMs used for activations, for accumulators and weights, and for the other weights."""
+MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
+"""Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
+the first for the weights instead."""
 
 
 def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
@@ -77,14 +78,14 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
 
     Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
     weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. Where
-    activations fill the near row, words of weights lie in the far row, and the middle is left to what nobody places:
-    parameters, tables and line buffers, which are next to the lanes then. The keys are ``act_<bank>``, ``acc_<bank>``
-    and ``weights <block>``.
+    activations fill the near row, words of weights, whose way has registers enough, lie in the last row, and those between
+    are left to what nobody places: parameters, tables, line buffers, microcode and the link's memories. The keys are
+    ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
         return {}
-    near, middle, far = MEMORY_ROWS[device]
+    near, middle, far, last = MEMORY_ROWS[device]
     groups = GROUPS[device]
     per_row = len(EBR_GROUP) * len(groups)
 
@@ -107,7 +108,10 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     room = per_row - 2 * acc - below
     if room < 0 or len(weights) > room + per_row:
         return {}
-    kept = room if below and config.tile_words > 1 and len(weights) <= per_row else 0
+    if below and config.tile_words > 1 and len(weights) <= per_row:
+        free = [site(last, place) for place in range(per_row)]
+    else:
+        free = [site(middle, place) for place in range(room)] + [site(far, place) for place in range(per_row)]
     found = {}
     for bank in range(banks):
         upper = (site(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above))
@@ -117,8 +121,6 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
         found[f"acc_{bank}"] = tuple(site(middle, room + below + 2 * tile + bank) for tile in range(acc))
     rank = {number: place for place, number in enumerate(order)}
     for n, part in enumerate(parts):
-        places = [rank[number] for number in range(n * len(tiles), (n + 1) * len(tiles))]
-        found[f"weights {part.name}"] = tuple(
-            site(middle, place) if place < room - kept else site(far, place - room + kept) for place in places
-        )
+        mine = range(n * len(tiles), (n + 1) * len(tiles))
+        found[f"weights {part.name}"] = tuple(free[rank[number]] for number in mine)
     return found
