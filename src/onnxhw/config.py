@@ -259,7 +259,7 @@ PRESETS: dict[str, HwConfig] = {
             _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, array_ucode=1024,
             vector_ucode=1024,
         ),
-        # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer; IC, KWS and VWW fit on chip, too.
+        # 128 of 156 multipliers in the array, one product each, 24 in the requantizer; IC, KWS and VWW fit on chip.
         HwConfig(
             "ulx3s-85f-plain",
             rows=16,
