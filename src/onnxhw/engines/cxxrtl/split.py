@@ -19,6 +19,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from .words import PROLOGUE, Unordered, translate
+
 _DECLARATION = re.compile(r"\t(value<\d+>) (\w+);")
 _ALIAS = re.compile(r"\t(\w+) = (\w+)(\.curr)?;")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
@@ -26,6 +28,7 @@ _EVAL = re.compile(r"^bool (\w+)::eval\(performer \*performer\) \{\n(.*?)^\}\n",
 _COMMIT = re.compile(r"\t\tif \((\w+)\.commit\(observer\)\) changed = true;\n")
 _PREVIOUS = re.compile(r"\t\t(prev_\w+ = \w+;)\n")
 _WIRE = re.compile(r"^\t(?:/\*output\*/ )?wire<(\d+)> (\w+)(?: \{[^;]*\})?;\n", re.M)
+_MEMBER = re.compile(r"^\t(?:/\*\w+\*/ )?(?:wire|value)<(\d+)> (\w+)(?: \{[^;]*\})?;\n", re.M)
 _EDGE = re.compile(r"\bbool (posedge|negedge)_\w+ = .*;")
 
 
@@ -51,13 +54,18 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
     top = match[1]
     edges, declared, statements = _parse(match[2])
     statements = _inline_aliases(declared, _glued(statements))
+    members = {found[2]: int(found[1]) for found in _MEMBER.finditer(header)}
+    try:
+        statements = translate(declared, members, statements)
+    except Unordered as error:
+        raise SplitError(f"{error} is used before it is assigned") from error
     chunks = _chunks(statements, size)
     shared, private = _places(declared, chunks)
     # With debug information a member of the same name may exist, which the local hid.
     rename = {name: f"shared_{name}" for name in shared}
     chunks = [[_replaced(statement, rename) for statement in chunk] for chunk in chunks]
 
-    prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n'
+    prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n{PROLOGUE}'
     functions = []
     for k, chunk in enumerate(chunks):
         used = _names(chunk)
