@@ -8,6 +8,7 @@ caller then leaves the statement as it is.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -140,6 +141,24 @@ def _select_parts(tree: Join, low: int, width: int) -> Tree:
         if first < end:
             found.append(select(part, first - at, end - first))
     return join(found)
+
+
+def variables(tree: Tree) -> Iterator[Bits]:
+    """The bits of variables in a tree, in a fixed order."""
+    match tree:
+        case Bits():
+            yield tree
+        case Join():
+            for part in tree.parts:
+                yield from variables(part)
+        case Choice():
+            for part in (tree.test, tree.then, tree.other):
+                yield from variables(part)
+        case Operation():
+            for part in tree.arguments:
+                yield from variables(part)
+        case Part():
+            yield from variables(tree.whole)
 
 
 def extended(tree: Tree, width: int, signed: bool) -> Tree:

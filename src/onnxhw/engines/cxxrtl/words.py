@@ -12,20 +12,28 @@ those bits. Other statements stay as they are.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from .expression import (
-    BITWISE, COMPARISONS, Bits, Choice, Constant, Join, Operation, Part, Reader, Tree, Unknown, extended, join, select,
+    BITWISE, COMPARISONS, Bits, Choice, Constant, Join, Operation, Part, Reader, Tree, Unknown, extended, join, select, variables,
 )  # fmt: skip
 
 PROLOGUE = """\
 typedef uint32_t u32;
 typedef uint64_t u64;
+struct some { u32 data[1 << 16]; };
+struct one { u32 data[1]; };
+static inline some &at(void *from, size_t bytes) { return *(some*)((uint8_t*)from + bytes); }
+static inline one at_8(void *from, size_t bytes) { return one { ((uint8_t*)from)[bytes] }; }
+static inline one at_16(void *from, size_t bytes) { return one { ((uint16_t*)from)[bytes / 2] }; }
 static inline u64 two(const u32 *at) { return (u64)at[1] << 32 | at[0]; }
 template<int bits> static inline u32 sign(u32 a) { return (u32)((int32_t)(a << (32 - bits)) >> (32 - bits)); }
 template<int bits> static inline u64 sign64(u64 a) { return (u64)((int64_t)(a << (64 - bits)) >> (64 - bits)); }
 """
 
+INLINED = 16
+"""Variables in a tree that may take the place of a local that is used once."""
 _ASSIGNMENT = re.compile(
     r"(?:\tif \((?P<edge>(?:pos|neg)edge_\w+)\) \{\n\t)?\t(?P<name>\w+(?:\.next)?)(?:\.slice<(?P<high>\d+)(?:,(?P<low>\d+))?>\(\))?"
     r" = (?P<value>.*);(?:\n\t\})?"
@@ -67,7 +75,7 @@ class Unordered(Exception):
     """A local is used before it is assigned."""
 
 
-def translate(declared: dict[str, str], registers: dict[str, int], statements: list[str]) -> list[str]:
+def translate(declared: dict[str, str], registers: dict[str, int], statements: list[str]) -> list[Statement]:
     """Statements in plain words where possible.
 
     declared : types of the locals, by name; changed to those that the result uses.
@@ -78,8 +86,7 @@ def translate(declared: dict[str, str], registers: dict[str, int], statements: l
     widths |= {f"{name}.{half}": bits for name, bits in registers.items() for half in ("curr", "next")}
     reader = Reader(widths)
     read = [_read(reader, widths, statement) for statement in statements]
-    read = _renamed(declared, read)
-    return [_text(statement) for statement in read]
+    return _renamed(declared, read)
 
 
 def _read(reader: Reader, widths: dict[str, int], statement: str) -> Statement:
@@ -130,7 +137,35 @@ def _renamed(declared: dict[str, str], statements: list[Statement]) -> list[Stat
             locals_.known.setdefault(statement.name, []).append((statement.low, tree))
     for name in locals_.parts:
         del declared[name]
+    return _inlined(out, locals_.made)
+
+
+def _inlined(statements: list[Statement], made: set[str]) -> list[Statement]:
+    """Locals of `made` that are used once give way to what they are."""
+    uses: Counter[str] = Counter()
+    for statement in statements:
+        for tree in _trees(statement):
+            uses.update(bits.name for bits in variables(tree))
+    once = Locals({})
+    out: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, Assignment):
+            tree = once.put(statement.tree)
+            if statement.name in made and uses[statement.name] == 1 and sum(1 for _ in variables(tree)) <= INLINED:
+                once.parts[statement.name], once.known[statement.name] = [statement], [(0, tree)]
+            else:
+                out.append(replace(statement, tree=tree))
+        elif isinstance(statement, Write):
+            out.append(replace(statement, word=once.put(statement.word), mask=once.put(statement.mask)))
+        else:
+            out.append(statement)
     return out
+
+
+def _trees(statement: Statement) -> list[Tree]:
+    if isinstance(statement, Write):
+        return [statement.word, statement.mask]
+    return [statement.tree] if isinstance(statement, Assignment) else []
 
 
 class Locals:
@@ -196,17 +231,18 @@ def _disjoint(parts: list[Assignment]) -> bool:
     return True
 
 
-def _text(statement: Statement) -> str:
+def text_of(statement: Statement) -> str:
+    """C++ of a statement."""
     if isinstance(statement, str):
         return statement
     if isinstance(statement, Assignment):
-        lines = _assign(statement.name, statement.low, statement.whole, statement.tree)
+        lines = assign(statement.name, statement.low, statement.whole, statement.tree)
         if statement.edge is None:
             return "\n".join(f"\t{line}" for line in lines)
         return "\n".join([f"\tif ({statement.edge}) {{", *(f"\t\t{line}" for line in lines), "\t}"])
     bits = statement.word.width
     lines = [f"value<{bits}> word, mask;"]
-    lines += _assign("word", 0, bits, statement.word) + _assign("mask", 0, bits, statement.mask)
+    lines += assign("word", 0, bits, statement.word) + assign("mask", 0, bits, statement.mask)
     text = statement.text
     return (
         f"{text['start']}{text['index']}\t\tif ({_truth(statement.mask)})\n{text['test']}"
@@ -215,11 +251,11 @@ def _text(statement: Statement) -> str:
     )
 
 
-def _assign(name: str, low: int, whole: int, tree: Tree) -> list[str]:
+def assign(name: str, low: int, whole: int, tree: Tree) -> list[str]:
     """Lines that assign `tree` to bits from `low` on of the variable `name` of `whole` bits."""
     width = tree.width
     if width > 64 and isinstance(tree, Choice):
-        then, other = (_assign(name, low, whole, part) for part in (tree.then, tree.other))
+        then, other = (assign(name, low, whole, part) for part in (tree.then, tree.other))
         return [f"if ({_truth(tree.test)}) {{", *then, "} else {", *other, "}"]
     if low == 0 and 32 < width == whole <= 64:
         return [f"{{ u64 whole = {word(tree)}; {name}.data[0] = (u32)whole; {name}.data[1] = (u32)(whole >> 32); }}"]
