@@ -3,7 +3,7 @@
     (p_a.curr ? add_uu<9>(p_b.curr, value<1>{0x1u}).slice<7,0>().val() : b.concat(c).val())
 
 becomes ``Choice(Bits a, Operation add of 8 bits, Join(b, c))``: selections of bits are pushed towards the leaves
-while reading, so a slice of a wide value costs what its bits cost. `Unknown` is raised for what has no tree; the
+while reading, so a slice of a wide value costs what its bits cost. `FormError` is raised for what has no tree; the
 caller then leaves the statement as it is.
 """
 
@@ -27,7 +27,7 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 REDUCTIONS = ("reduce_or", "reduce_bool", "reduce_and", "logic_not")
 
 
-class Unknown(Exception):
+class FormError(Exception):
     """The text is not of the form that is understood."""
 
 
@@ -186,7 +186,7 @@ def _shifted(tree: Tree, amount: Tree) -> Tree:
     """`tree` moved to the right by one of few amounts: a choice for each bit of `amount` that varies."""
     varying = [k for k in range(amount.width) if not isinstance(select(amount, k, 1), Constant)]
     if len(varying) > SHIFTS:
-        raise Unknown("a shift by many amounts")
+        raise FormError("a shift by many amounts")
     for k in range(amount.width):
         bit = select(amount, k, 1)
         if bit == Constant(0, 1):
@@ -204,19 +204,19 @@ class Reader:
         self.widths = widths
 
     def read(self, text: str) -> Tree:
-        """The tree of a whole expression; `Unknown` if it has none."""
+        """The tree of a whole expression; `FormError` if it has none."""
         (tree,) = self.read_list(text, 1)
         return tree
 
     def read_list(self, text: str, count: int) -> list[Tree]:
-        """The trees of `count` expressions with commas between them; `Unknown` if they have none."""
+        """The trees of `count` expressions with commas between them; `FormError` if they have none."""
         tokens: list[str] = []
         at = 0
         text = text.rstrip()
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                raise Unknown(text[at : at + 20])
+                raise FormError(text[at : at + 20])
             tokens.append(match[1])
             at = match.end()
         self._tokens, self._at = [*tokens, ""], 0
@@ -226,15 +226,15 @@ class Reader:
                 self._next(",")
                 trees.append(self._choice())
         except (RecursionError, IndexError) as error:
-            raise Unknown(text[:20]) from error
+            raise FormError(text[:20]) from error
         if self._tokens[self._at]:
-            raise Unknown(self._tokens[self._at])
+            raise FormError(self._tokens[self._at])
         return trees
 
     def _next(self, expected: str | None = None) -> str:
         token = self._tokens[self._at]
         if expected is not None and token != expected:
-            raise Unknown(f"{token!r} in place of {expected!r}")
+            raise FormError(f"{token!r} in place of {expected!r}")
         self._at += 1
         return token
 
@@ -247,7 +247,7 @@ class Reader:
         self._next(":")
         other = self._choice()
         if then.width != other.width:
-            raise Unknown("branches of different widths")
+            raise FormError("branches of different widths")
         return Choice(test, then, other, then.width)
 
     def _postfix(self) -> Tree:
@@ -269,7 +269,7 @@ class Reader:
             elif word.startswith("repeat<"):
                 tree = join([tree] * int(word[7:-1]))
             elif word != "val":
-                raise Unknown(word)
+                raise FormError(word)
         return tree
 
     def _primary(self) -> Tree:
@@ -287,7 +287,7 @@ class Reader:
             self._next(".")
             name = f"{word}.{self._next()}"
         if name not in self.widths:
-            raise Unknown(name)
+            raise FormError(name)
         return Bits(name, 0, self.widths[name], self.widths[name])
 
     def _constant(self, width: int) -> Tree:
@@ -309,16 +309,21 @@ class Reader:
             arguments.append(self._choice())
         self._next(")")
         if word in ("shift_uu", "shr_uu", "shiftx_uu") and len(arguments) == 2:
-            return extended(_shifted(extended(arguments[0], max(width, arguments[0].width), False), arguments[1]), width, False)
-        if word == "mul_uu" and len(arguments) == 2 and (product := _multiple(*arguments, width)) is not None:
+            value = extended(arguments[0], max(width, arguments[0].width), False)
+            return extended(_shifted(value, arguments[1]), width, False)
+        if (
+            word == "mul_uu"
+            and len(arguments) == 2
+            and (product := _multiple(arguments[0], arguments[1], width)) is not None
+        ):
             return product
         name, _, kind = word.rpartition("_")
         if max(width, *(part.width for part in arguments)) > WORD and name in (*MODULAR, *COMPARISONS):
-            raise Unknown(f"{word} of more than {WORD} bits")
+            raise FormError(f"{word} of more than {WORD} bits")
         if word in REDUCTIONS and len(arguments) == 1:
             return Operation(word, False, tuple(arguments), width)
         if word == "not_u" and len(arguments) == 1:
             return Operation("not", False, (extended(arguments[0], width, False),), width)
         if kind in ("uu", "ss") and len(arguments) == 2 and name in (*MODULAR, *BITWISE, *COMPARISONS):
             return Operation(name, kind == "ss", tuple(arguments), width)
-        raise Unknown(word)
+        raise FormError(word)

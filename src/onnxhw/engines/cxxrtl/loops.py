@@ -15,15 +15,18 @@ At a clock edge every register is assigned from present values, so the order of 
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from .expression import Bits, Choice, Constant, Join, Operation, Part, Tree, select, variables
-from .words import Assignment, Statement, assign, text_of
+from .statements import Assignment, Statement, text_of, trees_of
+from .words import assign
 
 SHORTEST = 4
 """Assignments that make a loop."""
-_NUMBERS = re.compile(r"(\d+)")
+_NUMBERS = re.compile(r"\d+")
+_NEXT = re.compile(r"\b\w+\.next\b")
 
 Shape = tuple[object, ...]
 
@@ -89,15 +92,28 @@ def _chunks(statement: Assignment) -> list[Assignment]:
     ]
 
 
-def _clocked(statement: Statement) -> bool:
-    return isinstance(statement, Assignment) and statement.edge is not None and statement.name.endswith(".next")
+def _free(statements: list[Statement]) -> set[str]:
+    """Registers' next values that one assignment at an edge makes and nothing reads: their order is free."""
+    assigned: Counter[str] = Counter()
+    kept: set[str] = set()
+    for statement in statements:
+        if isinstance(statement, str):
+            kept.update(_NEXT.findall(statement))
+            continue
+        kept.update(bits.name for tree in trees_of(statement) for bits in variables(tree))
+        if isinstance(statement, Assignment):
+            assigned[statement.name] += 1
+            if statement.edge is None:
+                kept.add(statement.name)
+    return {name for name, count in assigned.items() if count == 1 and name.endswith(".next")} - kept
 
 
 def _groups(statements: list[Statement]) -> list[list[Assignment]]:
-    """Clocked assignments of whole registers that are alike, in the order of their names."""
+    """Assignments whose order is free, those that are alike together, in the order of their names."""
     found: dict[Shape, list[Assignment]] = {}
+    free = _free(statements)
     for statement in statements:
-        if isinstance(statement, Assignment) and _clocked(statement):
+        if isinstance(statement, Assignment) and statement.name in free:
             pattern = _NUMBERS.sub("", statement.name)
             for part in _chunks(statement):
                 key = (part.edge, part.low % 32, part.whole, pattern, shape(part.tree))
@@ -116,11 +132,12 @@ def ordered(statements: list[Statement], registers: dict[str, int]) -> dict[str,
 
 
 def rolled(statements: list[Statement], words: dict[str, int]) -> list[str]:
-    """The text of all statements; clocked assignments come last, in loops where they are alike.
+    """The text of all statements; assignments whose order is free come last, in loops where they are alike.
 
     words : where the registers begin (see `state.places`).
     """
-    out = [text_of(statement) for statement in statements if not _clocked(statement)]
+    free = _free(statements)
+    out = [text_of(item) for item in statements if not (isinstance(item, Assignment) and item.name in free)]
     for group in _groups(statements):
         at = 0
         while at < len(group):
@@ -168,7 +185,8 @@ def _steady(position: int, step: int, width: int) -> bool:
 def _loop(run: list[Assignment], words: dict[str, int]) -> str:
     first = run[0]
     here, after = _positions(first, words), _positions(run[1], words)
-    ends = [all(leaf.low + leaf.width == leaf.whole for leaf in same) for same in zip(*(leaves(a.tree) for a in run))]
+    alike = zip(*(leaves(statement.tree) for statement in run), strict=True)
+    ends = [all(leaf.low + leaf.width == leaf.whole for leaf in same) for same in alike]
     new = []
     for leaf, position, then, end in zip(leaves(first.tree), here[1:], after[1:], ends, strict=True):
         step = then - position
@@ -182,7 +200,8 @@ def _loop(run: list[Assignment], words: dict[str, int]) -> str:
             name = f"at_{leaf.width}(&now, {position // 8} + {step // 8} * i)"
             new.append(Bits(name, 0, leaf.width, leaf.width))
     target = f"at(&next, {here[0] // 8} + {(after[0] - here[0]) // 8} * i)"
-    lines = assign(target, first.low % 32, first.whole - first.low + first.low % 32, _with_leaves(first.tree, iter(new)))
+    low = first.low % 32
+    lines = assign(target, low, first.whole - first.low + low, _with_leaves(first.tree, iter(new)))
     return "\n".join([
         f"\tif ({first.edge}) {{", f"\t\tfor (int i = 0; i < {len(run)}; i++) {{",
         *(f"\t\t\t{line}" for line in lines), "\t\t}", "\t}",

@@ -20,8 +20,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from . import state
+from .expression import FormError
 from .loops import ordered, rolled
-from .words import PROLOGUE, Unordered, translate
+from .statements import translate
+from .words import PROLOGUE
 
 _DECLARATION = re.compile(r"\t(value<\d+>) (\w+);")
 _ALIAS = re.compile(r"\t(\w+) = (\w+)(\.curr)?;")
@@ -60,9 +62,7 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
         registers = ordered(translated, registers)
         cold = state.cold(source[: match.start()] + source[match.end() :], registers)
         statements = rolled(translated, state.places(registers))
-    except Unordered as error:
-        raise SplitError(f"{error} is used before it is assigned") from error
-    except state.FormError as error:
+    except FormError as error:
         raise SplitError(str(error)) from error
     chunks = _chunks(statements, size)
     shared, private = _places(declared, chunks)

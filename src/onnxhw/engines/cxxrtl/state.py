@@ -11,8 +11,11 @@ numbers, which compile faster than constructors.
 import re
 from collections.abc import Iterable
 
+from .expression import FormError
+
 REGISTER = re.compile(r"^\t(?:/\*output\*/ )?wire<(\d+)> (\w+)(?: \{[^;]*\})?;\n", re.M)
 _COMMIT = re.compile(r"\t\tif \((\w+)\.commit\(observer\)\) changed = true;\n")
+_CHANGED = "\t\tbool changed = false;\n"
 _PREVIOUS = re.compile(r"\t\t(prev_\w+ = \w+;)\n")
 _HALF = re.compile(r"\b(\w+)\.(curr|next)\b")
 _RESET = re.compile(r"^\t(\w+) = wire<(\d+)>\{([^}]*)\};\n", re.M)
@@ -45,15 +48,13 @@ ITEMS = """\
 """
 
 
-class FormError(Exception):
-    """The text does not have the form that CXXRTL writes."""
-
-
 def registers_of(header: str) -> dict[str, int]:
     """The registers' bits, by name."""
     found = {match[2]: int(match[1]) for match in REGISTER.finditer(header)}
     if not found or not found.keys() <= set(_COMMIT.findall(header)):
         raise FormError("wires and commit differ")
+    if header.count(_CHANGED) != 1:
+        raise FormError("not exactly one commit")
     return found
 
 
@@ -89,7 +90,7 @@ def declared(header: str, registers: dict[str, int]) -> str:
         "\t\tif (memcmp((void*)&now, (void*)&next, sizeof(now))) changed = true;\n"
         "\t\tmemcpy((void*)&now, (void*)&next, sizeof(now));\n"
     )
-    start = header.index("\t\tbool changed = false;\n") + len("\t\tbool changed = false;\n")
+    start = header.index(_CHANGED) + len(_CHANGED)
     rest = _COMMIT.sub(lambda match: "" if match[1] in registers else match[0], header[start:])
     return header[:start] + copy + rest
 
@@ -104,21 +105,22 @@ def latch(header: str, registers: dict[str, int]) -> str:
 
 def cold(text: str, registers: dict[str, int]) -> str:
     """Reset and debug information in terms of the two structs, without long initializers."""
-    end = text.index("\n}\n", text.index("::reset() {"))
+    end = text.index("\n}\n", text.index("::reset() {")) + 1
     reset, rest = text[:end], text[end:]
     words = places(registers)
     reset = reset.replace("::reset() {\n", "::reset() {\n\tmemset((void*)&now, 0, sizeof(now));\n", 1)
     reset = _RESET.sub(lambda match: _initial(match, registers), _MEMORY.sub(_filled, reset))
-    rows = "".join(
-        f"\t\t\t{{{match['path']}, {match['about']}, {registers[match['name']]}, {words[match['name']]}, {match['flags']}}},\n"
-        for match in _ITEM.finditer(rest)
-        if match["name"] in registers and not match["alias"]
-    )
+    rows = ""
+    for match in _ITEM.finditer(rest):
+        name = match["name"]
+        if name in registers and not match["alias"]:
+            row = (match["path"], match["about"], str(registers[name]), str(words[name]), match["flags"] or "0")
+            rows += f"\t\t\t{{{', '.join(row)}}},\n"
     rest = _ITEM.sub(lambda match: _item(match, registers), rest)
     if rows:
         place = rest.index("\tif (items) {\n") + len("\tif (items) {\n")
         rest = rest[:place] + ITEMS % rows + rest[place:]
-    return renamed(reset + "\n\tnext = now;" + rest, registers)
+    return renamed(reset + "\tnext = now;\n" + rest, registers)
 
 
 def _numbers(text: str) -> list[int]:
@@ -142,8 +144,8 @@ def _filled(match: re.Match[str]) -> str:
     at = f"(void*){match['memory']}.data.get()"
     if not any(words):
         return f"\tmemset({at}, 0, {4 * len(words)});\n"
-    numbers = ", ".join(f"{word:#x}u" for word in words)
-    return f"\tstatic const uint32_t {match['name']}[] = {{{numbers}}};\n\tmemcpy({at}, {match['name']}, {4 * len(words)});\n"
+    name, listed = match["name"], ", ".join(f"{word:#x}u" for word in words)
+    return f"\tstatic const uint32_t {name}[] = {{{listed}}};\n\tmemcpy({at}, {name}, {4 * len(words)});\n"
 
 
 def _item(match: re.Match[str], registers: dict[str, int]) -> str:
