@@ -11,7 +11,8 @@ becomes
     bool p_top::eval_1(...) { S3; S4; ... }                    // a is a member now
     bool p_top::eval(...)   { return eval_0(...) & eval_1(...); }
 
-Values that only rename another (the clock of every submodule) are replaced by what they rename. Reset and debug
+Values that only rename another (the clock of every submodule) are replaced by what they rename. Before they are cut,
+statements become plain machine words (`statements`) and those that are alike become loops (`loops`). Reset and debug
 information, which take no part in speed, go into a file of their own that is compiled without optimization.
 """
 
