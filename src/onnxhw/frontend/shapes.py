@@ -189,7 +189,11 @@ def _without_schema(model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInf
     skeleton.graph.value_info.extend(trusted)
     if not found and not trusted:
         return onnx.GraphProto()
-    return propagated(skeleton, plain(skeleton))
+    first = plain(skeleton)
+    whole = static_shapes(first)
+    if all(name in whole for node in skeleton.graph.node for name in node.output if name):
+        return first
+    return propagated(skeleton, first)
 
 
 def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:

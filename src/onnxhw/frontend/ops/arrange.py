@@ -108,7 +108,7 @@ def arrange(
     movement = Movement(context, name, tuple(sources), fill)
     if len(sources) == 1 and shape[1] == first.channels:
         plan = _planes if index.size <= REMEMBERED else _planes.__wrapped__
-        found = plan(first.height * first.width, shape, index.astype(np.int64).tobytes())
+        found = plan(first.height * first.width, shape, np.asarray(index, np.int64).tobytes())
         if found is not None:
             return movement.copied([first], found, shape[2:], output)
     starts = np.cumsum([0, *(prod(tensor.shape) for tensor in sources)])
