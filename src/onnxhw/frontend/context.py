@@ -91,7 +91,9 @@ class Context:
         steps = (*fed.steps, *last)
         key = (fed.port, repr([{**step, "name": ""} for step in steps]))
         if key not in self._ports:
-            tensor = self.tensor(name, form(fed.shape), scale, zero_point)
+            # Rows of a matrix: seen so they are no batch, and what reads them turns them as it needs.
+            shape = (1, *fed.shape) if len(fed.shape) == 2 and fed.shape[0] != 1 else fed.shape
+            tensor = self.tensor(name, form(shape), scale, zero_point)
             self._ports[key] = tensor
             self.graph.inputs.append(Port(fed.port, fed.port_shape, fed.dtype, tensor.name, steps))
         return self._ports[key]

@@ -197,7 +197,7 @@ def sums(context: Context, node: onnx.NodeProto) -> Value:
     """ConvInteger and MatMulInteger: their 32-bit results are not on any int8 grid."""
     raise BlockedError(
         "its results are 32-bit sums, and only int8 leaves the accelerator",
-        "use QLinearConv or QLinearMatMul, or QuantizeLinear and DequantizeLinear around the float operator",
+        "quantize the float model statically, with calibration (onnxhw quantize)",
     )
 
 

@@ -12,7 +12,7 @@ from .attributes import PAYLOADS
 from .findings import Findings, label
 from .functions import every_node
 from .signatures import canonical
-from .windows import LISTS, window
+from .windows import window
 
 A = onnx.AttributeProto
 Shape = tuple[int, ...]
@@ -78,7 +78,7 @@ def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
 def _window(node: Node, findings: Findings) -> None:
     conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
     weight = node.shape(3 if node.proto.op_type == "QLinearConv" else 1) if conv else None
-    attributes = (tuple(value) if name in LISTS else value for name, value in node.attributes.items())
+    attributes = (value if isinstance(value, int | str) else tuple(value) for value in node.attributes.values())
     key = (node.proto.op_type, node.shape(0), weight, *node.attributes, *attributes)
     if key not in node.sound:
         before = len(findings.found)
