@@ -213,7 +213,7 @@ def test_concat_of_batches(model: Any) -> None:
 
 
 def test_weights_that_are_one_number(model: Any) -> None:
-    x = model.input([1, 3], S)
+    model.input([1, 3], S)
     grid = [model.const(np.float32(S)), model.const(np.int8(0))]
     node = model.node("QGemm", model.nodes[-1].input[0], *grid, model.const(np.int8(2)), *grid, "", *grid, transB=1,
                       domain="com.microsoft")  # fmt: skip

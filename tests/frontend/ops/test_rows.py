@@ -60,7 +60,8 @@ def test_an_input_beside_what_a_matrix_makes_of_it(
 
 def test_inputs_that_lie_in_two_ways(model: Any, check: Callable[[Any], Any]) -> None:
     a, b = model.input([1, 5, 20], S, 3, "a"), model.input([1, 20, 5], S, 3, "b")
-    graph = check(model.output(model.requantize(model.node("Add", a, model.node("Transpose", b, perm=[0, 2, 1])), T), 3))
+    turned = model.node("Transpose", b, perm=[0, 2, 1])
+    graph = check(model.output(model.requantize(model.node("Add", a, turned), T), 3))
     assert kinds(graph) == [Add]
 
 
