@@ -30,6 +30,8 @@ class Context:
     """Labels of the Softmaxes that the hardware computes."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
+    makers: dict[str, Op] = field(default_factory=dict)
+    """The operation that makes each tensor but the inputs."""
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class Context:
         name = _free(op.name, self._names, self._op_counts)
         self._names.add(name)
         self.graph.ops.append(op if op.name == name else replace(op, name=name))
+        self.makers[op.output] = self.graph.ops[-1]
 
     def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
         """The input tensor that a model input becomes after `last`, the steps that make it int8."""
