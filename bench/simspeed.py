@@ -1,6 +1,6 @@
-"""How fast is the compiled simulation? Builds the 16x16 core afresh and runs it busy.
+"""How fast is the compiled simulation? Builds the 16x16 core, or a preset's, afresh and runs it busy.
 
-    python bench/simspeed.py [--rows 16] [--cols 16] [--cycles 400000] [--json]
+    python bench/simspeed.py [--rows 16] [--cols 16] [--preset NAME] [--cycles 400000] [--json]
 
 Prints the seconds of the first build (wall, and CPU of all processes), of opening it again from the cache, and
 clock cycles per second of wall and CPU time while the array streams random data. On a loaded machine the CPU figures
@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from onnxhw.config import HwConfig
+from onnxhw.config import PRESETS, HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.engines.image import program_image
 from onnxhw.fixed import Scale
@@ -84,7 +84,7 @@ def measure(config: HwConfig, cycles: int, say) -> dict[str, object]:
     if counted != program.cycles:
         sys.exit(f"the run took {counted} cycles, {program.cycles} predicted")
     return {
-        "core": f"{config.rows}x{config.cols}",
+        "core": f"{config.name}, {config.rows}x{config.cols}",
         "build_seconds": round(library.seconds, 1), "build_cpu_seconds": round(build_cpu, 1),
         "cached_seconds": round(again.seconds, 2), "cycles": ran, "cycles_per_second": round(ran / seconds),
         "cycles_per_cpu_second": round(ran / cpu_seconds),
@@ -96,10 +96,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build time and speed of the compiled simulation.")
     parser.add_argument("--rows", type=int, default=16)
     parser.add_argument("--cols", type=int, default=16)
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="this configuration, instead of rows and columns")
     parser.add_argument("--cycles", type=int, default=400_000)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    config = HwConfig(
+    config = PRESETS[args.preset] if args.preset else HwConfig(
         "simspeed", rows=args.rows, cols=args.cols, word=max(16, args.rows), lanes=8, load_rows=2, act_depth=2048,
         weight_depth=4096, requant_dsps=0,
     )  # fmt: skip

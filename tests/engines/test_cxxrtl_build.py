@@ -187,6 +187,29 @@ def test_second_build_comes_from_the_cache_and_a_broken_one_is_built_again(
     assert not build(made, parts={"design": "another"}).cached
 
 
+def test_code_for_one_processor_is_not_used_on_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where the processor is known, and so in the key, is code made for it alone."""
+    monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
+    module = sys.modules["onnxhw.engines.cxxrtl.build"]
+    commands: list[str] = []
+
+    def run_all(given: Any, *args: Any, **more: Any) -> None:
+        commands.extend(word for words in given for word in words)
+        raise KeyboardInterrupt
+
+    keys = []
+    monkeypatch.setattr(module.cache, "key_of", lambda parts: keys.append(parts["machine"]) or "0" * 40)
+    monkeypatch.setattr(compiler, "run_all", run_all)
+    for processor in ("one avx2", ""):
+        commands.clear()
+        monkeypatch.setattr(compiler, "processor", lambda processor=processor: processor)
+        with pytest.raises(KeyboardInterrupt):
+            build_library(lambda: elaborate(Mill()))
+        assert processor in keys[-1]
+        assert ("-march=native" in commands) == bool(processor)
+    assert keys[0] != keys[1]
+
+
 def test_no_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -52,8 +52,11 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphP
     model = _amended(model)
     inferred = _first(model, where)
     found = static_shapes(inferred)
+    check(found)
+    operators = propagating()
+    if not any(node.op_type in operators for node in model.graph.node):
+        return inferred, found  # no values that could tell more
     for _ in range(ROUNDS):
-        check(found)
         if names <= found.keys():
             break
         more = propagated(model, inferred)
@@ -62,6 +65,7 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphP
             break
         _add(inferred, more, added)
         found |= added
+        check(found)
     return inferred, found
 
 

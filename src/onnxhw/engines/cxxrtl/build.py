@@ -1,5 +1,6 @@
 """From a design in Amaranth to a shared library that simulates it: RTLIL, C++ by Yosys, machine code."""
 
+import gc
 import os
 import platform
 import sys
@@ -24,8 +25,20 @@ Progress = Callable[[str], None]
 """Called with one line per stage, and per compiled file."""
 
 LIBRARY = "model.dll" if os.name == "nt" else "model.so"
-HOT_FLAGS = ("-O2",)
+HOT_FLAGS = ("-O3",)
 COLD_FLAGS = ("-O0",)
+OWN = (
+    "driver.cc",
+    "driver.h",
+    "build.py",
+    "split.py",
+    "state.py",
+    "expression.py",
+    "words.py",
+    "statements.py",
+    "loops.py",
+)
+"""Files of this package that a library depends on."""
 # Reads beyond a memory's end give 0, as the code does after the assertion; no simulation ends the process.
 FLAGS = ("-std=c++17", "-fPIC", "-w", "-fno-strict-aliasing", "-DCXXRTL_ASSERT(x)=((void)0)", "-I.")
 
@@ -65,7 +78,15 @@ def ports_of(component: wiring.Component) -> list[Signal]:
 def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:
     """RTLIL text of a component in domain "sync"; `ports` default to its members."""
     top = Clocked(component)
-    text: str = rtlil.convert(top, ports=[top.clk, *(ports_of(component) if ports is None else ports)], emit_src=False)
+    chosen = [top.clk, *(ports_of(component) if ports is None else ports)]
+    # Millions of objects are made and kept: looking for garbage among them would take almost half of the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        text: str = rtlil.convert(top, ports=chosen, emit_src=False)
+    finally:
+        if collecting:
+            gc.enable()
     return text
 
 
@@ -95,10 +116,7 @@ def build(
     tell = progress or (lambda _: None)
     words = compiler.command()
     text = None if parts is not None else make()
-    own = {
-        name: resources.files(__package__).joinpath(name).read_text()
-        for name in ("driver.cc", "driver.h", "split.py", "build.py")
-    }
+    own = {name: resources.files(__package__).joinpath(name).read_text() for name in OWN}
     key = cache.key_of(
         {
             **(
@@ -110,7 +128,7 @@ def build(
             "yosys": tools.version("yosys"),
             "compiler": compiler.version(words),
             "flags": " ".join([*FLAGS, *HOT_FLAGS, *COLD_FLAGS]),
-            "machine": f"{sys.platform} {platform.machine()}",
+            "machine": f"{sys.platform} {platform.machine()} {compiler.processor()}",
         }
     )
     kept = cache.Cache("cxxrtl")
@@ -177,7 +195,9 @@ def _compile(
     define = ["-DCXXRTL_INCLUDE_CAPI_IMPL", f"-DONNXHW_TOP={pieces.top}"]
     if waves:
         define += ["-DCXXRTL_INCLUDE_VCD_CAPI_IMPL", "-DONNXHW_WAVES"]
-    common = [*words, *FLAGS, f"-I{runtime}", *define]
+    # The key of the cache names the processor, so the code may be for it alone.
+    native = ["-march=native"] if compiler.processor() else []
+    common = [*words, *FLAGS, *native, f"-I{runtime}", *define]
     files: list[tuple[str, str, tuple[str, ...]]] = [
         (f"hot_{k}", text, HOT_FLAGS if not waves else ("-O1",)) for k, text in enumerate(pieces.hot)
     ]

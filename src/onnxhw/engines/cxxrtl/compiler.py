@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,6 +51,19 @@ def version(words: tuple[str, ...]) -> str:
     if done.returncode or not lines:
         raise ToolError("E7402", f"{' '.join(words)} --version failed: {done.stderr.strip()}", hint=HINT)
     return lines[0]
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Model and extensions of an x86 processor, as Linux tells them; empty elsewhere: code is for any of its kind."""
+    if platform.machine() != "x86_64":
+        return ""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace").partition("\n\n")[0]
+    except OSError:
+        return ""
+    found = dict(re.findall(r"^(model name|flags)\s*: (.*)$", text, re.M))
+    return " ".join(found.values()) if "flags" in found else ""
 
 
 def run_all(commands: Sequence[Sequence[str]], directory: Path, *, jobs: int, finished: Callable[[int], None]) -> None:

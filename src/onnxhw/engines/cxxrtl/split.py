@@ -11,7 +11,8 @@ becomes
     bool p_top::eval_1(...) { S3; S4; ... }                    // a is a member now
     bool p_top::eval(...)   { return eval_0(...) & eval_1(...); }
 
-Values that only rename another (the clock of every submodule) are replaced by what they rename. Reset and debug
+Values that only rename another (the clock of every submodule) are replaced by what they rename. Before they are cut,
+statements become plain machine words (`statements`) and those that are alike become loops (`loops`). Reset and debug
 information, which take no part in speed, go into a file of their own that is compiled without optimization.
 """
 
@@ -19,13 +20,17 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from . import state
+from .expression import FormError
+from .loops import ordered, rolled
+from .statements import translate
+from .words import PROLOGUE
+
 _DECLARATION = re.compile(r"\t(value<\d+>) (\w+);")
 _ALIAS = re.compile(r"\t(\w+) = (\w+)(\.curr)?;")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _EVAL = re.compile(r"^bool (\w+)::eval\(performer \*performer\) \{\n(.*?)^\}\n", re.M | re.S)
-_COMMIT = re.compile(r"\t\tif \((\w+)\.commit\(observer\)\) changed = true;\n")
-_PREVIOUS = re.compile(r"\t\t(prev_\w+ = \w+;)\n")
-_WIRE = re.compile(r"^\t(?:/\*output\*/ )?wire<(\d+)> (\w+)(?: \{[^;]*\})?;\n", re.M)
+_PORT = re.compile(r"^\t(?:/\*\w+\*/ )?value<(\d+)> (\w+)(?: \{[^;]*\})?;\n", re.M)
 _EDGE = re.compile(r"\bbool (posedge|negedge)_\w+ = .*;")
 
 
@@ -51,13 +56,22 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
     top = match[1]
     edges, declared, statements = _parse(match[2])
     statements = _inline_aliases(declared, _glued(statements))
+    try:
+        registers = state.registers_of(header)
+        members = registers | {found[2]: int(found[1]) for found in _PORT.finditer(header)}
+        translated = translate(declared, members, statements)
+        registers = ordered(translated, registers)
+        cold = state.cold(source[: match.start()] + source[match.end() :], registers)
+        statements = rolled(translated, state.places(registers))
+    except FormError as error:
+        raise SplitError(str(error)) from error
     chunks = _chunks(statements, size)
     shared, private = _places(declared, chunks)
     # With debug information a member of the same name may exist, which the local hid.
     rename = {name: f"shared_{name}" for name in shared}
-    chunks = [[_replaced(statement, rename) for statement in chunk] for chunk in chunks]
+    chunks = [[state.renamed(_replaced(statement, rename), registers) for statement in chunk] for chunk in chunks]
 
-    prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n'
+    prologue = f'#include "{header_name}"\nusing namespace cxxrtl_yosys;\nnamespace cxxrtl_design {{\n{PROLOGUE}'
     functions = []
     for k, chunk in enumerate(chunks):
         used = _names(chunk)
@@ -65,21 +79,19 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
         lines += [edge for edge in edges if edge.split()[1] in used]
         lines += [f"\t{declared[name]} {name};" for name in private[k]]
         functions.append("\n".join([*lines, *chunk, "\treturn converged;", "}", ""]))
-    header, latch = _latch(header)
     calls = "".join(f"\tconverged &= eval_{k}(performer);\n" for k in range(len(chunks)))
     functions.append(
         f"bool {top}::eval(performer *performer) {{\n\tbool converged = true;\n{calls}\treturn converged;\n}}\n"
-        f"void {top}::latch() {{\n{latch}}}\n"
+        f"void {top}::latch() {{\n{state.latch(header, registers)}}}\n"
     )
     hot = [prologue + "".join(group) + "}\n" for group in _grouped(functions, unit)]
-    members = "".join(f"\t{declared[name]} {rename[name]};\n" for name in shared)
-    members += "".join(f"\tbool eval_{k}(performer *performer);\n" for k in range(len(chunks)))
-    members += "\tvoid latch();\n"
+    more = "".join(f"\t{declared[name]} {rename[name]};\n" for name in shared)
+    more += "".join(f"\tbool eval_{k}(performer *performer);\n" for k in range(len(chunks)))
+    more += "\tvoid latch();\n"
     end = f"}}; // struct {top}"
     if header.count(end) != 1:
         raise SplitError("no end of the top module's struct")
-    cold = source[: match.start()] + source[match.end() :]
-    return Pieces(header.replace(end, members + end), hot, cold, top)
+    return Pieces(state.declared(header, registers).replace(end, more + end), hot, cold, top)
 
 
 def whole(source: str, header: str, header_name: str) -> Pieces:
@@ -210,35 +222,3 @@ def _places(declared: dict[str, str], chunks: list[list[str]]) -> tuple[list[str
         if len(where) == 1:
             private[where[0]].append(name)
     return shared, private
-
-
-def _latch(header: str) -> tuple[str, str]:
-    """What the generated ``commit`` does, without comparing old and new.
-
-    Registers are declared as ``wire<N>``, which is two arrays of 32-bit chunks: present and next value. Those with as
-    many chunks are moved next to each other, so that a loop over them copies next to present. Returns the
-    header with the declarations moved, and the body.
-    """
-    found = list(_WIRE.finditer(header))
-    committed = _COMMIT.findall(header)
-    if not found or not committed or not {match[2] for match in found} <= set(committed):
-        raise SplitError("wires and commit differ")
-    groups: dict[int, list[str]] = {}
-    for match in found:
-        groups.setdefault(-(-int(match[1]) // 32), []).append(match[2])
-    lines = ["\tobserver observer;", "\t(void)observer;"]
-    declarations = []
-    for chunks, names in sorted(groups.items()):
-        bits = {match[2]: match[1] for match in found}
-        declarations += [f"\twire<{bits[name]}> {name};\n" for name in names]
-        first, last = names[0], names[-1]
-        lines += [
-            f"\t{{ auto *at = reinterpret_cast<uint32_t*>(&{first}), *end = reinterpret_cast<uint32_t*>(&{last} + 1);",
-            f"\tfor (; at != end; at += {2 * chunks}) for (int i = 0; i < {chunks}; i++) at[i] = at[i + {chunks}]; }}",
-        ]
-    wires = {match[2] for match in found}
-    lines += [f"\t{name}.commit(observer);" for name in committed if name not in wires]
-    lines += [f"\t{text}" for text in _PREVIOUS.findall(header)]
-    first_wire = found[0].start()
-    header = header[:first_wire] + "".join(declarations) + _WIRE.sub("", header[first_wire:])
-    return header, "\n".join(lines) + "\n"
