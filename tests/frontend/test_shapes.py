@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
 from onnxhw.frontend.reading.limits import LimitError, Limits
@@ -150,7 +150,7 @@ def test_contradictions() -> None:
 @pytest.mark.parametrize(("attribute", "frequencies"), [("", 9), ("<onesided=1>", 9), ("<onesided=0>", 16)])
 def test_a_fourier_transform_of_constant_frames(attribute: str, frequencies: int) -> None:
     """onnx's inference takes a missing `onesided` for 0; the schema says 1."""
-    body = "g (float[1,128,1] x) => (float[1,15,{size},2] y) {{ y = STFT{attribute}(x, step, \"\", length) }}"
+    body = 'g (float[1,128,1] x) => (float[1,15,{size},2] y) {{ y = STFT{attribute}(x, step, "", length) }}'
     sizes = {"step": np.int64(8), "length": np.int64(16)}
     assert specialise(model(body.format(size=frequencies, attribute=attribute), **sizes))[1]["y"][2] == frequencies
     with pytest.raises(InvalidModelError, match="E3010"):
@@ -165,6 +165,13 @@ def test_value_info_must_not_contradict_what_is_inferred() -> None:
     with pytest.raises(
         InvalidModelError, match=r"E3400 .*'z': value_info says its shape is \[None, 4\], inferred is \[1, 3\]"
     ):
+        specialise(proto)
+
+
+def test_value_info_must_not_contradict_the_inferred_element_type() -> None:
+    proto = model(RELU.format(dims="N,3"))
+    proto.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.INT8, None))
+    with pytest.raises(InvalidModelError, match=r"E3400 .*'z': value_info says its elements are INT8, inferred is F"):
         specialise(proto)
 
 

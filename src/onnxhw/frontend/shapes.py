@@ -52,6 +52,7 @@ def specialise(
         found = {**static_shapes(replaced), **found}
         _limits(found, limits, where)
     _declared(declared, found, findings)
+    _element_types(declared, inferred, findings)
     operator_rules(fixed.graph, found, findings)
     raise_errors(findings.found, where)
     fixed.graph.value_info.extend(inferred.value_info)
@@ -213,5 +214,22 @@ def _declared(declared: Mapping[str, onnx.ValueInfoProto], shapes: Mapping[str, 
                 "E3400",
                 f"value {name!r}",
                 f"value_info says its shape is {said}, inferred is {list(shape)}",
+                "remove value_info, or export the model again",
+            )
+
+
+def _element_types(declared: Mapping[str, onnx.ValueInfoProto], inferred: onnx.GraphProto, findings: Findings) -> None:
+    """E3400 for a tensor whose element type is another in value_info than what is inferred."""
+    for value in inferred.value_info:
+        said = declared[value.name].type if value.name in declared else None
+        if said is None or not said.HasField("tensor_type") or not value.type.HasField("tensor_type"):
+            continue
+        one, other = said.tensor_type.elem_type, value.type.tensor_type.elem_type
+        if other and one != other:
+            names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+            findings.error(
+                "E3400",
+                f"value {value.name!r}",
+                f"value_info says its elements are {names.get(one, one)}, inferred is {names.get(other, other)}",
                 "remove value_info, or export the model again",
             )
