@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
+from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.frontend.shapes import require_static, specialise
 from onnxhw.frontend.spec import Findings
@@ -155,6 +156,27 @@ def test_a_fourier_transform_of_constant_frames(attribute: str, frequencies: int
     assert specialise(model(body.format(size=frequencies, attribute=attribute), **sizes))[1]["y"][2] == frequencies
     with pytest.raises(InvalidModelError, match="E3010"):
         specialise(model(body.format(size=frequencies + 1, attribute=attribute), **sizes))
+
+
+@pytest.mark.parametrize("opset", [10, 12, 19, 21, 22])
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "sizes"),
+    [(1, 2, [0, 0], (4, 2, 1)), (2, 3, [0, 1], (6, 2, 1)), (2, 2, [1, 1], (5, 3, 2)), (3, 2, [0, 0], (6, 3, 1))],
+)
+def test_windows_of_ceil_mode_are_those_that_are_computed(
+    opset: int, pool: str, kernel: int, stride: int, pads: list[int], sizes: tuple[int, int, int]
+) -> None:
+    """Two pools: before operator set 22 onnx counts a last window that would start behind the input and its padding."""
+    first, second, third = sizes
+    window = f"<kernel_shape=[{kernel}], strides=[{stride}], pads={pads}, ceil_mode=1>"
+    body = f"g (float[1,2,{first}] x) => (float[1,2,{third}] y) {{ a = {pool}{window}(x) y = {pool}{window}(a) }}"
+    proto = model(body)
+    proto.opset_import[0].version = opset
+    found = specialise(proto)[1]
+    assert (found["a"], found["y"]) == ((1, 2, second), (1, 2, third))
+    x = np.arange(2 * first, dtype=np.float32).reshape(1, 2, first)
+    assert evaluate(proto, {"x": x})["y"].shape == found["y"]
 
 
 def test_value_info_must_not_contradict_what_is_inferred() -> None:

@@ -14,6 +14,7 @@ from onnx import defs, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
+from .ceilings import rounded_up, whole_windows
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
@@ -117,8 +118,9 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
 
 def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
-    domain, and defaults that inference forgets written out. The same object if nothing is to do."""
-    if not any(_stranger(node) or _forgotten(node) for node in _nodes(model.graph)):
+    domain, defaults that inference forgets written out, pools with the windows that they have. The same object if
+    nothing is to do."""
+    if not any(_stranger(node) or _forgotten(node) or rounded_up(node) for node in _nodes(model.graph)):
         return model
     amended = onnx.ModelProto()
     amended.CopyFrom(model)
@@ -128,6 +130,7 @@ def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
         elif _forgotten(node):
             node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
     amended.opset_import.add(domain=UNSEEN, version=1)
+    whole_windows(amended, undeclared)
     return amended
 
 
