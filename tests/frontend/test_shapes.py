@@ -179,6 +179,33 @@ def test_windows_of_ceil_mode_are_those_that_are_computed(
     assert evaluate(proto, {"x": x})["y"].shape == found["y"]
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_window_that_onnx_counts_may_be_declared(size: int) -> None:
+    """By onnx's own inference, in value_info and in outputs; it does not make the window."""
+    pool = "MaxPool<kernel_shape=[1], strides=[2], ceil_mode=1>(x)"
+    proto = model(
+        f"g (float[1,2,4] x) => (float[1,2,{size}] a, float[1,2,{size}] y) {{ a = {pool} b = Relu(a) y = Neg(b) }}"
+    )
+    proto.opset_import[0].version = 13
+    proto.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [1, 2, size]))
+    fixed, found = specialise(proto)
+    assert {found[name] for name in "aby"} == {(1, 2, 2)}
+    assert {tuple(dim.dim_value for dim in one.type.tensor_type.shape.dim) for one in fixed.graph.output} == {(1, 2, 2)}
+    proto.graph.value_info[0].type.tensor_type.shape.dim[2].dim_value = 4
+    with pytest.raises(InvalidModelError, match="E3400"):
+        specialise(proto)
+
+
+def test_windows_behind_an_operator_without_a_schema() -> None:
+    proto = model(
+        "g (uint8[1,2,4] x, float s, uint8 z) => (a) {"
+        " w = com.microsoft.QLinearSigmoid(x, s, z, s, z) a = MaxPool<kernel_shape=[1], strides=[2], ceil_mode=1>(w) }"
+    )
+    proto.opset_import[0].version = 13
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    assert specialise(proto)[1]["a"] == (1, 2, 2)
+
+
 def test_value_info_must_not_contradict_what_is_inferred() -> None:
     proto = model(RELU.format(dims="N,3"))
     proto.graph.value_info.append(helper.make_tensor_value_info("z", 1, ["M", 3]))

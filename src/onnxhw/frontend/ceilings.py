@@ -30,24 +30,34 @@ def rounded_up(node: onnx.NodeProto) -> bool:
     )
 
 
-def whole_windows(model: onnx.ModelProto, inferred: Callable[[onnx.ModelProto], Shapes]) -> None:
+def whole_windows(model: onnx.ModelProto, inferred: Callable[[onnx.ModelProto], Shapes]) -> Shapes:
     """Rewrite such pools of the main graph in place; the result is good for shapes only.
 
-    `inferred` gives the static shapes of a model's values.
+    `inferred` gives the static shapes of a model's values. What it gives at first is returned, if something was to do:
+    models may declare these shapes, because inference has written them. Outputs that do lose their shape.
     """
     opset = max((entry.version for entry in model.opset_import if canonical(entry.domain) == ""), default=FIXED)
-    if opset >= FIXED:
-        return
     pools = [
         (node, onnx.NodeProto.FromString(node.SerializeToString())) for node in model.graph.node if rounded_up(node)
     ]
-    for _ in range(ROUNDS if pools else 0):
-        shapes, before = inferred(model), [node.SerializeToString() for node, _ in pools]
+    if opset >= FIXED or not pools:
+        return {}
+    counted = shapes = inferred(model)
+    for _ in range(ROUNDS):
+        before = [node.SerializeToString() for node, _ in pools]
         for node, original in pools:
             node.CopyFrom(original)
             _write(node, shapes.get(node.input[0]) if node.input else None)
         if before == [node.SerializeToString() for node, _ in pools]:
-            return
+            break
+        shapes = inferred(model)
+    if shapes is counted:
+        return {}
+    for value in model.graph.output:
+        sizes = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        if value.name in shapes and sizes == counted.get(value.name) != shapes[value.name]:
+            value.type.tensor_type.ClearField("shape")
+    return counted
 
 
 def _write(node: onnx.NodeProto, shape: tuple[int, ...] | None) -> None:
