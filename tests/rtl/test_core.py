@@ -15,8 +15,9 @@ from onnxhw.emu import Machine
 from onnxhw.emu.counters import counters
 from onnxhw.emu.order import by_time, steps
 from onnxhw.isa import VectorOp
+from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Control, Space, host_stride
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timing import ORDER, timeline
 from onnxhw.program import Program, from_host, to_host
 from onnxhw.sched import footprint
 
@@ -89,6 +90,27 @@ def test_vector_instructions_of_the_same_settings_overlap() -> None:
         spans = timeline(GEOMETRIES[0], build.code).spans["vector"]
         close += sum(other.issue == one.end + 1 < one.done for one, other in pairwise(spans))
     assert close >= 8
+    Bench(GEOMETRIES[0]).each(cases, expect_equal)
+
+
+@pytest.mark.rtl
+def test_an_array_instruction_waits_for_reads_alone() -> None:
+    """It fills again the accumulators of a drain as soon as they are read, before the results are written."""
+    cases = []
+    for seed in range(3):
+        build = Builder(GEOMETRIES[0], seed)
+        oh, ow = build.array()
+        (first,) = build.code["array"]
+        for _ in range(2):
+            build.vector(VectorOp.DRAIN, cb=1, oh=oh, ow=ow)
+            build.code["vector"][-1] = dataclasses.replace(build.code["vector"][-1], a_base=first.acc_base)
+        build.array(wait=False)
+        again = {**wait_reads(0, 2), "acc_base": first.acc_base}
+        build.code["array"][-1] = dataclasses.replace(build.code["array"][-1], **again)
+        cases.append((build.program(), build.act))
+        times = timeline(GEOMETRIES[0], build.code)
+        drained, again = times.spans["vector"][1], times.spans["array"][1]
+        assert again.issue == drained.read + ORDER < drained.done
     Bench(GEOMETRIES[0]).each(cases, expect_equal)
 
 
