@@ -6,6 +6,8 @@
     python bench/large_model.py 10000 large.onnx --kind concat    the same of one input, concatenated: too large
     python bench/large_model.py 10000 large.onnx --kind slices    slices of one tensor, one of another: reversed rows
     python bench/large_model.py 10000 large.onnx --kind qoperator convolutions, sums and functions as QOperators
+    python bench/large_model.py 10000 large.onnx --kind qonnx     convolutions, sums and functions between Quants
+    python bench/large_model.py 10000 large.onnx --kind float     the same without quantization: all on the host
     python bench/large_model.py 10000 large.onnx --measure        and the user CPU seconds of each step of `check`
 
 In every tenth block of residual blocks there is an operator that only the host has.
@@ -23,6 +25,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 CHANNELS, SIZE = 8, 8
+QONNX = "qonnx.custom_op.general"
 SHAPE = [1, CHANNELS, SIZE, SIZE]
 
 
@@ -148,6 +151,29 @@ def qoperators(nodes: int) -> onnx.ModelProto:
     return _whole(f"qoperators-{nodes}", made, constants)
 
 
+def floats(nodes: int, quantized: bool) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: Conv, Add and LeakyRelu in turn, in float or with a Quant behind each."""
+    random, made = np.random.default_rng(0), list[onnx.NodeProto]()
+    constants = {"scale": np.float32(0.125), "zero": np.float32(0), "bits": np.float32(8)}
+
+    def node(op_type: str, *operands: str, **attributes: object) -> str:
+        made.append(helper.make_node(op_type, operands, [f"v{len(made)}"], name=f"{op_type}_{len(made)}", **attributes))
+        return f"v{len(made) - 1}"
+
+    def grid(x: str) -> str:
+        rounding = {"signed": 1, "narrow": 0, "rounding_mode": "ROUND"}
+        return node("Quant", x, "scale", "zero", "bits", domain=QONNX, **rounding) if quantized else x
+
+    x = grid("x")
+    while len(made) < nodes - 1:
+        weight = f"weight_{len(made)}"
+        constants[weight] = (random.integers(-8, 8, (CHANNELS, CHANNELS, 1, 1)) / 8).astype(np.float32)
+        y = grid(node("Conv", x, grid(weight)))
+        x = grid(node("LeakyRelu", grid(node("Add", x, y)), alpha=0.1))
+    made.append(helper.make_node("Identity", [x], ["y"], name="last"))
+    return _whole(f"{'qonnx' if quantized else 'float'}-{nodes}", made, constants)
+
+
 def _whole(name: str, made: list[onnx.NodeProto], constants: dict[str, "np.typing.ArrayLike"]) -> onnx.ModelProto:
     """A model from x to y."""
     graph = helper.make_graph(
@@ -155,7 +181,7 @@ def _whole(name: str, made: list[onnx.NodeProto], constants: dict[str, "np.typin
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)],
         [numpy_helper.from_array(np.asarray(values), of) for of, values in constants.items()],
     )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid(QONNX, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
@@ -165,6 +191,8 @@ KINDS = {
     "inputs": lambda nodes: parallel(nodes, concat=False),
     "slices": slices,
     "qoperator": qoperators,
+    "qonnx": lambda nodes: floats(nodes, quantized=True),
+    "float": lambda nodes: floats(nodes, quantized=False),
     "concat": lambda nodes: parallel(nodes, concat=True),
 }
 

@@ -121,6 +121,7 @@ add("E3151", "negative", weight_of(typed(T.FLOAT, [-2, 3], raw_data=bytes(24))))
 add("E3151", "two-negative", weight_of(typed(T.FLOAT, [-2, -3], raw_data=bytes(24))))
 add("E3152", "overflow", weight_of(typed(T.FLOAT, [1 << 32, 1 << 32], raw_data=b"")))
 add("E3152", "overflow-but-empty", weight_of(typed(T.FLOAT, [1 << 62, 1 << 62, 0], raw_data=b"")))
+add("E3152", "overflow-but-empty-in-bytes", weight_of(typed(T.FLOAT, [0, 1 << 62], raw_data=b"")))
 for name, kind, count in (("float", T.FLOAT, 24), ("int4", T.INT4, 3), ("uint2", T.UINT2, 2), ("bool", T.BOOL, 6)):
     add("E3153", f"raw-short-{name}", weight_of(typed(kind, [2, 3], raw_data=bytes(count - 1))))
     add("E3154", f"raw-long-{name}", weight_of(typed(kind, [2, 3], raw_data=bytes(count + 1))))

@@ -46,7 +46,9 @@ def test_check_says_what_becomes_of_the_batch(body, batch, code, tmp_path, capsy
     record = run_json(capsys, "check", written(tmp_path / "m.onnx", body, f"float[{batch}, 4] x"), "-p", "mini")
     codes = [found["code"] for found in record["diagnostics"] if found["code"].startswith("W34")]
     assert codes[-1:] == ([code] if code else [])
-    assert (record["nodes"]["hardware"] > 0) == ((body, batch) != (MEETS, 3))
+    where = {row["op_type"]: row["where"] for row in record["placement"]}
+    assert where["Relu"] == "hardware"
+    assert where.get("ReduceMax", "hardware") == ("host" if (body, batch) == (MEETS, 3) else "hardware")
     if code == "W3401":
         (what,) = [found["what"] for found in record["diagnostics"] if found["code"] == code]
         assert "it reduces axis 0" in what

@@ -107,6 +107,12 @@ def test_what_is_not_static_is_missing() -> None:
     assert found == {"w": (2,), "z": (2,)}
 
 
+def test_a_negative_size_is_no_shape() -> None:
+    body = "g (float[1,2,4,4] x) => (y) { y = Resize<mode='nearest'>(x, '', scales) }".replace("'", '"')
+    with pytest.raises(InvalidModelError, match=r"E3010.*'y' would have the shape \[1, 2, -4, 8\]"):
+        specialise(model(body, scales=np.array([1, 1, -1, 2], np.float32)))
+
+
 def test_odd_shapes() -> None:
     assert shapes(model("g (float x) => (y) { y = Relu(x) }")) == {"x": (), "y": ()}
     assert shapes(model("g (float[0,3] x) => (y) { y = Relu(x) }"))["y"] == (0, 3)

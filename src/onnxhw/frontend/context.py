@@ -30,6 +30,8 @@ class Context:
     """Labels of the Softmaxes that the hardware computes."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
+    makers: dict[str, Op] = field(default_factory=dict)
+    """The operation that makes each tensor but the inputs."""
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)
@@ -85,13 +87,16 @@ class Context:
         name = _free(op.name, self._names, self._op_counts)
         self._names.add(name)
         self.graph.ops.append(op if op.name == name else replace(op, name=name))
+        self.makers[op.output] = self.graph.ops[-1]
 
     def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
         """The input tensor that a model input becomes after `last`, the steps that make it int8."""
         steps = (*fed.steps, *last)
         key = (fed.port, repr([{**step, "name": ""} for step in steps]))
         if key not in self._ports:
-            tensor = self.tensor(name, form(fed.shape), scale, zero_point)
+            # Rows of a matrix: seen so they are no batch, and what reads them turns them as it needs.
+            shape = (1, *fed.shape) if len(fed.shape) == 2 and fed.shape[0] != 1 else fed.shape
+            tensor = self.tensor(name, form(shape), scale, zero_point)
             self._ports[key] = tensor
             self.graph.inputs.append(Port(fed.port, fed.port_shape, fed.dtype, tensor.name, steps))
         return self._ports[key]

@@ -154,12 +154,14 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[
 def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
     """`BlockedError` for operands that no operation of the hardware can have."""
     for name, value in zip(names, operands, strict=True):
+        if isinstance(value, (Const, QuantConst)):
+            continue
         if isinstance(value, Unknown) or value.shape is None:
             raise BlockedError(
                 f"the shape or type of input {name!r} is not known before the run",
                 "give dynamic dimensions a value: --shape NAME=VALUE",
             )
-        if 0 in value.shape and not isinstance(value, Const):
+        if 0 in value.shape:
             raise BlockedError(f"input {name!r} has no elements")
 
 

@@ -66,5 +66,4 @@ def handler(node: onnx.NodeProto) -> Handler:
         return found
     if domain and not any(known == domain for known, _ in HANDLERS):
         raise BlockedError(f"domain {domain!r} is not supported", "convert the model to QDQ format")
-    supported = sorted(name for known, name in HANDLERS if known == domain)
-    raise BlockedError("this operator is not supported", f"supported: {', '.join(supported)}")
+    raise BlockedError("the hardware has no operation for it", "docs/operators.md lists what becomes operations")

@@ -57,8 +57,11 @@ def infer(
     model, counted = _amended(model)
     inferred = _first(model, where)
     found = static_shapes(inferred)
+    check(found)
+    operators = propagating()
+    if not any(node.op_type in operators for node in model.graph.node):
+        return inferred, found, counted  # no values that could tell more
     for _ in range(ROUNDS):
-        check(found)
         if names <= found.keys():
             break
         more = propagated(model, inferred)
@@ -67,6 +70,7 @@ def infer(
             break
         _add(inferred, more, added)
         found |= added
+        check(found)
     return inferred, found, counted
 
 

@@ -131,7 +131,7 @@ def _by_sample(
     found = one_sample(model, known)
     if isinstance(found, str):
         if found:
-            _mixing(noted, found, "its batch stays whole, and so on the host")
+            _mixing(noted, found, "its batch stays whole, and but for matrices on the host")
         return None, None
     made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax)
     if not stages(made).operations:

@@ -6,7 +6,7 @@ from math import prod
 
 import onnx
 
-from ..errors import UnsupportedError, UsageError
+from ..errors import InvalidModelError, UnsupportedError, UsageError
 from .bodies import nested
 from .ceilings import whole_windows
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
@@ -192,12 +192,18 @@ def _without_schema(model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInf
     skeleton.graph.value_info.extend(trusted)
     if not found and not trusted:
         return onnx.GraphProto()
-    return propagated(skeleton, plain(skeleton))
+    first = plain(skeleton)
+    whole = static_shapes(first)
+    if all(name in whole for node in skeleton.graph.node for name in node.output if name):
+        return first
+    return propagated(skeleton, first)
 
 
 def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
     total = 0
     for name, shape in shapes.items():
+        if min(shape, default=0) < 0:
+            raise InvalidModelError("E3010", f"{name!r} would have the shape {list(shape)}", where=where)
         elements = prod(shape)
         limits.check("E3410", "tensor_elements", elements, f"{name!r} has a number of elements of", where)
         total += elements

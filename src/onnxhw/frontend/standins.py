@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from .spec.signatures import canonical, newest
 
@@ -64,7 +64,8 @@ def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
                 axes = numpy_helper.from_array(np.array(given["axes"].ints, np.int64), f"{node.output[0]}.axes")
                 model.graph.initializer.append(axes)
                 inputs.append(axes.name)
-        made = helper.make_node(stand_in.op_type, inputs, node.output[:1], name=node.name)
-        made.attribute.extend(kept)
+        made = onnx.NodeProto(
+            op_type=stand_in.op_type, input=inputs, output=node.output[:1], name=node.name, attribute=kept
+        )
         node.CopyFrom(made)
     return found

@@ -105,6 +105,20 @@ class Moves:
             index = None if np.array_equal(after.ravel(), np.arange(prod(shape))) else after
         return Moves(shape, (*self.steps, {"op": "Transpose", "name": name, "perm": list(perm)}), index)
 
+    def back(self, tensor_shape: Shape) -> tuple[Step, ...]:
+        """The steps from `shape` back to the IR tensor's shape."""
+        found: list[Step] = []
+        shape = tensor_shape
+        for step in self.steps:
+            if step["op"] == "Reshape":
+                found.append({"op": "Reshape", "name": "", "shape": list(shape)})
+                shape = tuple(step["shape"])
+            else:
+                perm = step["perm"]
+                found.append({"op": "Transpose", "name": "", "perm": [perm.index(axis) for axis in range(len(perm))]})
+                shape = tuple(shape[axis] for axis in perm)
+        return tuple(found[::-1])
+
     def same(self, other: "Moves") -> bool:
         """Do both put the same element of their tensors in the same place?"""
         if self.shape != other.shape or (self.index is None) != (other.index is None):

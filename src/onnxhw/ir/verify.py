@@ -1,12 +1,13 @@
 """`verify`: is a graph what the rest of the compiler relies on?"""
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import isfinite, prod
 
 import numpy as np
 
 from ..errors import InternalError
-from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table, Tensor
+from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Piece, Reshape, Table, Tensor
 
 
 def verify(graph: Graph) -> None:
@@ -19,23 +20,23 @@ def verify(graph: Graph) -> None:
         _tensor(name, tensor)
     made: set[str] = set()
     for port in graph.inputs:
-        _order(port.tensor in graph.tensors, port.name, f"input tensor {port.tensor!r} does not exist")
-        _order(port.tensor not in made, port.name, f"tensor {port.tensor!r} has two input ports")
+        _order(port.tensor in graph.tensors, port.name, "input tensor {!r} does not exist", port.tensor)
+        _order(port.tensor not in made, port.name, "tensor {!r} has two input ports", port.tensor)
         made.add(port.tensor)
     names: set[str] = set()
     for op in graph.ops:
         _order(op.name not in names, op.name, "two operations have this name")
         names.add(op.name)
         for name in op.inputs:
-            _order(name in made, op.name, f"operand {name!r} is not made before it is used")
-        _order(op.output in graph.tensors, op.name, f"result {op.output!r} does not exist")
-        _order(op.output not in made, op.name, f"tensor {op.output!r} is made twice")
+            _order(name in made, op.name, "operand {!r} is not made before it is used", name)
+        _order(op.output in graph.tensors, op.name, "result {!r} does not exist", op.output)
+        _order(op.output not in made, op.name, "tensor {!r} is made twice", op.output)
         made.add(op.output)
         _CHECKS[type(op)](op, [graph.tensors[name] for name in op.inputs], graph.tensors[op.output])
     for name in graph.tensors:
         _order(name in made, name, "tensor is never made")
     for port in graph.outputs:
-        _order(port.tensor in made, port.name, f"output tensor {port.tensor!r} is never made")
+        _order(port.tensor in made, port.name, "output tensor {!r} is never made", port.tensor)
 
 
 def window_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int) -> int:
@@ -43,53 +44,56 @@ def window_size(size: int, before: int, after: int, kernel: int, stride: int, di
     return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def _order(holds: bool, where: str, what: str) -> None:
+def _order(holds: bool, where: str, what: str, *values: object) -> None:
+    """E1301 unless it holds; `what` is only formatted then, for that takes longer than to look."""
     if not holds:
-        raise InternalError("E1301", what, where=where)
+        raise InternalError("E1301", what.format(*values), where=where)
 
 
-def _shape(holds: bool, where: str, what: str) -> None:
+def _shape(holds: bool, where: str, what: str, *values: object) -> None:
+    """E1302 unless it holds."""
     if not holds:
-        raise InternalError("E1302", what, where=where)
+        raise InternalError("E1302", what.format(*values), where=where)
 
 
 def _tensor(name: str, tensor: Tensor) -> None:
-    _order(name == tensor.name, name, f"tensor is listed under another name than its own, {tensor.name!r}")
+    _order(name == tensor.name, name, "tensor is listed under another name than its own, {!r}", tensor.name)
     shape = tensor.shape
-    _shape(len(shape) == 4 and shape[0] == 1 and min(shape) >= 1, name, f"shape must be (1, C, H, W), not {shape}")
-    _shape(isfinite(tensor.scale) and tensor.scale > 0, name, f"scale must be finite and positive, not {tensor.scale}")
-    _shape(-128 <= tensor.zero_point <= 127, name, f"zero point must be -128..127, not {tensor.zero_point}")
+    _shape(len(shape) == 4 and shape[0] == 1 and min(shape) >= 1, name, "shape must be (1, C, H, W), not {}", shape)
+    _shape(isfinite(tensor.scale) and tensor.scale > 0, name, "scale must be finite and positive, not {}", tensor.scale)
+    _shape(-128 <= tensor.zero_point <= 127, name, "zero point must be -128..127, not {}", tensor.zero_point)
 
 
 def _bounds(op: Op, lo: int, hi: int) -> None:
-    _shape(-128 <= lo <= hi <= 127, op.name, f"lo..hi must be a range inside -128..127, not {lo}..{hi}")
+    _shape(-128 <= lo <= hi <= 127, op.name, "lo..hi must be a range inside -128..127, not {}..{}", lo, hi)
 
 
 def _count(op: Op, inputs: list[Tensor], wanted: int) -> None:
-    _shape(len(inputs) == wanted, op.name, f"must have {wanted} operands, not {len(inputs)}")
+    _shape(len(inputs) == wanted, op.name, "must have {} operands, not {}", wanted, len(inputs))
 
 
 def _windows(op: Conv | MaxPool | AveragePool, kernel: tuple[int, int], x: Tensor, y: Tensor) -> None:
     top, left, bottom, right = op.pads
     _shape(min(*op.strides, *op.dilations, *kernel) >= 1, op.name, "window is not positive")
     left_out = max(0, -top) + max(0, -bottom) < x.height and max(0, -left) + max(0, -right) < x.width
-    _shape(left_out, op.name, f"pads {op.pads} leave nothing of the input")
+    _shape(left_out, op.name, "pads {} leave nothing of the input", op.pads)
     height = window_size(x.height, top, bottom, kernel[0], op.strides[0], op.dilations[0])
     width = window_size(x.width, left, right, kernel[1], op.strides[1], op.dilations[1])
-    _shape((height, width) == y.shape[2:], op.name, f"result must be {height} x {width}, not {y.height} x {y.width}")
+    _shape((height, width) == y.shape[2:], op.name, "result must be {} x {}, not {} x {}", height, width, *y.shape[2:])
 
 
 def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     assert isinstance(op, Conv)
     _count(op, inputs, 1)
     weight = op.weight
-    _shape(weight.dtype == np.int8 and weight.ndim == 4, op.name, f"weights must be int8 of rank 4, not {weight.dtype}")
+    whole = weight.dtype == np.int8 and weight.ndim == 4
+    _shape(whole, op.name, "weights must be int8 of rank 4, not {}", weight.dtype)
     _shape(
-        op.groups >= 1 and weight.shape[0] % op.groups == 0, op.name, f"groups {op.groups} do not divide the outputs"
+        op.groups >= 1 and weight.shape[0] % op.groups == 0, op.name, "groups {} do not divide the outputs", op.groups
     )
     channels = weight.shape[1] * op.groups
-    _shape(channels == inputs[0].channels, op.name, f"weights take {channels} channels, not {inputs[0].channels}")
-    _shape(weight.shape[0] == y.channels, op.name, f"weights make {weight.shape[0]} channels, not {y.channels}")
+    _shape(channels == inputs[0].channels, op.name, "weights take {} channels, not {}", channels, inputs[0].channels)
+    _shape(weight.shape[0] == y.channels, op.name, "weights make {} channels, not {}", weight.shape[0], y.channels)
     _shape(op.bias.dtype == np.int32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
     scales = op.multiplier
     _shape(scales.dtype == np.float32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
@@ -115,7 +119,7 @@ def _mul(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _count(op, inputs, 2)
     for x in inputs:
         fits = x.shape == y.shape or x.shape == (1, y.channels, 1, 1)
-        _shape(fits, op.name, f"operand of shape {x.shape} does not broadcast to {y.shape}")
+        _shape(fits, op.name, "operand of shape {} does not broadcast to {}", x.shape, y.shape)
     _shape(isfinite(op.ratio) and op.ratio > 0, op.name, "ratio must be positive")
     _bounds(op, op.lo, op.hi)
 
@@ -127,8 +131,8 @@ def _mat_mul(op: Op, inputs: list[Tensor], y: Tensor) -> None:
         x.shape[2:][:: -1 if turned else 1]
         for x, turned in zip(inputs, (op.transposed_a, op.transposed_b), strict=True)
     )
-    _shape(k == rows, op.name, f"a row of {k} does not fit a column of {rows}")
-    _shape((m, n) == y.shape[2:], op.name, f"result must be {m} x {n}, not {y.height} x {y.width}")
+    _shape(k == rows, op.name, "a row of {} does not fit a column of {}", k, rows)
+    _shape((m, n) == y.shape[2:], op.name, "result must be {} x {}, not {} x {}", m, n, y.height, y.width)
     _shape(all(x.channels == y.channels for x in inputs), op.name, "operands must have the result's channels")
     _shape(isfinite(op.multiplier) and op.multiplier > 0, op.name, "multiplier must be positive")
     _bounds(op, op.lo, op.hi)
@@ -176,20 +180,29 @@ def _copy(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _shape(len(inputs) >= 1, op.name, "must have an operand")
     _same_scale(op, inputs, y)
     _shape(all(x.channels == y.channels for x in inputs), op.name, "operands must have the result's channels")
-    _shape(-128 <= op.fill <= 127, op.name, f"fill must be -128..127, not {op.fill}")
-    written = np.zeros(y.shape[2:], np.int64)
-    for piece in op.pieces:
-        _shape(0 <= piece.source < len(inputs), op.name, f"{piece} is of no operand")
-        _shape(min(piece.rows, piece.cols, piece.dy, piece.dx) >= 1, op.name, f"{piece} is not a grid")
+    _shape(-128 <= op.fill <= 127, op.name, "fill must be -128..127, not {}", op.fill)
+    wrong = _misplaced(op.pieces, tuple(x.height * x.width for x in inputs), (y.height, y.width))
+    _shape(not wrong, op.name, "{}", wrong)
+
+
+@lru_cache(maxsize=1024)
+def _misplaced(pieces: tuple[Piece, ...], pixels: tuple[int, ...], size: tuple[int, int]) -> str:
+    """What is wrong with pieces of operands of so many `pixels` each in a result of this size; "" if nothing is."""
+    written = np.zeros(size, np.int64)
+    for piece in pieces:
+        if not 0 <= piece.source < len(pixels):
+            return f"{piece} is of no operand"
+        if min(piece.rows, piece.cols, piece.dy, piece.dx) < 1:
+            return f"{piece} is not a grid"
         ends = piece.y + (piece.rows - 1) * piece.dy, piece.x + (piece.cols - 1) * piece.dx
-        inside = min(piece.y, piece.x) >= 0 and ends[0] < y.height and ends[1] < y.width
-        _shape(inside, op.name, f"{piece} leaves the result")
+        if min(piece.y, piece.x) < 0 or ends[0] >= size[0] or ends[1] >= size[1]:
+            return f"{piece} leaves the result"
         down, across = (0, (piece.rows - 1) * piece.row), (0, (piece.cols - 1) * piece.col)
         corners = [piece.start + i + j for i in down for j in across]
-        pixels = inputs[piece.source].height * inputs[piece.source].width
-        _shape(min(corners) >= 0 and max(corners) < pixels, op.name, f"{piece} leaves its operand")
+        if min(corners) < 0 or max(corners) >= pixels[piece.source]:
+            return f"{piece} leaves its operand"
         written[piece.y : ends[0] + 1 : piece.dy, piece.x : ends[1] + 1 : piece.dx] += 1
-    _shape(int(written.max()) <= 1, op.name, "two pieces write one pixel")
+    return "two pieces write one pixel" if int(written.max()) > 1 else ""
 
 
 def _same_scale(op: Op, inputs: list[Tensor], y: Tensor) -> None:

@@ -85,7 +85,10 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
 
 def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
     """Code and reason if no schedule of a part can have room for its weights, or for its largest tensor."""
-    weights, activations = weight_bytes(graph), largest_tensor(graph)
+    return _excess(weight_bytes(graph), largest_tensor(graph), config)
+
+
+def _excess(weights: int, activations: int, config: HwConfig) -> tuple[str, str] | None:
     if weights > config.weight_bytes:
         return "E5102", f"a part has {weights} bytes of weights, {config.name} has room for {config.weight_bytes}"
     if activations > config.act_bytes:
@@ -107,11 +110,15 @@ ROOM: dict[str, Callable[[HwConfig], int]] = {
 def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QUICK) -> str:
     """A hint: the presets, with their boards, that have more of what is too little, and room as far as `fit` can tell
     without scheduling."""
+    needs = [(weight_bytes(graph), largest_tensor(graph)) for graph in graphs]
     owners = {name: [board.name for board in boards().values() if name in board.presets] for name in PRESETS}
     found = [
         f"preset {name} on {', '.join(owners[name])}"
         for name, other in PRESETS.items()
-        if owners[name] and _has_more(other, config, code) and _may_fit(graphs, other, quick)
+        if owners[name]
+        and _has_more(other, config, code)
+        and not any(_excess(*need, other) for need in needs)
+        and _may_fit(graphs, other, quick)
     ]
     if found:
         return f"large enough may be {'; '.join(found)}. onnxhw boards MODEL tries them"
@@ -123,8 +130,6 @@ def _has_more(other: HwConfig, config: HwConfig, code: str) -> bool:
 
 
 def _may_fit(graphs: Sequence[Graph], config: HwConfig, quick: int) -> bool:
-    if any(excess(graph, config) for graph in graphs):
-        return False
     if sum(len(graph.ops) for graph in graphs) > quick:
         return True
     from .. import sched

@@ -30,6 +30,16 @@ CASES = [
 ]
 
 
+def test_windows_that_are_alike_are_each_reported() -> None:
+    body = "{ y = Conv<strides=[0,1]>(x, w) z = Conv<strides=[0,1]>(x, w) a = Conv(x, w) b = Conv(x, w) }"
+    model = text_model(f"{WIDE} {body}".replace("float[1,4,6,6] y", "y, z, a, b"))
+    assert [one.code for one in diagnose(model)].count("E3380") == 2
+
+
+def test_a_list_that_belongs_to_another_operator() -> None:
+    assert found(text_model(f"{WIDE} {{ y = Conv<shape=[2,2]>(x, w) }}")) == {"E3344"}
+
+
 @pytest.mark.parametrize(
     ("code", "broken", "right"), CASES, ids=[f"{code}-{n}" for n, (code, _, _) in enumerate(CASES)]
 )

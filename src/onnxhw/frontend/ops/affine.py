@@ -162,6 +162,8 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints, 
             raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
         raise BlockedError("the weights are not constant")
     q = value.centred()
+    if q.ndim <= axis:
+        raise BlockedError(f"the weights have shape {list(q.shape)}", "use a matrix of two dimensions")
     if q.size == 0 or int(q.min()) < -128 * parts or int(q.max()) > 127 * parts:
         raise BlockedError(
             f"weights less their zero point leave {-128 * parts}..{127 * parts}",
@@ -211,7 +213,7 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
 
 
 def gemm(context: Context, node: onnx.NodeProto) -> Value:
-    """Gemm with constant B and C, and one row in A."""
+    """Gemm with constant B and C."""
     found, where = attributes(node), label(node)
     x = context.quantized(node, 0)
     if found.get("transA", 0):
@@ -227,7 +229,7 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
         q if transposed else q.T,
         scale,
         _bias(context, node, 2),
-        (1, q.shape[0 if transposed else 1]),
+        (*x.shape[:-1], q.shape[0 if transposed else 1]),
     )
 
 

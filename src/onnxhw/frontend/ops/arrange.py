@@ -28,6 +28,7 @@ from .pieces import pieces
 
 MOST_WAYS = 16
 """Different channel or pixel choices of one movement."""
+DEEP = f"heads of up to {MOST_WAYS} channels fit; data at the model's inputs and outputs may move in any way"
 MOST_WEIGHTS = 1 << 16
 """Weights of one Conv that chooses channels."""
 REMEMBERED = 1 << 14
@@ -108,7 +109,7 @@ def arrange(
     movement = Movement(context, name, tuple(sources), fill)
     if len(sources) == 1 and shape[1] == first.channels:
         plan = _planes if index.size <= REMEMBERED else _planes.__wrapped__
-        found = plan(first.height * first.width, shape, index.astype(np.int64).tobytes())
+        found = plan(first.height * first.width, shape, np.asarray(index, np.int64).tobytes())
         if found is not None:
             return movement.copied([first], found, shape[2:], output)
     starts = np.cumsum([0, *(prod(tensor.shape) for tensor in sources)])
@@ -117,11 +118,15 @@ def arrange(
     planes = np.array([tensor.height * tensor.width for tensor in sources])[source]
     channel = np.where(flat < 0, -1, (flat - starts[source]) // planes)
     pixel = np.where(flat < 0, -1, (flat - starts[source]) % planes)
-    made = _by_pixel(movement, source, channel, pixel, shape, output)
+    made, many = None, None
+    try:
+        made = _by_pixel(movement, source, channel, pixel, shape, output)
+    except BlockedError as error:
+        many = error
     if made is None and len(sources) == 1:
         made = _by_channel(movement, channel, pixel, shape, output)
     if made is None:
-        raise BlockedError(
+        raise many or BlockedError(
             f"it mixes channels and pixels: {[list(tensor.shape) for tensor in sources]} -> {list(shape)}",
             "keep channels and pixels apart, or move data at the model's inputs and outputs only",
         )
@@ -151,7 +156,7 @@ def _by_pixel(movement: Movement, source: Ints, channel: Ints, pixel: Ints, shap
     if not used:
         used = [0]  # nothing but the constant
     if len(used) > MOST_WAYS:
-        return None
+        raise BlockedError(f"its pixels choose channels in {len(used)} ways, at most {MOST_WAYS} are performed", DEEP)
     whole = np.array_equal(at, np.arange(len(at))) and len(used) == len(ways) == 1
     tensors: list[Tensor] = []
     for way in used:
@@ -170,7 +175,7 @@ def _by_channel(movement: Movement, channel: Ints, pixel: Ints, shape: Form, out
         return None
     ways, which = _distinct(pixel)
     if len(ways) > MOST_WAYS:
-        return None
+        raise BlockedError(f"its channels choose pixels in {len(ways)} ways, at most {MOST_WAYS} are performed", DEEP)
     order = np.argsort(np.unique(which, return_index=True)[1])  # of first use
     rank = np.argsort(order)
     parts: list[Tensor] = []

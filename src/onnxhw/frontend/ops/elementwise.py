@@ -13,7 +13,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers, label
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
-from .operands import broadcast, complement, expanded, on_grid, plain, real
+from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel
 from .unary import combined, constant_operand, function
 
@@ -34,7 +34,11 @@ def arithmetic(context: Context, node: onnx.NodeProto) -> Value:
         raise BlockedError(f"{node.op_type} of two activations", "use Add, Sub or Mul")
     x, y = plain(context, node, 0), plain(context, node, 1)
     name = label(node)
-    if x.tensor.shape == y.tensor.shape and x.moves.same(y.moves):
+    if not _alike(x, y):
+        x = beside(context, x, y) or x
+    if not _alike(x, y):
+        y = beside(context, y, x) or y
+    if _alike(x, y):
         left, right, moves = x.tensor, y.tensor, x.moves
     else:
         shape = broadcast([x.shape, y.shape])
@@ -50,6 +54,11 @@ def _same(a: Value, b: Value) -> bool:
     if not isinstance(a, Held) or not isinstance(b, Held) or a.integer or b.integer:
         return False
     return a.tensor.name == b.tensor.name and a.moves.same(b.moves)
+
+
+def _alike(x: Held, y: Held) -> bool:
+    """Do the elements of both lie in their tensors alike?"""
+    return x.tensor.shape == y.tensor.shape and x.moves.same(y.moves)
 
 
 def _plain(value: Value) -> bool:

@@ -81,7 +81,7 @@ def _operand(context: Context, value: Held, batch: Shape, name: str) -> tuple[Te
 
 def _origin(context: Context, tensor: Tensor) -> str:
     """The tensor behind reshapes: where this one lies in memory."""
-    maker = next((op for op in context.graph.ops if op.output == tensor.name), None)
+    maker = context.makers.get(tensor.name)
     if isinstance(maker, Reshape):
         return _origin(context, context.graph.tensors[maker.inputs[0]])
     return tensor.name

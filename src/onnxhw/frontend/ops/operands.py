@@ -4,6 +4,7 @@ settled     DQ -> Relu              the dequantized form of a tensor, where the 
 on_grid     DQ -> f, or Conv ->     the tensor that QuantizeLinear would make of the value: rounding to a grid is
                                     monotone, so it commutes with minimum, maximum and movements
 expanded    [1, C, 1, 1]            the same elements in a larger shape
+beside      input, input.T          an input of the model, laid out as another operand
 """
 
 from dataclasses import replace
@@ -106,6 +107,20 @@ def placed(context: Context, value: Held) -> Tensor:
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
     fed = Fed(port.name, port.shape, port.dtype, value.shape, port.steps)
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
+
+
+def beside(context: Context, value: Held, other: Held) -> Held | None:
+    """An input of the model loaded so that its elements lie as those of `other`, of the same shape; None if `value` is
+    no input."""
+    tensor, like = value.tensor, other.tensor
+    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
+    if port is None or value.shape != other.shape:
+        return None
+    whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
+    steps = (whole, *value.moves.steps, *other.moves.back(like.shape))
+    fed = Fed(port.name, port.shape, port.dtype, like.shape, port.steps)
+    laid = context.feed(fed, f"{tensor.name}.beside", steps, tensor.scale, tensor.zero_point)
+    return replace(value, tensor=laid, moves=other.moves)
 
 
 def broadcast(shapes: list[Shape]) -> Shape:

@@ -1,5 +1,6 @@
 """ReduceMean, ReduceSum, ReduceMax and ReduceMin: windows as large as what is reduced.
 
+a row per position        as the tensor lies, [1, C, L], the axes turned: what MatMul makes is no movement
 over pixels               AveragePool; MaxPool; for a minimum the MaxPool of complements
 a sum, or over channels   Conv with weights of 1
 maximum over channels     Max of the tensor and itself with the channels turned by 1, 2, 4, ...
@@ -7,6 +8,7 @@ maximum over channels     Max of the tensor and itself with the channels turned 
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 import onnx
@@ -23,6 +25,8 @@ from .operands import complement, on_grid, plain, real
 from .pool import average, maximum
 from .window import Window
 
+Turned = TypeVar("Turned", Held, Held | Pending)
+
 
 def reduce(context: Context, node: onnx.NodeProto) -> Value:
     """ReduceMean, ReduceSum, ReduceMax, ReduceMin over any axes but the batch."""
@@ -31,6 +35,11 @@ def reduce(context: Context, node: onnx.NodeProto) -> Value:
     axes = _axes(context, node, len(shape))
     if not axes:
         return real(value)
+    wanted = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    if not attributes(node).get("keepdims", 1):
+        wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    turn = _turn(value)
+    shape, axes = tuple(shape[axis] for axis in turn), sorted(turn.index(axis) for axis in axes)
     window = over(shape, axes)
     channels = 1 in axes and form(shape)[1] > 1
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
@@ -39,26 +48,39 @@ def reduce(context: Context, node: onnx.NodeProto) -> Value:
     if node.op_type in ("ReduceMax", "ReduceMin"):
         least = node.op_type == "ReduceMin"
         if least or channels:
-            made = Extremum(context, name, real(value), window, channels, least)
+            made = Extremum(context, name, _turned(real(value), turn), window, channels, least)
             found = Pending(made.finish, Moves.of(form(kept), kept), (name,))
         else:
             held = value if isinstance(value, Held) and value.integer else real(value)
-            found = maximum(context, held, window, node.output[0], name)
+            found = maximum(context, _turned(held, turn), window, node.output[0], name)
     else:
-        tensor = context.materialise(plain(context, node, 0))
+        tensor = context.materialise(_turned(plain(context, node, 0), turn))
         if node.op_type == "ReduceMean" and not channels:
             found = average(context, name, shape, tensor, window)
         else:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
             total = Total(context, name, tensor, window, channels, count)
             found = Pending(total.finish, Moves.of(form(kept), kept), (name,))
-    wanted = kept
-    if not attributes(node).get("keepdims", 1):
-        wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-    moves = found.moves.reshape(wanted, name)
+    moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(turn, name)
+    moves = moves.reshape(wanted, name)
     if isinstance(found, Held):
         return Held(found.tensor, moves, found.functions, found.unsigned)
     return Pending(found.finish, moves, found.nodes)
+
+
+def _turn(value: Value) -> tuple[int, ...]:
+    """The order of the axes in which the value is reduced; turning twice gives the first order again."""
+    order = tuple(range(len(value.shape or ())))
+    if len(order) == 3 and isinstance(value, (Held, Pending)) and value.moves.index is not None:
+        turned = (0, 2, 1)
+        if value.moves.transpose(turned).index is None:
+            return turned
+    return order
+
+
+def _turned(value: Turned, turn: tuple[int, ...]) -> Turned:
+    """The value with its axes in this order."""
+    return value if turn == tuple(sorted(turn)) else replace(value, moves=value.moves.transpose(turn))
 
 
 def _axes(context: Context, node: onnx.NodeProto, rank: int) -> list[int]:

@@ -31,7 +31,8 @@ def resize(context: Context, node: onnx.NodeProto) -> Value:
     sizes = context.constant(node, 3) if recent else None
     axes = [int(axis) for axis in found.get("axes", range(len(shape)))]
     given = listed if sizes is None or listed else sizes.tolist()
-    if len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
+    lined = all(values is None or values.ndim == 1 for values in (scales, sizes))
+    if not lined or len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
         raise BlockedError("its scales or sizes do not fit its axes")
     if prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
         raise BlockedError(f"its result is not known to have at most {LARGEST} elements")

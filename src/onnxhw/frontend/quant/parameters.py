@@ -5,7 +5,7 @@ Integer types are those that ONNX can quantize to, by numpy's names; those of up
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -82,11 +82,6 @@ class Grid:
         return (self.lo, self.hi) == (-128, 127)
 
 
-@lru_cache(maxsize=1024)
-def _grid(scale: float, zero_point: int, lo: int, hi: int) -> Grid:
-    return Grid.of(np.float32(scale), zero_point, lo, hi)
-
-
 class Parameters:
     """Scale and zero point of a Q or DQ node, checked. `dtype` is that of the quantized integers.
 
@@ -122,6 +117,8 @@ class Parameters:
         self.zero_point: Ints = np.zeros(scale.shape, np.int64) if zero_point is None else zero_point.astype(np.int64)
         self.explicit = zero_point is not None
         self.axis, self.block = int(found.get("axis", 1)), int(found.get("block_size", 0))
+        self._single: Grid | None = None
+        """The grid of every activation with these, once it is known."""
 
     @classmethod
     def of(cls, context: Context, node: onnx.NodeProto) -> "Parameters":
@@ -134,16 +131,27 @@ class Parameters:
             found = context.parameters[key] = cls(context, node)
         return found
 
+    @classmethod
+    def named(cls, context: Context, op_type: str, scale: str, zero_point: str, where: str) -> "Parameters":
+        """Those of a node without attributes, "" if it has no zero point; also made once."""
+        found: Parameters | None = context.parameters.get((op_type, scale, zero_point))
+        if found is None:
+            node = onnx.NodeProto(op_type=op_type, input=["", scale, zero_point], name=where)
+            found = cls.of(context, node)
+        return found
+
     def typed(self, dtype: str) -> "Parameters":
         """The same scale and zero point for integers of type `dtype`."""
         if dtype == self.dtype:
             return self
         made = copy(self)
-        made.dtype = dtype
+        made.dtype, made._single = dtype, None
         return made
 
     def activation(self, shape: tuple[int, ...] | None, where: str) -> Grid:
         """The grid of an activation of this shape with these parameters; `InvalidModelError` if they do not fit it."""
+        if self._single is not None:
+            return self._single
         if shape is not None and (self.block or self.scale.size != 1):
             self.spread(shape, where)
         if self.block:
@@ -152,7 +160,8 @@ class Parameters:
             raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
         if self.dtype in ("int16", "uint16", "int32"):
             raise BlockedError(f"activations are {self.dtype}", "quantize activations to int8 or uint8")
-        return _grid(float(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
+        self._single = Grid.of(np.float32(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
+        return self._single
 
     def spread(self, shape: tuple[int, ...], where: str) -> tuple[Floats, Ints]:
         """Scale and zero point as arrays that broadcast against a tensor of this shape."""

@@ -25,30 +25,40 @@ from ..context import Context, Handlers, label
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, check_scale, dtype_name
 
-__all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "into", "out_of"]
+__all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
 
 def quantize(context: Context, node: onnx.NodeProto) -> Value:
     """QuantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
+    return quantized(context, value, parameters, label(node), node.output[0])
+
+
+def quantized(context: Context, value: Value, parameters: Parameters, name: str, output: str) -> Value:
+    """The real `value` as the QuantizeLinear `name` makes it its result `output`."""
     if isinstance(value, QuantConst):
         value = Const(value.real())
     if isinstance(value, Const):
-        return _fold(value, parameters, node)
+        return _fold(value, parameters, name)
     if isinstance(value, Hosted):
         if value.dtype != "float32":
             raise BlockedError(f"quantizes {value.dtype}")
         if parameters.dtype not in ("int8", "uint8"):
             raise BlockedError(f"quantizes to {parameters.dtype} at the model's edge")
-        grid = parameters.activation(value.shape, label(node))
-        host: Step = {**_step("QuantizeLinear", label(node), grid), "dtype": parameters.dtype}
+        grid = parameters.activation(value.shape, name)
+        host: Step = {**_step("QuantizeLinear", name, grid), "dtype": parameters.dtype}
         step: Step = {**host, "zero_point": int(parameters.zero_point.item())}
         return replace(value, steps=(*value.steps, step), dtype=parameters.dtype)
-    return into(context, value, parameters.activation(value.shape, label(node)), label(node), node.output[0])
+    return into(context, value, parameters.activation(value.shape, name), name, output)
 
 
 def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> Held:
     """The real `value` on `grid`, as QuantizeLinear puts it there: the integers, as tensor `output`."""
+    if isinstance(value, Pending):
+        clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
+        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
+        result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
+        return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}
     last: tuple[Step, ...] = (step,)
     if not grid.whole:
@@ -65,11 +75,6 @@ def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> 
         steps = (*value.functions, *last)
         tensor = add_table(context, value.tensor, steps, output, float(grid.scale), grid.zero_point, name)
         return Held(tensor, value.moves, unsigned=grid.unsigned)
-    if isinstance(value, Pending):
-        clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
-        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
-        result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
-        return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     raise BlockedError("quantizes a value that is not real")
 
 
@@ -84,7 +89,13 @@ def _ends(clamps: tuple[tuple[tuple[str, Any], ...], ...], scale: float, zero_po
 def dequantize(context: Context, node: onnx.NodeProto) -> Value:
     """DequantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
-    name = label(node)
+    return dequantized(context, value, parameters, label(node), node.input[0], node.output[0])
+
+
+def dequantized(
+    context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str
+) -> Value:
+    """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
     if isinstance(value, Const):
         if parameters.explicit and dtype_name(value.array.dtype) != parameters.dtype:
             raise InvalidModelError(
@@ -103,7 +114,7 @@ def dequantize(context: Context, node: onnx.NodeProto) -> Value:
             raise BlockedError(f"its input is {value.dtype}")
         step = {**_step("DequantizeLinear", name, grid), "zero_point": int(parameters.zero_point.item())}
         return replace(value, steps=(*value.steps, step), dtype="float32")
-    return out_of(context, value, grid, name, node.input[0], node.output[0])
+    return out_of(context, value, grid, name, source, output)
 
 
 def out_of(context: Context, value: Value, grid: Grid, name: str, source: str, output: str) -> Held:
@@ -165,12 +176,12 @@ def _step(op: str, name: str, grid: Grid) -> Step:
     return {"op": op, "name": name, "scale": float(grid.scale), "zero_point": grid.zero_point}
 
 
-def _fold(value: Const, parameters: Parameters, node: onnx.NodeProto) -> Const:
+def _fold(value: Const, parameters: Parameters, name: str) -> Const:
     kind = dtype_name(value.array.dtype)
     if kind not in ("float32", "float16", "bfloat16", "int32"):
         raise BlockedError(f"quantizes a {kind} constant to {parameters.dtype}")
     low, high = RANGES[parameters.dtype]
-    scale, zero_point = parameters.spread(value.array.shape, label(node))
+    scale, zero_point = parameters.spread(value.array.shape, name)
     real = value.array.astype(np.float32)
     if np.isnan(real).any():
         raise BlockedError("quantizes a constant with NaN, which has no quantized value")

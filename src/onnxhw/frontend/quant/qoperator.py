@@ -6,20 +6,19 @@ so a model in this form gives the program of its QDQ form.
 QLinearX(a, s_a, z_a, ..., s_y, z_y)   Q(X(DQ(a, s_a, z_a), ...), s_y, z_y)
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from ...errors import InvalidModelError
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..values import Const, QuantConst, Value
-from .parameters import check_scale
+from .parameters import Parameters, check_scale
+from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
 
@@ -32,47 +31,46 @@ class Expansion:
     node: onnx.NodeProto
     made: list[str] = field(default_factory=list)
     label: str = field(init=False)
+    output: str = field(init=False)
+    inputs: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.label = label(self.node)
-
-    def has(self, index: int) -> bool:
-        """Is this input given?"""
-        return index < len(self.node.input) and bool(self.node.input[index])
+        self.label, self.output, self.inputs = label(self.node), self.node.output[0], list(self.node.input)
 
     def name(self, index: int) -> str:
         """The name of an input, "" where it is omitted."""
-        return self.node.input[index] if self.has(index) else ""
+        return self.inputs[index] if index < len(self.inputs) else ""
 
     def enter(self, value: Value) -> str:
         """A name for a value inside the expansion."""
-        name = f"{self.node.output[0]}.part{len(self.made)}"
+        name = f"{self.output}.part{len(self.made)}"
         while name in self.context.values:
             name += "'"
         self.context.values[name] = value
         self.made.append(name)
         return name
 
-    def apply(self, op_type: str, inputs: list[str], output: str = "", **found: Any) -> Value:
-        """Convert one node of the default domain; its result is meant for `output`, if that is given."""
+    def apply(self, op_type: str, inputs: list[str], given: Iterable[onnx.AttributeProto] = ()) -> Value:
+        """Convert one node of the default domain, with the attributes `given`."""
         from ..handlers import HANDLERS  # here: that table holds this module's handlers too
 
-        output = output or f"{self.node.output[0]}.part{len(self.made)}"
-        node = onnx.NodeProto(op_type=op_type, input=inputs, output=[output], name=self.label)
-        node.attribute.extend(helper.make_attribute(key, value) for key, value in found.items() if value is not None)
+        output = f"{self.output}.part{len(self.made)}"
+        node = onnx.NodeProto(op_type=op_type, input=inputs, output=[output], name=self.label, attribute=given)
         result = HANDLERS["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
 
     def real(self, index: int) -> str:
         """Input `index` dequantized by the scale and zero point that follow it."""
-        return self.enter(
-            self.apply("DequantizeLinear", [self.name(index), self.name(index + 1), self.name(index + 2)])
-        )
+        source, output = self.name(index), f"{self.output}.part{len(self.made)}"
+        value = self.context.required(self.node, index)
+        names = self.name(index + 1), self.name(index + 2)
+        parameters = Parameters.named(self.context, "DequantizeLinear", *names, self.label)
+        return self.enter(dequantized(self.context, value, parameters, self.label, source, output))
 
     def matrix(self, index: int, axis: int) -> str:
         """Constant integers `index` dequantized with one scale and zero point, or one of each along `axis`."""
         q, scale, zero_point = (self.context.constant(self.node, index + offset) for offset in range(3))
-        where = label(self.node)
+        where = self.label
         if q is None or scale is None:
             raise BlockedError(f"input {index} is missing")
         check_scale(scale, where)
@@ -105,8 +103,9 @@ class Expansion:
 
     def integers(self, value: Value, scale: int) -> Value:
         """The result, quantized by the scale at this index and the zero point after it."""
-        names = [self.enter(value), self.name(scale), self.name(scale + 1)]
-        return self.apply("QuantizeLinear", names, self.node.output[0])
+        names = self.name(scale), self.name(scale + 1)
+        parameters = Parameters.named(self.context, "QuantizeLinear", *names, self.label)
+        return quantized(self.context, value, parameters, self.label, self.output)
 
 
 @contextmanager
@@ -122,10 +121,10 @@ def expansion(context: Context, node: onnx.NodeProto) -> Iterator[Expansion]:
 
 def conv(context: Context, node: onnx.NodeProto) -> Value:
     """QLinearConv, of either domain."""
-    found = _first_layout(node)
+    given = _first_layout(node)
     with expansion(context, node) as inner:
         weights = inner.matrix(3, 0)
-        y = inner.apply("Conv", [inner.real(0), weights, *inner.bias(8, 0, weights)], **found)
+        y = inner.apply("Conv", [inner.real(0), weights, *inner.bias(8, 0, weights)], given)
         return inner.integers(y, 6)
 
 
@@ -139,11 +138,11 @@ def matmul(context: Context, node: onnx.NodeProto) -> Value:
 
 def gemm(context: Context, node: onnx.NodeProto) -> Value:
     """QGemm; without an output scale its result is real."""
-    found = attributes(node)
+    transposed = attributes(node).get("transB", 0)
     with expansion(context, node) as inner:
-        weights = inner.matrix(3, 0 if found.get("transB", 0) else 1)
-        y = inner.apply("Gemm", [inner.real(0), weights, *inner.bias(6, 0, weights)], **found)
-        return inner.integers(y, 7) if inner.has(7) else y
+        weights = inner.matrix(3, 0 if transposed else 1)
+        y = inner.apply("Gemm", [inner.real(0), weights, *inner.bias(6, 0, weights)], node.attribute)
+        return inner.integers(y, 7) if inner.name(7) else y
 
 
 def binary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
@@ -160,19 +159,19 @@ def unary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
     """Operators of one operand: input, its scale and zero point, then those of the result."""
 
     def handler(context: Context, node: onnx.NodeProto) -> Value:
-        found = _first_layout(node)
+        given = _first_layout(node)
         with expansion(context, node) as inner:
-            return inner.integers(inner.apply(op_type, [inner.real(0)], **found), 3)
+            return inner.integers(inner.apply(op_type, [inner.real(0)], given), 3)
 
     return handler
 
 
 def softmax(context: Context, node: onnx.NodeProto) -> Value:
     """QLinearSoftmax; its attribute says which opset's Softmax it is."""
-    found = attributes(node)
-    older = replace(context, opset=int(found.pop("opset", context.opset)))
+    given = [attribute for attribute in node.attribute if attribute.name != "opset"]
+    older = replace(context, opset=int(attributes(node).get("opset", context.opset)))
     with expansion(older, node) as inner:
-        return inner.integers(inner.apply("Softmax", [inner.real(0)], **found), 3)
+        return inner.integers(inner.apply("Softmax", [inner.real(0)], given), 3)
 
 
 def concat(context: Context, node: onnx.NodeProto) -> Value:
@@ -183,7 +182,7 @@ def concat(context: Context, node: onnx.NodeProto) -> Value:
         )
     with expansion(context, node) as inner:
         parts = [inner.real(index) for index in range(2, len(node.input), 3)]
-        return inner.integers(inner.apply("Concat", parts, **attributes(node)), 0)
+        return inner.integers(inner.apply("Concat", parts, node.attribute), 0)
 
 
 def dynamic(context: Context, node: onnx.NodeProto) -> Value:
@@ -198,16 +197,15 @@ def sums(context: Context, node: onnx.NodeProto) -> Value:
     """ConvInteger and MatMulInteger: their 32-bit results are not on any int8 grid."""
     raise BlockedError(
         "its results are 32-bit sums, and only int8 leaves the accelerator",
-        "use QLinearConv or QLinearMatMul, or QuantizeLinear and DequantizeLinear around the float operator",
+        "quantize the float model statically, with calibration (onnxhw quantize)",
     )
 
 
-def _first_layout(node: onnx.NodeProto) -> dict[str, Any]:
+def _first_layout(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
     """The attributes of the operator inside, if the channels come first."""
-    found = attributes(node)
-    if found.pop("channels_last", 0):
+    if any(attribute.name == "channels_last" and attribute.i for attribute in node.attribute):
         raise BlockedError("channels_last is set", "keep the channels on axis 1, as ONNX operators have them")
-    return found
+    return [attribute for attribute in node.attribute if attribute.name != "channels_last"]
 
 
 HANDLERS: Handlers = {

@@ -19,6 +19,8 @@ from .limits import DEFAULT, Limits
 
 TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 LARGEST = (1 << 63) - 1
+WIDEST = 16
+"""Most bytes of an element."""
 _typed = attrgetter(*TYPED)
 
 
@@ -39,8 +41,9 @@ def shape_of(dims: Sequence[int], where: str, limits: Limits = DEFAULT) -> tuple
     if shape and min(shape) < 0:
         raise InvalidModelError("E3151", f"has a negative dimension in {list(shape)}", where=where)
     elements = prod(shape)
-    if elements > limits.tensor_elements or not elements:  # numpy cannot make an empty array of impossible size either
-        if prod(max(size, 1) for size in shape) > LARGEST:
+    if elements > limits.tensor_elements or not elements:
+        # numpy cannot make an empty array of impossible size either, and counts in bytes
+        if prod(max(size, 1) for size in shape) > (LARGEST if elements else LARGEST // WIDEST):
             raise InvalidModelError("E3152", f"has a shape beyond 64 bits: {list(shape)}", where=where)
         limits.check("E3112", "tensor_elements", elements, "elements:", where)
     return shape

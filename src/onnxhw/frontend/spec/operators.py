@@ -1,6 +1,6 @@
 """Rules of single operators that their schemas do not state: windows, groups, axes, permutations, reshapes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -34,6 +34,8 @@ class Node:
     attributes: dict[str, Any]
     shapes: Mapping[str, Shape]
     constants: Mapping[str, onnx.TensorProto]
+    sound: set[tuple[Hashable, ...]]
+    """What decides over windows in which nothing was found wrong."""
 
     def shape(self, index: int) -> Shape | None:
         """The static shape of an input."""
@@ -57,10 +59,11 @@ def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings
     Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
     """
     constants = {tensor.name: tensor for tensor in graph.initializer}
+    sound: set[tuple[Hashable, ...]] = set()
     for proto in every_node(graph.node):
         rule = RULES.get(proto.op_type)
         if rule is not None and canonical(proto.domain) == "":
-            rule(Node(proto, _attributes(proto), shapes, constants), findings)
+            rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
@@ -75,7 +78,13 @@ def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
 def _window(node: Node, findings: Findings) -> None:
     conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
     weight = node.shape(3 if node.proto.op_type == "QLinearConv" else 1) if conv else None
-    window(node.proto, node.attributes, node.shape(0), weight, findings)
+    attributes = (value if isinstance(value, int | str) else tuple(value) for value in node.attributes.values())
+    key = (node.proto.op_type, node.shape(0), weight, *node.attributes, *attributes)
+    if key not in node.sound:
+        before = len(findings.found)
+        window(node.proto, node.attributes, node.shape(0), weight, findings)
+        if len(findings.found) == before:
+            node.sound.add(key)
 
 
 def _axis(extra: int = 0, inclusive: int = 0) -> Callable[[Node, Findings], None]:
