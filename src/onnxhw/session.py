@@ -22,20 +22,26 @@ from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .errors import UsageError
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
-from .frontend.hostrun import evaluate
+from .frontend.hostrun import Engine, known_engine
 from .host.artifact import preprocess_of
 from .host.device import Device
-from .ir.graph import Array8, Graph
+from .ir.graph import Array8
 from .ir.parts import HostPart, Part, Value
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .report.profile import LayerRow, profile
-from .targets import DEVICES, compiled, is_target, read_compiled, runner, unknown
-
-Execute = Callable[[list[dict[str, Array8]]], list[dict[str, Array8]]]
-Samples = Sequence[Mapping[str, Any]]
-"""The values known so far, by name, of each sample."""
+from .targets import (
+    DEVICES,
+    Samples,
+    compiled,
+    hardware_runner,
+    host_runner,
+    is_target,
+    read_compiled,
+    runner,
+    unknown,
+)
 
 
 class InferenceSession(Closing):
@@ -52,14 +58,15 @@ class InferenceSession(Closing):
     patches : see `onnxhw.compiler.compile`; default: not for a device, because patches save cycles of the core and cost
         several times as many bytes on its line.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
+    host : what runs the host's nodes: "numpy", or "onnxruntime", which must be installed.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
     Any number of threads may share a session: calls go one at a time, `close` too. On a device several hardware parts
     are programs that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2506: "golden" and a compiled program; E2504: `config`, `shapes`, `patches`,
-    `exact_softmax` or `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but
-    for "golden"), `Device.open` and `Device.load`.
+    `UsageError` E2500: no such device; E2700, E2703: `host` is not installed or unknown; E2506: "golden" and a compiled
+    program; E2504: `config`, `shapes`, `patches`, `exact_softmax` or `preprocess` with a compiled program; else the
+    errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
@@ -72,10 +79,12 @@ class InferenceSession(Closing):
         shapes: Mapping[str, int] | None = None,
         patches: bool | None = None,
         exact_softmax: bool = False,
+        host: Engine = "numpy",
         preprocess: Preprocess | None = None,
     ) -> None:
         if not is_target(device):
             raise unknown(device)
+        self._host = known_engine(host)
         self.shapes, self._source, self._patches, self._exact = shapes, model, patches, exact_softmax
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
@@ -260,7 +269,7 @@ class InferenceSession(Closing):
 
     def _runner(self, index: int, part: Part) -> Callable[[Samples], list[dict[str, Any]]]:
         if isinstance(part, HostPart):
-            run_host = host_runner(part)
+            run_host = host_runner(part, self._host)
             return lambda samples: [run_host(values) for values in samples]
         graph = part.graph
         if self.program is None:
@@ -290,25 +299,9 @@ class InferenceSession(Closing):
     def _like(self, model: Source, shapes: Mapping[str, int] | None) -> "InferenceSession":
         """A session on the same device, with the same options."""
         return InferenceSession(
-            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact
-        )
-
-
-def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function from the values known so far to those that a host part gives."""
-    model = onnx.ModelProto.FromString(part.model)
-    return lambda values: evaluate(model, {name: values[name] for name in part.inputs})
-
-
-def hardware_runner(graph: Graph, execute: Execute) -> Callable[[Samples], list[dict[str, Any]]]:
-    """The same for a hardware part and all samples: host steps to int8, the accelerator, host steps back."""
-    names = {port.name for port in graph.inputs}
-
-    def run(samples: Samples) -> list[dict[str, Any]]:
-        batch = [golden.host.prepare(graph, {name: values[name] for name in names}) for values in samples]
-        return [golden.host.finish(graph, tensors) for tensors in execute(batch)]
-
-    return run
+            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact,
+            host=self._host,
+        )  # fmt: skip
 
 
 def typed(value: Value, given: Any) -> Any:

@@ -2,21 +2,22 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from . import engines
+from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
 from .frontend import Batch, MixedModel, read
+from .frontend.hostrun import Engine, parsed
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
 from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
-from .ir.parts import HardwarePart, Value
+from .ir.parts import HardwarePart, HostPart, Value
 from .program import container
 from .program.mixed import MixedProgram
 from .program.model import Program
@@ -26,6 +27,8 @@ DEVICES = ("golden", "emulator", "cxxrtl")
 """What runs hardware parts without a device: integers in numpy, instruction by instruction, or the RTL."""
 Runs = Callable[[list[dict[str, Array8]]], list[Result]]
 """Inferences in order, on tensors by name."""
+Samples = Sequence[Mapping[str, Any]]
+"""The values known so far, by name, of each sample."""
 
 
 def compiled(model: Any) -> Path | None:
@@ -95,3 +98,22 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     engine = stack.enter_context(engines.open(target, config, graph=graph))
     engine.load(program)
     return lambda batch: [engine.run(program, tensors) for tensors in batch]
+
+
+def host_runner(part: HostPart, engine: Engine = "numpy") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A function from the values known so far to those that a host part gives."""
+    run = parsed(part.model, engine)
+    return lambda values: run({name: values[name] for name in part.inputs})
+
+
+def hardware_runner(
+    graph: Graph, execute: Callable[[list[dict[str, Array8]]], list[dict[str, Array8]]]
+) -> Callable[[Samples], list[dict[str, Any]]]:
+    """The same for a hardware part and all samples: host steps to int8, the accelerator, host steps back."""
+    names = {port.name for port in graph.inputs}
+
+    def run(samples: Samples) -> list[dict[str, Any]]:
+        batch = [golden.host.prepare(graph, {name: values[name] for name in names}) for values in samples]
+        return [golden.host.finish(graph, tensors) for tensors in execute(batch)]
+
+    return run

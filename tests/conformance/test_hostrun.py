@@ -1,5 +1,6 @@
 """`evaluate`: what the host runs, and how it refuses."""
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def test_onnxruntime_gives_the_same() -> None:
 
 def test_onnxruntime_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    monkeypatch.setattr(hostrun, "_prepared", OrderedDict())
     assert _code(_model(RELU, x=[2]), X, engine="onnxruntime")[0] == "E2700"
 
 

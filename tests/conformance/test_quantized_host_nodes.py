@@ -173,3 +173,58 @@ def test_a_nan_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         evaluate(model, {"x": np.array([0, np.nan], np.float32)})
     assert caught.value.code == "E2702"
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, TYPES)
+def test_qlinear_where_equals_onnxruntime(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "x": _ints(rng, dtype, 3, 1), "xs": _scale(rng), "xz": _ints(rng, dtype), "y": _ints(rng, dtype, 4),
+        "ys": _scale(rng), "yz": _ints(rng, dtype), "zs": _scale(rng), "zz": _ints(rng, dtype),
+    }  # fmt: skip
+    condition = rng.integers(0, 2, (2, 3, 4)).astype(bool)
+    _equal(_model("QLinearWhere", {"c": condition, **arrays}, "com.microsoft"), condition)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from([(4, ""), (4, "packed"), (4, "real"), (8, ""), (8, "packed"), (2, "")]), st.booleans())
+def test_matmul_of_few_bits_is_onnxruntimes(seed: int, form: tuple[int, str], bias: bool) -> None:
+    """Float32 sums in another order; the last block of a row is a part of one."""
+    rng = np.random.default_rng(seed)
+    size, columns, block = 40, 5, 16
+    bits, zeros = form
+    blocks = -(-size // block)
+    packed = -(-blocks * bits // 8)
+    points = {"": None, "packed": rng.integers(0, 256, columns * packed).astype(np.uint8),
+              "real": rng.normal(8, 2, (columns, blocks)).astype(np.float32)}[zeros]  # fmt: skip
+    arrays = {
+        "a": rng.normal(size=(3, size)).astype(np.float32),
+        "b": rng.integers(0, 256, (columns, blocks, block * bits // 8)).astype(np.uint8),
+        "s": rng.uniform(0.01, 0.1, columns * blocks).astype(np.float32),
+    }
+    if points is not None:
+        arrays["z"] = points
+    attributes = {"K": size, "N": columns, "bits": bits, "block_size": block}
+    model = _model("MatMulNBits", arrays, "com.microsoft", **attributes)
+    if bias:
+        model.graph.node[0].input.extend([""] * (5 - len(model.graph.node[0].input)) + ["bias"])
+        model.graph.initializer.append(numpy_helper.from_array(rng.normal(size=columns).astype(np.float32), "bias"))
+    for found, wanted in _both(model, arrays["a"]):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_integer_operators_without_a_kernel_in_onnxruntime() -> None:
+    """Products and sums of integers, and a mean that is rounded once."""
+    a, b = np.array([[200, 3]], np.uint8), np.array([[1], [255]], np.uint8)
+    product = evaluate(_model("MulInteger", {"a": a, "za": np.uint8(100), "b": b}, "com.microsoft"), {"a": a})["y0"]
+    assert (product.dtype, product.tolist()) == (np.int32, [[100, -97], [25500, -24735]])
+    for dtype, kind in ((np.uint8, np.uint32), (np.int8, np.int32)):
+        x = np.array([[100, 120], [127, 1]], dtype)
+        total = evaluate(_model("ReduceSumInteger", {"x": x}, "com.microsoft", axes=[-1], keepdims=0), {"x": x})["y0"]
+        assert (total.dtype, total.tolist()) == (kind, [220, 128])
+    x = np.array([[10, 11, 14], [0, 255, 3]], np.uint8)
+    arrays = {"x": x, "sx": np.float32(0.5), "zx": np.uint8(10), "sy": np.float32(0.25), "zy": np.uint8(7)}
+    mean = evaluate(_model("QLinearReduceMean", arrays, "com.microsoft", axes=[1], keepdims=1), {"x": x})["y0"]
+    assert (mean.dtype, mean.tolist()) == (np.uint8, [[10], [159]])

@@ -226,6 +226,13 @@ def test_function_rules(code: str, body: str, functions: list[str]) -> None:
     refused(model(body, *functions), code)
 
 
+def test_a_call_needs_the_import_of_its_domain() -> None:
+    proto = model(f"{IO} {{ y = f.double(x) }}", DOUBLE, head='<ir_version: 10, opset_import: ["" : 21]>')
+    assert "E3304" in {one.code for one in spec.diagnose(proto)}
+    proto.opset_import.add(domain="f", version=1)
+    assert "E3304" not in {one.code for one in spec.diagnose(proto)}
+
+
 def test_another_version_of_the_same_operators_is_fine() -> None:
     check(model(f"{IO} {{ y = f.a(x) }}", function("a (p) => (q) { q = Relu(p) }", opset=18)))
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
+from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.frontend.shapes import require_static, specialise
 from onnxhw.frontend.spec import Findings
@@ -156,11 +157,59 @@ def test_contradictions() -> None:
 @pytest.mark.parametrize(("attribute", "frequencies"), [("", 9), ("<onesided=1>", 9), ("<onesided=0>", 16)])
 def test_a_fourier_transform_of_constant_frames(attribute: str, frequencies: int) -> None:
     """onnx's inference takes a missing `onesided` for 0; the schema says 1."""
-    body = "g (float[1,128,1] x) => (float[1,15,{size},2] y) {{ y = STFT{attribute}(x, step, \"\", length) }}"
+    body = 'g (float[1,128,1] x) => (float[1,15,{size},2] y) {{ y = STFT{attribute}(x, step, "", length) }}'
     sizes = {"step": np.int64(8), "length": np.int64(16)}
     assert specialise(model(body.format(size=frequencies, attribute=attribute), **sizes))[1]["y"][2] == frequencies
     with pytest.raises(InvalidModelError, match="E3010"):
         specialise(model(body.format(size=frequencies + 1, attribute=attribute), **sizes))
+
+
+@pytest.mark.parametrize("opset", [10, 12, 19, 21, 22])
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "sizes"),
+    [(1, 2, [0, 0], (4, 2, 1)), (2, 3, [0, 1], (6, 2, 1)), (2, 2, [1, 1], (5, 3, 2)), (3, 2, [0, 0], (6, 3, 1))],
+)
+def test_windows_of_ceil_mode_are_those_that_are_computed(
+    opset: int, pool: str, kernel: int, stride: int, pads: list[int], sizes: tuple[int, int, int]
+) -> None:
+    """Two pools: before operator set 22 onnx counts a last window that would start behind the input and its padding."""
+    first, second, third = sizes
+    window = f"<kernel_shape=[{kernel}], strides=[{stride}], pads={pads}, ceil_mode=1>"
+    body = f"g (float[1,2,{first}] x) => (float[1,2,{third}] y) {{ a = {pool}{window}(x) y = {pool}{window}(a) }}"
+    proto = model(body)
+    proto.opset_import[0].version = opset
+    found = specialise(proto)[1]
+    assert (found["a"], found["y"]) == ((1, 2, second), (1, 2, third))
+    x = np.arange(2 * first, dtype=np.float32).reshape(1, 2, first)
+    assert evaluate(proto, {"x": x})["y"].shape == found["y"]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_window_that_onnx_counts_may_be_declared(size: int) -> None:
+    """By onnx's own inference, in value_info and in outputs; it does not make the window."""
+    pool = "MaxPool<kernel_shape=[1], strides=[2], ceil_mode=1>(x)"
+    proto = model(
+        f"g (float[1,2,4] x) => (float[1,2,{size}] a, float[1,2,{size}] y) {{ a = {pool} b = Relu(a) y = Neg(b) }}"
+    )
+    proto.opset_import[0].version = 13
+    proto.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [1, 2, size]))
+    fixed, found = specialise(proto)
+    assert {found[name] for name in "aby"} == {(1, 2, 2)}
+    assert {tuple(dim.dim_value for dim in one.type.tensor_type.shape.dim) for one in fixed.graph.output} == {(1, 2, 2)}
+    proto.graph.value_info[0].type.tensor_type.shape.dim[2].dim_value = 4
+    with pytest.raises(InvalidModelError, match="E3400"):
+        specialise(proto)
+
+
+def test_windows_behind_an_operator_without_a_schema() -> None:
+    proto = model(
+        "g (uint8[1,2,4] x, float s, uint8 z) => (a) {"
+        " w = com.microsoft.QLinearSigmoid(x, s, z, s, z) a = MaxPool<kernel_shape=[1], strides=[2], ceil_mode=1>(w) }"
+    )
+    proto.opset_import[0].version = 13
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    assert specialise(proto)[1]["a"] == (1, 2, 2)
 
 
 def test_value_info_must_not_contradict_what_is_inferred() -> None:
@@ -171,6 +220,13 @@ def test_value_info_must_not_contradict_what_is_inferred() -> None:
     with pytest.raises(
         InvalidModelError, match=r"E3400 .*'z': value_info says its shape is \[None, 4\], inferred is \[1, 3\]"
     ):
+        specialise(proto)
+
+
+def test_value_info_must_not_contradict_the_inferred_element_type() -> None:
+    proto = model(RELU.format(dims="N,3"))
+    proto.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.INT8, None))
+    with pytest.raises(InvalidModelError, match=r"E3400 .*'z': value_info says its elements are INT8, inferred is F"):
         specialise(proto)
 
 

@@ -87,3 +87,19 @@ def test_weights_that_are_inputs_too_are_constants(make_net):
         model.graph.input.append(helper.make_tensor_value_info(tensor.name, TensorProto.FLOAT, tensor.dims))
     made = float_model(folded(model))
     assert [value.name for value in made.graph.input] == ["x"]
+
+
+def test_a_quantized_constant_is_folded_in_the_models_version(make_net):
+    """Weights that are stored as integers; onnx's reference has no DequantizeLinear before operator set 19."""
+    net = make_net([1, 3, 8, 8])
+    weight = net.add("DequantizeLinear", net.constant(np.ones((2, 3, 1, 1), np.int8)), net.constant(0.5))
+    graph = folded(net.model(net.add("Conv", "x", weight)))
+    assert operators(graph) == ["Conv"]
+    assert (graph.layers[0].weight == 0.5).all()
+
+
+def test_what_cannot_be_computed_ahead_stays(make_net):
+    net = make_net([1, 3, 8, 8])
+    outside = net.add("Gather", net.constant(np.float32([1, 2])), net.constant(np.array(7)))
+    graph = folded(net.model(net.add("Mul", net.conv("x", 2, 3), outside)))
+    assert "Gather" in operators(graph)

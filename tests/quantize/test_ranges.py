@@ -25,6 +25,14 @@ def test_a_histogram_counts_every_value_once():
     assert made.counts.sum() == 2700
 
 
+def test_a_range_of_a_few_float32_steps():
+    """Its bins are narrower than float32 tells apart."""
+    values = np.nextafter(np.float32(1), np.float32(2), dtype=np.float32) - np.array([0, 2**-23], np.float32)
+    made = histogram(values)
+    assert made.counts[[0, -1]].tolist() == [1, 1]
+    assert percentile(made, 100) == (1, 1 + 2**-23)
+
+
 @given(st.integers(0, 2**32 - 1), st.floats(60, 100), st.booleans())
 def test_percentiles_are_numpys_within_two_bins(seed, percent, rectified):
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Drives a `Core` in Amaranth's simulator through its host port, for tests."""
+"""Drives a `Core` through its host port, for tests: in Amaranth's simulator, or compiled."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,12 +7,41 @@ import numpy as np
 from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
+from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.program import Program, from_host, to_host
 from onnxhw.program.image import memories
 from onnxhw.rtl.core import Core
 
 Act = np.ndarray
+Check = Callable[[Program, Act, dict[str, int], Act], None]
+
+
+def units(program: Program) -> list[int]:
+    """What the registers from `Control.LOAD_COUNT` on take: instructions per unit."""
+    return [len(program.code[unit]) for unit in ("load", "array", "vector")]
+
+
+class CompiledBench:
+    """`Bench` on the compiled core: costs a compilation, then programs are almost free."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+
+    def each(self, cases: Iterable[tuple[Program, Act]], check: Check) -> None:
+        """As `Bench.each`."""
+        word = self.config.word
+        addresses = np.arange(self.config.act_words)
+        with CoreModel(core_library(self.config).path, self.config) as core:
+            for program, act in cases:
+                for space, words in [*memories(program), (Space.ACT, to_host(act.view(np.uint8), word))]:
+                    core.write(space, 0, words)
+                core.write(Space.CONTROL, Control.LOAD_COUNT, units(program))
+                core.write(Space.CONTROL, Control.BUDGET, program.cycles + 200)
+                core.start()
+                core.run(program.cycles + 1000)
+                registers = {r.name.lower(): core.control(r)[0] for r in Control}
+                check(program, act, registers, core.act(addresses).view(np.int8))
 
 
 class Bench:
@@ -21,9 +50,7 @@ class Bench:
     def __init__(self, config: HwConfig) -> None:
         self.config, self.core = config, Core(config)
 
-    def each(
-        self, cases: Iterable[tuple[Program, Act]], check: Callable[[Program, Act, dict[str, int], Act], None]
-    ) -> None:
+    def each(self, cases: Iterable[tuple[Program, Act]], check: Check) -> None:
         """Run every case; ``check(program, before, registers, after)`` sees the whole activation memory."""
 
         async def testbench(ctx: Any) -> None:
@@ -51,8 +78,8 @@ class Bench:
         for space, words in [*memories(program), (Space.ACT, to_host(act.view(np.uint8), self.config.word))]:
             for address, word in enumerate(words):
                 await self._write(ctx, space, address, int(word))
-        for i, unit in enumerate(("load", "array", "vector")):
-            await self._write(ctx, Space.CONTROL, Control.LOAD_COUNT + i, len(program.code[unit]))
+        for i, count in enumerate(units(program)):
+            await self._write(ctx, Space.CONTROL, Control.LOAD_COUNT + i, count)
 
     async def _run(self, ctx: Any, program: Program) -> dict[str, int]:
         await self._write(ctx, Space.CONTROL, Control.BUDGET, program.cycles + 200)

@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
+from onnxhw.frontend import hostrun
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.session import InferenceSession
 
@@ -298,3 +299,33 @@ def test_a_constant_node_may_be_sparse() -> None:
     model = onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 21)])
     (found,) = InferenceSession(model).run(None, {"x": np.zeros((2, 3), np.float32)})
     assert found.tolist() == [[0, 1.5, 0], [0, 0, -2]]
+
+
+def test_the_hosts_nodes_in_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for, it runs them, and once prepared serves all runs; results are the same."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
+    prepared, prepare = [], hostrun._session
+
+    def counted(model: onnx.ModelProto) -> Any:
+        prepared.append([node.op_type for node in model.graph.node])
+        return prepare(model)
+
+    monkeypatch.setattr(hostrun, "_session", counted)
+    x = draw(seed=123)
+    with InferenceSession(mixed()) as session:
+        wanted = session.run(None, {"x": x})
+    assert not prepared
+    with InferenceSession(mixed(), host="onnxruntime") as session:
+        for _ in range(2):
+            for one, other in zip(session.run(None, {"x": x}), wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert any("Trilu" in nodes for nodes in prepared)
+    assert len(prepared) == len(session.mixed.host)
+
+
+def test_what_cannot_run_the_hosts_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"E2703 .*'tensorrt'"):
+        InferenceSession(mixed(), host="tensorrt")  # type: ignore[arg-type]
+    monkeypatch.setattr(hostrun, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="E2700"):
+        InferenceSession(mixed(), host="onnxruntime")

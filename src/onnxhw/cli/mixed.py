@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from .. import golden
 from ..errors import UsageError
+from ..frontend.hostrun import Engine
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HostPart, Value
 from ..preprocess import Preprocess, open_samples
 from ..program.mixed import MixedProgram
 from ..program.model import Program
-from ..session import host_runner, typed
+from ..session import typed
+from ..targets import host_runner
 from .engine import Execute, runner
 from .inputs import named_arrays, refuse_too_many, wanted_inputs
 from .outdir import write_atomically
@@ -138,12 +140,17 @@ def _random(
     raise UsageError("E2520", f"input {name!r} of type {dtype} cannot be drawn at random", hint="give --input FILE")
 
 
-def run(found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: bool, output: Output) -> MixedFound:
-    """Every inference, part by part, each hardware part on the same inputs as its reference; stops at a difference."""
+def run(
+    found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: bool, output: Output, host: Engine
+) -> MixedFound:
+    """Every inference, part by part, each hardware part on the same inputs as its reference; stops at a difference.
+
+    `host` runs the nodes between.
+    """
     result = MixedFound()
     names = [value.name for value in found.program.outputs]
     with ExitStack() as stack:
-        steps = _steps(found, engine, trace, result, stack, output)
+        steps = _steps(found, engine, trace, result, stack, output, host)
         with output.stage(f"{engine}, {len(samples)} inferences"):
             for index, sample in enumerate(samples):
                 values, result.cycles = dict(sample), None if engine == "golden" else 0
@@ -160,13 +167,13 @@ Step = Callable[[Mapping[str, Any], int], dict[str, Any]]
 
 
 def _steps(
-    found: MixedSubject, engine: str, trace: bool, result: MixedFound, stack: ExitStack, output: Output
+    found: MixedSubject, engine: str, trace: bool, result: MixedFound, stack: ExitStack, output: Output, host: Engine
 ) -> list[Step]:
     steps: list[Step] = []
     graphs = iter(found.graphs)
     for part in found.program.parts:
         if isinstance(part, HostPart):
-            steps.append(_host(part))
+            steps.append(_host(part, host))
         elif engine == "golden":
             steps.append(_golden(next(graphs), result))
         else:
@@ -175,8 +182,8 @@ def _steps(
     return steps
 
 
-def _host(part: HostPart) -> Step:
-    run_host = host_runner(part)
+def _host(part: HostPart, engine: Engine) -> Step:
+    run_host = host_runner(part, engine)
     return lambda values, index: run_host(values)
 
 

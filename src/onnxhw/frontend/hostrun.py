@@ -6,9 +6,10 @@ missing, incomplete or wrong (`hostops`); all of it in onnxruntime only if asked
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal
+from importlib.util import find_spec
+from typing import Any, Literal, get_args
 
 import numpy as np
 import onnx
@@ -25,7 +26,22 @@ Engine = Literal["numpy", "onnxruntime"]
 CACHED = 64
 """How many prepared models are kept."""
 
-_prepared: "OrderedDict[bytes, Evaluator]" = OrderedDict()
+_prepared: "OrderedDict[bytes, Any]" = OrderedDict()
+
+
+def known_engine(name: str) -> Engine:
+    """The name as an engine of `evaluate`; `UsageError` E2703 if it is none, E2700 if onnxruntime is not installed."""
+    if name not in get_args(Engine):
+        raise UsageError("E2703", f"nothing called {name!r} runs host nodes", hint=" or ".join(get_args(Engine)))
+    if name == "onnxruntime" and find_spec("onnxruntime") is None:
+        raise _missing()
+    return "onnxruntime" if name == "onnxruntime" else "numpy"
+
+
+def parsed(model: bytes, engine: Engine = "numpy") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """`evaluate` of a serialized model, as a function of its inputs."""
+    proto = onnx.ModelProto.FromString(model)
+    return lambda feeds: evaluate(proto, feeds, engine)
 
 
 def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = "numpy") -> dict[str, Any]:
@@ -45,7 +61,7 @@ def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = 
         raise UsageError("E2701", what, hint=f"inputs: {', '.join(sorted(known - defaults)) or 'none'}")
     if engine == "onnxruntime":
         return _onnxruntime(model, feeds)
-    evaluator = _evaluator(model)
+    evaluator = _kept(model, engine, _evaluator)
     with np.errstate(all="ignore"):  # infinities and NaN are results like others
         results = evaluator.run(None, {name: _packed(value) for name, value in feeds.items()})
     return dict(zip(evaluator.output_names, results, strict=True))
@@ -146,22 +162,26 @@ def _failed(node: onnx.NodeProto, operands: list[Any], error: Exception) -> Unsu
     return UnsupportedError("E4752", f"{node.op_type} cannot be computed of ({shapes}): {text}", where=label(node))
 
 
-def _evaluator(model: onnx.ModelProto) -> Evaluator:
-    """The prepared model, from the cache if it was used lately."""
-    key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+def _kept(model: onnx.ModelProto, engine: Engine, prepare: Callable[[onnx.ModelProto], Any]) -> Any:
+    """The model as `engine` has it prepared, from the cache if it was used lately."""
+    key = hashlib.sha256(engine.encode() + model.SerializeToString(deterministic=True)).digest()
     if key in _prepared:
         _prepared.move_to_end(key)
         return _prepared[key]
+    _prepared[key] = prepare(model)
+    while len(_prepared) > CACHED:
+        _prepared.popitem(last=False)
+    return _prepared[key]
+
+
+def _evaluator(model: onnx.ModelProto) -> Evaluator:
     try:
-        _prepared[key] = Evaluator(_plain(model))
+        return Evaluator(_plain(model))
     except OnnxhwError:
         raise
     except Exception as error:
         text = " ".join(str(error.__cause__ or error).split())[:300]
         raise UnsupportedError("E4751", f"the host cannot prepare the model: {text}", where=model.graph.name) from error
-    while len(_prepared) > CACHED:
-        _prepared.popitem(last=False)
-    return _prepared[key]
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -186,14 +206,26 @@ def _rename(nodes: Any) -> None:
                 _rename(graph.node)
 
 
-def _onnxruntime(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def _missing() -> UsageError:
+    return UsageError("E2700", "onnxruntime is not installed", hint="pip install 'onnxhw[ort]'")
+
+
+def _session(model: onnx.ModelProto) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise UsageError("E2700", "onnxruntime is not installed", hint="pip install 'onnxhw[ort]'") from None
+        raise _missing() from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it refuses is said by E4754
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _onnxruntime(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = _kept(model, "onnxruntime", _session)
         results = session.run(None, dict(feeds))
+    except OnnxhwError:
+        raise
     except Exception as error:
         text = " ".join(str(error).split())[:300]
         raise UnsupportedError("E4754", f"onnxruntime refuses the model: {text}", where=model.graph.name) from error

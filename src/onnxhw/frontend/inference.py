@@ -5,7 +5,7 @@ for that: a sum of two vectors of 2^31 elements never ends. So shapes are inferr
 stay open, values are propagated too, but not through nodes with a vector that is long, or may be.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from math import prod
 
@@ -14,6 +14,7 @@ from onnx import defs, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
+from .ceilings import rounded_up, whole_windows
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
@@ -42,20 +43,24 @@ def propagating() -> frozenset[str]:
     )
 
 
-def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphProto, dict[str, Shape]]:
-    """The graph with inferred types of values and outputs, and its static shapes.
+def infer(
+    model: onnx.ModelProto, where: str, check: Check
+) -> tuple[onnx.GraphProto, dict[str, Shape], Mapping[str, Shape]]:
+    """The graph with inferred types of values and outputs, its static shapes, and those that onnx would infer.
+
+    The last are empty where there is no difference.
 
     `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
     """
     check(static_shapes(model.graph))
     names = {name for node in model.graph.node for name in node.output if name}
-    model = _amended(model)
+    model, counted = _amended(model)
     inferred = _first(model, where)
     found = static_shapes(inferred)
     check(found)
     operators = propagating()
     if not any(node.op_type in operators for node in model.graph.node):
-        return inferred, found  # no values that could tell more
+        return inferred, found, counted  # no values that could tell more
     for _ in range(ROUNDS):
         if names <= found.keys():
             break
@@ -66,7 +71,7 @@ def infer(model: onnx.ModelProto, where: str, check: Check) -> tuple[onnx.GraphP
         _add(inferred, more, added)
         found |= added
         check(found)
-    return inferred, found
+    return inferred, found, counted
 
 
 def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:
@@ -119,11 +124,12 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
         raise InvalidModelError("E3010", f"shapes or types contradict each other: {text}", where=where) from error
 
 
-def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
+def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
-    domain, and defaults that inference forgets written out. The same object if nothing is to do."""
-    if not any(_stranger(node) or _forgotten(node) for node in _nodes(model.graph)):
-        return model
+    domain, defaults that inference forgets written out, pools with the windows that they have. The same object if
+    nothing is to do. With it, the result of `whole_windows`."""
+    if not any(_stranger(node) or _forgotten(node) or rounded_up(node) for node in _nodes(model.graph)):
+        return model, {}
     amended = onnx.ModelProto()
     amended.CopyFrom(model)
     for node in _nodes(amended.graph):
@@ -132,7 +138,7 @@ def _amended(model: onnx.ModelProto) -> onnx.ModelProto:
         elif _forgotten(node):
             node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
     amended.opset_import.add(domain=UNSEEN, version=1)
-    return amended
+    return amended, whole_windows(amended, undeclared)
 
 
 def _stranger(node: onnx.NodeProto) -> bool:

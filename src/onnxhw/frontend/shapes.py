@@ -8,7 +8,8 @@ import onnx
 
 from ..errors import InvalidModelError, UnsupportedError, UsageError
 from .bodies import nested
-from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes
+from .ceilings import whole_windows
+from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, raise_errors
 from .spec.operators import operator_rules
@@ -44,14 +45,15 @@ def specialise(
     _bind(fixed, dict(shapes or {}), where, findings)
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
-    inferred, found = infer(fixed, where, lambda found: _limits(found, limits, where))
+    inferred, found, counted = infer(fixed, where, lambda found: _limits(found, limits, where))
     for name, tensor in ((tensor.name, tensor) for tensor in fixed.graph.initializer):
         found.setdefault(name, tuple(tensor.dims))
     replaced = _without_schema(fixed, declared)
     if replaced.node:
         found = {**static_shapes(replaced), **found}
         _limits(found, limits, where)
-    _declared(declared, found, findings)
+    _declared(declared, found, counted, findings)
+    _element_types(declared, inferred, findings)
     operator_rules(fixed.graph, found, findings)
     raise_errors(findings.found, where)
     fixed.graph.value_info.extend(inferred.value_info)
@@ -185,6 +187,7 @@ def _without_schema(model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInf
     if not names:
         return onnx.GraphProto()
     found = stand_ins(skeleton, opset)
+    whole_windows(skeleton, undeclared)
     trusted = [declared[name] for name in sorted(names & set(declared))]
     skeleton.graph.value_info.extend(trusted)
     if not found and not trusted:
@@ -207,17 +210,43 @@ def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
     limits.check("E3411", "total_elements", total, "all its tensors have a number of elements of", where)
 
 
-def _declared(declared: Mapping[str, onnx.ValueInfoProto], shapes: Mapping[str, Shape], findings: Findings) -> None:
-    """E3400: what value_info says of a value must not contradict what is inferred."""
+def _declared(
+    declared: Mapping[str, onnx.ValueInfoProto],
+    shapes: Mapping[str, Shape],
+    counted: Mapping[str, Shape],
+    findings: Findings,
+) -> None:
+    """E3400: what value_info says of a value must not contradict what is inferred, by us or (`counted`) by onnx."""
     for name, value in declared.items():
         shape, kind = shapes.get(name), value.type.tensor_type
         if shape is None or not value.type.HasField("tensor_type") or not kind.HasField("shape"):
             continue
         said = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
-        if len(said) != len(shape) or any(one not in (None, size) for one, size in zip(said, shape, strict=True)):
+        if not any(_agrees(said, one) for one in (shape, counted.get(name, shape))):
             findings.error(
                 "E3400",
                 f"value {name!r}",
                 f"value_info says its shape is {said}, inferred is {list(shape)}",
+                "remove value_info, or export the model again",
+            )
+
+
+def _agrees(said: list[int | None], shape: Shape) -> bool:
+    return len(said) == len(shape) and all(one in (None, size) for one, size in zip(said, shape, strict=True))
+
+
+def _element_types(declared: Mapping[str, onnx.ValueInfoProto], inferred: onnx.GraphProto, findings: Findings) -> None:
+    """E3400 for a tensor whose element type is another in value_info than what is inferred."""
+    for value in inferred.value_info:
+        said = declared[value.name].type if value.name in declared else None
+        if said is None or not said.HasField("tensor_type") or not value.type.HasField("tensor_type"):
+            continue
+        one, other = said.tensor_type.elem_type, value.type.tensor_type.elem_type
+        if other and one != other:
+            names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+            findings.error(
+                "E3400",
+                f"value {value.name!r}",
+                f"value_info says its elements are {names.get(one, one)}, inferred is {names.get(other, other)}",
                 "remove value_info, or export the model again",
             )

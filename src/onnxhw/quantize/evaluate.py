@@ -15,7 +15,7 @@ from .runner import Runner
 
 @dataclass(frozen=True)
 class Noise:
-    """Energy of a float value and of its difference from the quantized one, summed over samples and elements."""
+    """Energy of a float value and of its difference from the quantized one, summed over samples and finite elements."""
 
     signal: float
     noise: float
@@ -23,7 +23,7 @@ class Noise:
     @property
     def snr_db(self) -> float | None:
         """``10 log10(signal / noise)``; None without noise or without signal."""
-        return 10 * log10(self.signal / self.noise) if self.noise > 0 and self.signal > 0 else None
+        return 10 * (log10(self.signal) - log10(self.noise)) if self.noise > 0 and self.signal > 0 else None
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,19 @@ class Accuracy:
 def noise(
     reference: onnx.ModelProto, quantized: onnx.ModelProto, names: Mapping[str, str], samples: Samples, where: str
 ) -> dict[str, Noise]:
-    """The noise of each value of `reference` in `names`; `names` maps it to its counterpart in `quantized`."""
+    """The noise of each value of `reference` in `names`; `names` maps it to its counterpart in `quantized`.
+
+    Elements that are infinite or NaN on one side do not count.
+    """
     runners = Runner(reference, list(names), where), Runner(quantized, list(names.values()), where)
     signal, error = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
     for feeds in samples():
         wanted, found = (runner.run(feeds) for runner in runners)
         for name, other in names.items():
-            real = wanted[name].astype(np.float64)
+            finite = np.isfinite(wanted[name]) & np.isfinite(found[other])
+            real = wanted[name][finite].astype(np.float64)
             signal[name] += float((real**2).sum())
-            error[name] += float(((real - found[other]) ** 2).sum())
+            error[name] += float(((real - found[other][finite]) ** 2).sum())
     return {name: Noise(signal[name], error[name]) for name in names}
 
 

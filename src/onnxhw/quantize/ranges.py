@@ -25,7 +25,7 @@ class Histogram:
 
     def add(self, values: npt.NDArray[np.float32]) -> None:
         """Count these values, which lie in ``low .. high``."""
-        flat = values.ravel()
+        flat = values.ravel().astype(np.float64)  # float32 cannot tell the bins of a narrow range apart
         nonzero = flat[flat != 0]
         self.zeros += flat.size - nonzero.size
         self.counts += np.histogram(nonzero, BINS, (self.low, self.high))[0]

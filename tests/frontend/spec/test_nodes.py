@@ -52,6 +52,8 @@ def test_an_operator_that_came_later_says_when() -> None:
     model = text_model(f"{IO} {{ y = Gelu(x) }}", opset=19)
     assert found(model) == {"E3330"}
     assert found(text_model(f"{IO} {{ y = Gelu(x) }}", opset=20)) == set()
+    old = text_model(f"{IO} {{ y = ThresholdedRelu(x) }}", opset=9)  # changed again in version 22
+    assert [one.hint for one in diagnose(old) if one.code == "E3330"] == ["it came with version 10"]
 
 
 def test_an_operator_of_no_version_is_a_warning() -> None:
@@ -192,6 +194,7 @@ WINDOWS: list[tuple[str, str, str]] = [
     ("E3390", "Reshape(x, twice)", "Reshape(x, rest)"),
     ("E3390", "Reshape(x, other)", "Reshape(x, rest)"),
     ("E3391", "Range(lone, lone, none)", "Range(lone, lone, lone)"),
+    ("E3391", "Range(half, half, nothing)", "Range(half, half, half)"),
     ("E3392", "Split<axis=1>(x, halves)", "Split<axis=1>(x, three)"),
 ]
 CONSTANTS = {
@@ -212,6 +215,8 @@ def window_model(node: str) -> onnx.ModelProto:
         model.graph.initializer.append(numpy_helper.from_array(np.array(values, np.int64), name))
     for name, value in (("lone", 1), ("none", 0)):
         model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
+    for name, number in (("half", 0.5), ("nothing", 0.0)):
+        model.graph.initializer.append(numpy_helper.from_array(np.array(number, np.float32), name))
     return model
 
 

@@ -9,12 +9,13 @@ dense        convolution, and normalization over flattened axes as before operat
 recurrent    RNN, GRU, LSTM
 pools        MaxPool and AveragePool
 sizes        what a node's operands may ask for
+early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 """
 
 from onnx.reference.op_run import OpRun
 
-from . import contrib, control, dense, moved, pools, qonnx, quantized, recurrent
+from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent
 from .adapter import select
 
 __all__ = ["implementations"]
@@ -27,6 +28,7 @@ OPERATORS = (
     *pools.OPERATORS,
     *recurrent.OPERATORS,
     *moved.OPERATORS,
+    *early.OPERATORS,
 )
 
 

@@ -108,6 +108,16 @@ def qlinear_global_average_pool(
     return _average(sums, np.full_like(sums, x.size // sums.size), _ratio(sx, sy), np.asarray(_zero(zy, x)))
 
 
+def qlinear_reduce_mean(
+    x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None,
+    axes: Sequence[int] = (), keepdims: int = 1,
+) -> Array:  # fmt: skip
+    """`fixed.average` over these axes; over all without any."""
+    over = tuple(axes) or tuple(range(x.ndim))
+    sums = np.asarray(centred(x, zx).sum(over, keepdims=bool(keepdims))).astype(np.int64)
+    return _average(sums, np.full_like(sums, x.size // sums.size), _ratio(sx, sy), np.asarray(_zero(zy, x)))
+
+
 def _average(sums: fixed.Ints, counts: fixed.Ints, ratio: float, zero_point: Array) -> Array:
     zero, middle = _int8(zero_point)
     result = np.zeros(sums.shape, zero_point.dtype)
@@ -169,6 +179,55 @@ def dynamic_quantize_matmul(a: Array, b: Array, sb: Array, zb: Array | None = No
     return matmul_integer_to_float(quantized, b, scale, sb, zero_point, zb, bias)
 
 
+def qlinear_where(
+    condition: Array, x: Array, sx: Array, zx: Array, y: Array, sy: Array, zy: Array, sz: Array, zz: Array
+) -> Array:
+    """QLinearWhere: both operands requantized through float32, then chosen from."""
+    left, right = (quantize_linear(dequantize_linear(a, s, z), sz, zz) for a, s, z in ((x, sx, zx), (y, sy, zy)))
+    return np.where(condition, left, right)
+
+
+def mul_integer(a: Array, za: Array | None, b: Array, zb: Array | None = None) -> Array:
+    """MulInteger: the product of both without their zero points, as int32."""
+    left, right = (x.astype(np.int32) - (0 if z is None else z.astype(np.int32)) for x, z in ((a, za), (b, zb)))
+    return np.asarray(left * right)
+
+
+def reduce_sum_integer(x: Array, axes: Sequence[int], keepdims: int = 1) -> Array:
+    """ReduceSumInteger: sums modulo 2**32, of the operand's signedness."""
+    kind = np.uint32 if x.dtype.kind == "u" else np.int32
+    return np.asarray(x.sum(tuple(axes), kind, keepdims=bool(keepdims)))
+
+
+def matmul_n_bits(
+    a: Array, b: Array, scales: Array, zero_points: Array | None = None, g_idx: Array | None = None,
+    bias: Array | None = None, *, K: int, N: int, block_size: int, bits: int = 4, **ignored: Any,
+) -> Array:  # fmt: skip
+    """MatMulNBits: ``a @ w.T + bias``, ``w`` of shape (N, K) unpacked from `bits` per element, lowest bits first.
+
+    Each `block_size` elements of a row have a scale and a zero point, ``2**(bits - 1)`` by default; `g_idx` says for
+    each element which. Zero points are packed like weights, or real numbers.
+    """
+    blocks = -(-K // block_size)
+    weights = _unpacked(b.reshape(N, -1), bits, blocks * block_size)[:, :K].astype(np.float32)
+    group = np.arange(K) // block_size if g_idx is None else g_idx[:K]
+    if zero_points is None:
+        middle = np.full((N, blocks), 2 ** (bits - 1), np.float32)
+    elif zero_points.dtype == np.uint8:
+        middle = _unpacked(zero_points.reshape(N, -1), bits, blocks).astype(np.float32)
+    else:
+        middle = zero_points.reshape(N, blocks).astype(np.float32)
+    real = (weights - middle[:, group]) * scales.reshape(N, blocks).astype(np.float32)[:, group]
+    product = a.astype(np.float32) @ real.T
+    return np.asarray(product if bias is None else product + bias.astype(np.float32)).astype(a.dtype)
+
+
+def _unpacked(rows: Array, bits: int, count: int) -> Array:
+    """The first `count` elements of each row of bytes."""
+    single = np.unpackbits(rows, axis=1, bitorder="little")[:, : count * bits]
+    return np.asarray(single.reshape(len(rows), count, bits) @ (1 << np.arange(bits)))
+
+
 OPERATORS = (
     HostOp(DOMAIN, "QuantizeLinear", quantize_linear),
     HostOp(DOMAIN, "DequantizeLinear", dequantize_linear),
@@ -184,4 +243,9 @@ OPERATORS = (
     HostOp(DOMAIN, "QLinearConcat", qlinear_concat),
     HostOp(DOMAIN, "MatMulIntegerToFloat", matmul_integer_to_float),
     HostOp(DOMAIN, "DynamicQuantizeMatMul", dynamic_quantize_matmul),
+    HostOp(DOMAIN, "QLinearReduceMean", qlinear_reduce_mean),
+    HostOp(DOMAIN, "QLinearWhere", qlinear_where),
+    HostOp(DOMAIN, "MulInteger", mul_integer),
+    HostOp(DOMAIN, "ReduceSumInteger", reduce_sum_integer),
+    HostOp(DOMAIN, "MatMulNBits", matmul_n_bits),
 )

@@ -139,7 +139,7 @@ def cast_map(x: Mapping[int, Any], cast_to: str = "TO_FLOAT", map_form: str = "D
 
 OPERATORS = (
     HostOp("", "Scatter", scatter, until=10),
-    HostOp("", "Upsample", upsample, until=9),
+    HostOp("", "Upsample", upsample, since=7, until=9),
     HostOp("", "Resize", upsample, until=10),
     HostOp("", "RoiAlign", roi_align, until=15),
     HostOp("", "GridSample", grid_sample, until=19),

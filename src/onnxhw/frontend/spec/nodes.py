@@ -7,7 +7,7 @@ import onnx
 from .attributes import attributes
 from .findings import Findings, label
 from .functions import Functions
-from .signatures import Formal, Signature, canonical, newest, signature
+from .signatures import Formal, Signature, canonical, first, newest, signature
 
 
 def node_rules(
@@ -18,10 +18,9 @@ def node_rules(
         findings.error("E3336", label(node), "names no operator")
         return
     domain = canonical(node.domain)
-    if functions.call(node) is not None:
-        attributes(node, None, in_function, findings)
+    called = functions.call(node) is not None
+    if called:
         functions.check_call(node, findings)
-        return
     if domain not in sets:
         findings.error(
             "E3304",
@@ -29,6 +28,7 @@ def node_rules(
             f"is of domain {domain!r}, of which no operator set is imported",
             "the exporter must add the domain to opset_import",
         )
+    if called or domain not in sets:
         attributes(node, None, in_function, findings)
         return
     if functions.missing(node):
@@ -50,10 +50,10 @@ def node_rules(
 
 def _unknown(node: onnx.NodeProto, domain: str, version: int, findings: Findings) -> None:
     """An operator of a later version is an error; one of no version may be of a later release, or somebody's own."""
-    later = signature(node.op_type, domain, newest()[domain])
+    since = first(node.op_type, domain)
     what = f"operator set {domain or 'ai.onnx'!r} {version} has no operator {node.op_type!r}"
-    if later is not None:
-        findings.error("E3330", label(node), what, f"it came with version {later.since}")
+    if since is not None:
+        findings.error("E3330", label(node), what, f"it came with version {since}")
     else:
         findings.warning("W3330", label(node), f"{what}, nor has any other version", "is the node's domain missing?")
 

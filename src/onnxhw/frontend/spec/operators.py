@@ -41,8 +41,8 @@ class Node:
         """The static shape of an input."""
         return self.shapes.get(self.proto.input[index]) if index < len(self.proto.input) else None
 
-    def constant(self, index: int) -> list[Any] | None:
-        """The values of a small constant input."""
+    def constant(self, index: int, kinds: str = "iu") -> list[Any] | None:
+        """The values of a small constant input, if numpy calls their kind one of `kinds`: integers by default."""
         tensor = self.constants.get(self.proto.input[index]) if index < len(self.proto.input) else None
         if tensor is None or prod(tensor.dims) > LARGEST_OPERAND or min(tensor.dims, default=0) < 0:
             return None
@@ -50,7 +50,7 @@ class Node:
             array = numpy_helper.to_array(tensor)
         except (ValueError, TypeError, KeyError, RuntimeError, OverflowError):
             return None  # the tensor's own rules say what is wrong with it
-        return list(array.ravel().tolist()) if array.dtype.kind in "iu" else None
+        return list(array.ravel().tolist()) if array.dtype.kind in kinds else None
 
 
 def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
@@ -146,7 +146,7 @@ def _reshape(node: Node, findings: Findings) -> None:
 
 
 def _range(node: Node, findings: Findings) -> None:
-    if node.constant(2) == [0]:
+    if node.constant(2, "iuf") == [0]:
         findings.error("E3391", label(node.proto), "delta is 0")
 
 

@@ -88,6 +88,14 @@ def nowhere(op_type: str, domain: str) -> bool:
     return version is not None and signature(op_type, canonical(domain), version) is None
 
 
+@lru_cache(maxsize=64)
+def first(op_type: str, domain: str) -> int | None:
+    """The version of onnx's operator set with which the operator came; None if no version has it."""
+    schemas = defs.get_all_schemas_with_history()
+    names = (canonical(domain), op_type)
+    return min((one.since_version for one in schemas if (canonical(one.domain), one.name) == names), default=None)
+
+
 def _option(formal: defs.OpSchema.FormalParameter) -> str:
     options = defs.OpSchema.FormalParameterOption
     return {options.Optional: "optional", options.Variadic: "variadic"}.get(formal.option, "single")

@@ -12,8 +12,6 @@ KEYS = frozenset(
 """What a map may be indexed by."""
 SINCE = {"sequence_type": 6, "map_type": 6, "optional_type": 8}
 """The IR version that introduced a kind of type."""
-DEEPEST = 32
-"""Deepest nesting of sequences, maps and optionals that is looked into."""
 
 
 def value_type(value: onnx.ValueInfoProto, main: bool, ir_version: int, findings: Findings, what: str) -> None:
@@ -30,14 +28,25 @@ def value_type(value: onnx.ValueInfoProto, main: bool, ir_version: int, findings
         )
     if main and kind in ("tensor_type", "sparse_tensor_type") and not getattr(value.type, kind).HasField("shape"):
         findings.warning("W3352", where, "has no shape, not even a rank; nodes that need it run on the host")
-    _proto(value.type, where, findings, DEEPEST)
+    _proto(value.type, where, findings)
 
 
-def _proto(kind: onnx.TypeProto, where: str, findings: Findings, depth: int) -> None:
-    name = kind.WhichOneof("value")
+def _proto(kind: onnx.TypeProto, where: str, findings: Findings) -> None:
+    """Rules of a type, and of what sequences, maps and optionals hold, however deep."""
+    while (name := kind.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+        if name == "map_type":
+            if kind.map_type.key_type not in KEYS:
+                findings.error(
+                    "E3352", where, f"a map is indexed by integers or strings, not by type {kind.map_type.key_type}"
+                )
+            kind = kind.map_type.value_type
+        else:
+            kind = getattr(kind, name).elem_type
     if name is None:
         findings.error("E3354", where, "contains a type without content")
-    elif name in ("tensor_type", "sparse_tensor_type"):
+    elif name == "opaque_type":
+        findings.warning("W3353", where, "is opaque: only nodes of its own domain can use it")
+    else:
         tensor = getattr(kind, name)
         if tensor.elem_type not in ELEMENTS:
             findings.error("E3351", where, f"element type {tensor.elem_type} is not one of ONNX")
@@ -49,18 +58,6 @@ def _proto(kind: onnx.TypeProto, where: str, findings: Findings, depth: int) -> 
                     f"axis {axis} has size {dim.dim_value}",
                     "a size that is not known is left out, or a name",
                 )
-    elif name == "opaque_type":
-        findings.warning("W3353", where, "is opaque: only nodes of its own domain can use it")
-    elif depth == 0:
-        findings.error("E3354", where, f"types are nested deeper than {DEEPEST}")
-    elif name == "map_type":
-        if kind.map_type.key_type not in KEYS:
-            findings.error(
-                "E3352", where, f"a map is indexed by integers or strings, not by type {kind.map_type.key_type}"
-            )
-        _proto(kind.map_type.value_type, where, findings, depth - 1)
-    else:
-        _proto(getattr(kind, name).elem_type, where, findings, depth - 1)
 
 
 def initializer(tensor: onnx.TensorProto, value: onnx.ValueInfoProto, findings: Findings) -> None:
