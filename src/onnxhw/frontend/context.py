@@ -28,6 +28,8 @@ class Context:
     """Values that host nodes compute."""
     integer_softmax: frozenset[str] = frozenset()
     """Labels of the Softmaxes that the hardware computes."""
+    parts: dict[str, int] = field(default_factory=dict)
+    """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
     makers: dict[str, Op] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .partition import hardware_parts, stages
-from .placement import APPROXIMATE, HINT, placement
+from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
 from .quant.exports import adopt
 from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
@@ -116,6 +116,10 @@ def _converted(
     made = made or convert(static, known, element_types(static), excluded, exact_softmax)
     for name in sorted(made.context.integer_softmax):
         noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
+    if parted := made.context.parts:
+        first, count = next(iter(parted.items()))
+        others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
+        noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
     diagnostics.extend(noted.found)
     return made, diagnostics, batch
 

@@ -18,6 +18,9 @@ from .values import Const, QuantConst
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
 HINT = "--exact-softmax leaves a Softmax to the host"
 """What is said of a Softmax on the hardware."""
+PARTS = "weights less their zero point leave int8, so it is computed in {} parts, each as dear as one of int8 weights"
+PARTS_HINT = "quantize weights symmetrically to int8"
+"""What is said of a node with such weights."""
 
 
 def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numbers: Mapping[int, int]) -> list[Placed]:
@@ -63,8 +66,12 @@ def _row(
     if values and all(isinstance(value, (Const, QuantConst)) for value in values):
         return "folded", "", "its result is a constant", "", None
     if name in operations:
-        approximate = name in made.context.integer_softmax
-        return "hardware", "", APPROXIMATE if approximate else "", HINT if approximate else "", operations[name]
+        reason, hint = "", ""
+        if name in made.context.integer_softmax:
+            reason, hint = APPROXIMATE, HINT
+        elif count := made.context.parts.get(name):
+            reason, hint = PARTS.format(count), PARTS_HINT
+        return "hardware", "", reason, hint, operations[name]
     if name in edges:
         return "host", "", "at the edge: the host prepares inputs and finishes outputs", "", edges[name]
     return "free", "", "layout only, or part of its neighbours", "", None

@@ -11,8 +11,9 @@ from onnx import TensorProto
 from onnxhw import emu, golden, sched
 from onnxhw.config import preset
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.frontend.hostrun import evaluate
+from onnxhw.frontend.ops.affine import split
 from onnxhw.ir.graph import Conv, Table
 
 RNG = np.random.default_rng(5)
@@ -58,6 +59,13 @@ def test_uint8_weights_with_any_zero_point(nodes: Any, zero: int) -> None:
     assert len(ops) == (1 if zero == 128 else 2)
     for _ in range(5):
         model.check(feeds())
+    mixed = read(model.proto())
+    noted = [found.what for found in mixed.diagnostics if found.code == "W3404"]
+    reasons = [row.reason for row in mixed.placement if "int8" in row.reason]
+    assert noted == reasons
+    parts = {1: "", 2: "in 2 parts", 3: "in 3 parts"}[len(split(np.arange(256).astype(np.int64) - zero))]
+    assert parts in "".join(noted)
+    assert bool(noted) == (zero != 128)
 
 
 def test_weights_beyond_three_int8_stay_on_the_host(nodes: Any) -> None:

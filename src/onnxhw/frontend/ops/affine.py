@@ -83,6 +83,7 @@ class Affine:
         old, count = self.tensor, len(parts)
         if count == 1:
             return old, parts[0]
+        self.context.parts[self.name] = count
         channels = old.channels * count
         new = self.context.tensor(f"{old.name}.copies", (1, channels, *old.shape[2:]), old.scale, old.zero_point)
         ones = np.ones((channels, 1, 1, 1), np.int8)
