@@ -212,12 +212,20 @@ def test_concat_of_batches(model: Any) -> None:
     assert "after the batch" in blocker.hint
 
 
-def test_weights_that_are_one_number(model: Any) -> None:
+@pytest.mark.parametrize(
+    ("weights", "what"),
+    [
+        (np.int8(2), "the weights have shape []"),
+        (np.ones(3, np.int8), "the matrix has shape [3]"),
+        (np.ones((2, 3, 1), np.int8), "the matrix has shape [2, 3, 1]"),
+    ],
+)
+def test_weights_that_are_no_matrix(model: Any, weights: Any, what: str) -> None:
     model.input([1, 3], S)
     grid = [model.const(np.float32(S)), model.const(np.int8(0))]
-    node = model.node("QGemm", model.nodes[-1].input[0], *grid, model.const(np.int8(2)), *grid, "", *grid, transB=1,
+    node = model.node("QGemm", model.nodes[-1].input[0], *grid, model.const(weights), *grid, "", *grid, transB=1,
                       domain="com.microsoft")  # fmt: skip
-    assert "the weights have shape []" in refused(model.output(model.dq(node, S), 2)).blockers[0].reason
+    assert what in refused(model.output(model.dq(node, S), 2)).blockers[0].reason
 
 
 def test_batch_of_two_whose_samples_meet(model: Any) -> None:

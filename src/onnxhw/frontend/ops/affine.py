@@ -223,6 +223,8 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
         raise BlockedError("alpha and beta must be 1", "fold them into the weights and the bias")
     transposed = bool(found.get("transB", 0))
     q, scale = weights(context.required(node, 1), 0 if transposed else 1, where, MOST_PARTS)
+    if q.ndim != 2:
+        raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
     return _matrix(
         context,
         where,
