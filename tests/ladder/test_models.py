@@ -99,14 +99,14 @@ def test_visual_wake_words(reference_models: Path, reference_data: Path) -> None
 
 
 @pytest.mark.slow
-def test_what_the_board_is_built_with(reference_models: Path, reference_data: Path) -> None:
-    """The default preset of the ULX3S runs three of the networks; the array's way differs from that of `ulx3s-85f`."""
+def test_plain_array_with_depthwise_unit(reference_models: Path, reference_data: Path) -> None:
+    """It runs three of the networks, its array one product per multiplier."""
     for (graph, feeds), count in (
         (resnet8(reference_models, reference_data, 2), 2),
         (keywords(reference_models, reference_data, 10), 10),
         (wake_words(reference_models, reference_data), 2),
     ):
-        assert climb(graph, PRESETS["ulx3s-85f-plain"], feeds, count) == (count, count)
+        assert climb(graph, PRESETS["ulx3s-85f-depthwise"], feeds, count) == (count, count)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ KEYS = {"activations": "act_", "accumulators": "acc_", "weights": "weights "}
 """How the names of the planned memories begin."""
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-plain", "ulx3s-45f", "mini"])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-depthwise", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     config = PRESETS[name]
     array = array_sites(DEVICE, config)
@@ -43,7 +43,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
 
 
 def test_weights_leave_the_rows_between_to_parameters_and_tables():
-    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-plain"])
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-depthwise"])
     rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
     assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}

@@ -35,9 +35,9 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_808),
         ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_798),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 34_920),
-        ("ic_resnet8_int8_qdq", preset("ulx3s-85f-plain"), 99_110),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-85f-plain"), 26_309),
-        ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f-plain"), 51_168),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-85f-depthwise"), 99_110),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-85f-depthwise"), 26_309),
+        ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f-depthwise"), 51_168),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:
