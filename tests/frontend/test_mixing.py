@@ -8,6 +8,7 @@ import pytest
 
 from onnxhw.conformance.cases import cases, load
 from onnxhw.errors import OnnxhwError
+from onnxhw.frontend import read
 from onnxhw.frontend.batch import Batch, OneSample, one_sample, open_batch, prove_open
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.shapes import specialise
@@ -208,3 +209,21 @@ def test_onnx_cases_that_are_proved_hold() -> None:
                                            err_msg=case.name)  # fmt: skip
         count += 1
     assert count > 700
+
+
+def test_samples_whose_rank_nobody_knows() -> None:
+    """Operators of other domains leave the shape open where a dimension beside the batch is."""
+    number = [onnx.numpy_helper.from_array(np.float32(value), name) for name, value in (("s", 0.5), ("z", 0), ("b", 8))]
+    domain = "qonnx.custom_op.general"
+    attributes = {"narrow": 0, "signed": 1, "rounding_mode": "ROUND"}
+    quant = onnx.helper.make_node("Quant", ["x", "s", "z", "b"], ["a"], domain=domain, **attributes)
+    graph = onnx.helper.make_graph(
+        [quant, onnx.helper.make_node("Relu", ["a"], ["y"])],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, "m", 25])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        number,
+    )
+    imports = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(domain, 2)]
+    found = read(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
+    assert [one.what for one in found.diagnostics if one.code == "W3401" and "'s' has rows of its own" in one.what]

@@ -83,7 +83,7 @@ def _elementwise(seen: Seen) -> str:
     for i in range(len(seen.node.input)):
         if seen.kind(i) == WHOLE and seen.name(i):
             shape = seen.shapes.get(seen.name(i))
-            if shape is None or len(shape) > len(first) or (len(shape) == len(first) and shape[0] != 1):
+            if shape is None or len(shape) > len(first) or (len(shape) == len(first) and shape[:1] != (1,)):
                 return f"operand {seen.name(i)!r} has rows of its own"
     return "" if len(seen.out) == len(first) else "its operands have samples in different dimensions"
 
