@@ -250,6 +250,27 @@ _FULL = HwConfig(
     depthwise=512,
 )
 
+# 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
+_PLAIN = HwConfig(
+    "ulx3s-85f-plain",
+    rows=16,
+    cols=8,
+    word=16,
+    lanes=8,
+    load_rows=2,
+    acc_bits=32,
+    act_banks=4,
+    act_depth=1024,
+    weight_depth=8192,
+    acc_depth=512,
+    param_depth=512,
+    tables=4,
+    load_ucode=512,
+    array_ucode=1024,
+    vector_ucode=2048,
+    requant_dsps=3,
+)
+
 PRESETS: dict[str, HwConfig] = {
     config.name: config
     for config in (
@@ -259,46 +280,11 @@ PRESETS: dict[str, HwConfig] = {
             _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, array_ucode=1024,
             vector_ucode=1024,
         ),
-        # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
-        HwConfig(
-            "ulx3s-85f-plain",
-            rows=16,
-            cols=8,
-            word=16,
-            lanes=8,
-            load_rows=2,
-            acc_bits=32,
-            act_banks=4,
-            act_depth=1024,
-            weight_depth=8192,
-            acc_depth=512,
-            param_depth=512,
-            tables=4,
-            load_ucode=512,
-            array_ucode=1024,
-            vector_ucode=2048,
-            requant_dsps=3,
-        ),
+        _PLAIN,
         # The same array with a depthwise unit; IC, KWS and VWW fit on chip.
-        HwConfig(
-            "ulx3s-85f-depthwise",
-            rows=16,
-            cols=8,
-            word=16,
-            lanes=8,
-            load_rows=2,
-            acc_bits=27,
-            act_banks=4,
-            act_depth=2048,
-            weight_depth=6144,
-            acc_depth=512,
-            param_depth=512,
-            tables=4,
-            load_ucode=1024,
-            array_ucode=2560,
-            vector_ucode=4096,
-            requant_dsps=3,
-            depthwise=128,
+        dataclasses.replace(
+            _PLAIN, name="ulx3s-85f-depthwise", depthwise=128, acc_bits=27, act_depth=2048, weight_depth=6144,
+            load_ucode=1024, array_ucode=2560, vector_ucode=4096,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(

@@ -78,9 +78,9 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
 
     Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
     weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. Where
-    activations fill the near row, weights lie in the last row, for their way has registers enough, and the rows
-    between are left to what nobody places: parameters, tables, line buffers, microcode and the link's memories. The
-    keys are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
+    activations fill the near row, weights lie in the last row, and the rows between are left to what nobody places:
+    parameters, tables, line buffers, microcode and the link's memories, which nextpnr would put into the last row, far
+    from their logic. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):

@@ -78,9 +78,7 @@ def gemm(
 
 
 def dropout(x: Array, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Any = None) -> Array:
-    """Dropout, which trains unless told otherwise; its mask is not computed."""
-    if not is_test:
-        raise NotImplementedError("training (is_test = 0) is not supported")
+    """Dropout in inference, whatever `is_test` says, whose default was training; its mask is not computed."""
     return x
 
 
