@@ -43,9 +43,9 @@ class Context:
     # -- operands ----------------------------------------------------------------------------------
     def operand(self, node: onnx.NodeProto, index: int) -> Value | None:
         """The value of an input, or None where it is omitted."""
-        if index >= len(node.input) or not node.input[index]:
-            return None
-        return self.values[node.input[index]]
+        inputs = node.input
+        name = inputs[index] if index < len(inputs) else ""
+        return self.values[name] if name else None
 
     def required(self, node: onnx.NodeProto, index: int) -> Value:
         """The value of an input that must be there."""

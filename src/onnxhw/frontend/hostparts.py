@@ -9,7 +9,6 @@ from onnx import numpy_helper
 from ..ir.parts import HostPart
 from .context import label
 from .convert import Conversion
-from .hosting import reads
 from .partition import Stages
 from .values import Const, QuantConst
 
@@ -39,8 +38,7 @@ def host_parts(made: Conversion, found: Stages) -> dict[int, HostPart]:
         own: set[str] = set()
         inputs: dict[str, None] = {}
         for index in indices:
-            node = host.nodes[index]
-            for name in reads(node):
+            for name in host.operands[index]:
                 if name in own:
                     continue
                 if _is_constant(made, name):
@@ -48,7 +46,7 @@ def host_parts(made: Conversion, found: Stages) -> dict[int, HostPart]:
                     own.add(name)
                 else:
                     inputs[name] = None
-            own.update(node.output)
+            own.update(host.nodes[index].output)
         if stage == 0:
             graph.node.extend(
                 onnx.helper.make_node("Constant", [], [name], value=_tensor(made, initializers, name))
@@ -80,7 +78,7 @@ def _crossing(made: Conversion, found: Stages, outputs: list[str]) -> set[str]:
     for item in found.order:
         if isinstance(item, int):
             here = found.nodes[item]
-            wanted.update(name for name in reads(host.nodes[item]) if stage.get(name, here) != here)
+            wanted.update(name for name in host.operands[item] if stage.get(name, here) != here)
         else:
             wanted.update(found.fed[name] for name in item.inputs if found.fed.get(name) in stage)
     return wanted

@@ -55,8 +55,10 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
 def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> Held:
     """The real `value` on `grid`, as QuantizeLinear puts it there: the integers, as tensor `output`."""
     if isinstance(value, Pending):
-        clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
-        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
+        lo, hi = grid.lo, grid.hi
+        if value.clamps:
+            clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
+            lo, hi = (max(lo, min(q, hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
         result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
         return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}

@@ -31,13 +31,7 @@ STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 
 def quant(context: Context, node: onnx.NodeProto) -> Value:
     """Quant, also called IntQuant."""
-    scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
-    bits = _bits(context, node, 3)
-    check_scale(scale, label(node))
-    try:
-        form = IntQuant.of(attributes(node), bits)
-    except KeyError as error:
-        raise _no_mode(error, node) from None
+    form, scale, zero_point = _parameters(context, node)
     value = _real(context.required(node, 0))
     _spread(value.shape, scale, zero_point, node)
     if isinstance(value, Const):
@@ -47,10 +41,26 @@ def quant(context: Context, node: onnx.NodeProto) -> Value:
     single, zero = np.float32(scale.item()), float(zero_point.item())
     if zero != int(zero):
         raise BlockedError(f"the zero point {zero:g} is not an integer", "round the zero point when exporting")
-    if bits > 8:
-        raise BlockedError(f"activations have {bits} bits", "quantize activations to at most 8 bits")
+    if form.bits > 8:
+        raise BlockedError(f"activations have {form.bits} bits", "quantize activations to at most 8 bits")
     grid = Grid.of(single, int(zero), *form.range)
     return _activation(context, node, value, form, grid, int(zero))
+
+
+def _parameters(context: Context, node: onnx.NodeProto) -> tuple[IntQuant, Floats, Floats]:
+    """Formula, scale and zero point, made once for all nodes that name the same and have the same attributes."""
+    key = ("Quant", *node.input[1:], *[attribute.SerializeToString() for attribute in node.attribute])
+    found: tuple[IntQuant, Floats, Floats] | None = context.parameters.get(key)
+    if found is None:
+        scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
+        bits = _bits(context, node, 3)
+        check_scale(scale, label(node))
+        try:
+            found = IntQuant.of(attributes(node), bits), scale, zero_point
+        except KeyError as error:
+            raise _no_mode(error, node) from None
+        context.parameters[key] = found
+    return found
 
 
 def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -> QuantConst:
@@ -81,8 +91,11 @@ def _activation(context: Context, node: onnx.NodeProto, value: Value, form: IntQ
     name, output = label(node), node.output[0]
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if isinstance(value, Held):
-        real = _values(value)
-        integers = form.integers(real, np.float32(grid.scale), np.float32(zero))
+        key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
+        integers: npt.NDArray[Any] | None = context.parameters.get(key)
+        if integers is None:
+            integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
+            context.parameters[key] = integers
         return _table(context, node, value, integers, grid)
     on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
     if not half_even and not (on_host and not form.bipolar):
