@@ -10,6 +10,7 @@ import onnx
 
 from ..ir.graph import Graph, Op, Port, Tensor
 from .blockers import BlockedError
+from .reading.limits import DEFAULT, Limits
 from .shapes import Shape
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
 
@@ -26,6 +27,7 @@ class Context:
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
+    limits: Limits = DEFAULT
     integer_softmax: frozenset[str] = frozenset()
     """Labels of the Softmaxes that the hardware computes."""
     parts: dict[str, int] = field(default_factory=dict)

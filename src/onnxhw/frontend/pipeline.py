@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import onnx
 
 from ..ir.graph import Graph
-from ..ir.parts import HardwarePart, Part, Value
+from ..ir.parts import Dim, HardwarePart, Part, Value
 from .batch import Batch, one_sample, open_batch, prove_open
 from .blockers import UnsupportedNodesError
 from .control import unroll
@@ -21,7 +21,7 @@ from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
 from .quant.exports import adopt
 from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
-from .shapes import Shape, require_static, specialise
+from .shapes import CONTAINERS, Shape, require_static, specialise
 from .spec import Findings, diagnose, raise_errors
 from .spec.signatures import nowhere
 
@@ -112,8 +112,8 @@ def _converted(
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        made, batch = _by_sample(static, known, excluded, exact_softmax, noted)
-    made = made or convert(static, known, element_types(static), excluded, exact_softmax)
+        made, batch = _by_sample(static, known, excluded, exact_softmax, limits, noted)
+    made = made or convert(static, known, element_types(static), excluded, exact_softmax, limits)
     for name in sorted(made.context.integer_softmax):
         noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
     if parted := made.context.parts:
@@ -129,6 +129,7 @@ def _by_sample(
     known: Mapping[str, Shape],
     excluded: Mapping[str, str] | None,
     exact_softmax: bool,
+    limits: Limits,
     noted: Findings,
 ) -> tuple[Conversion | None, Batch | None]:
     """The conversion for one sample of a model whose batch is larger, if it is proved and the hardware runs some."""
@@ -137,7 +138,7 @@ def _by_sample(
         if found:
             _mixing(noted, found, "its batch stays whole, and but for matrices on the host")
         return None, None
-    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax)
+    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax, limits)
     if not stages(made).operations:
         return None, None
     inputs, size = ", ".join(map(repr, sorted(found.batch.inputs))), found.batch.size
@@ -182,7 +183,19 @@ def parts_of(made: Conversion, diagnostics: list[Diagnostic], batch: Batch | Non
 def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> Value:
     known: Shape | None = made.context.shapes.get(value.name)
     kind = value.type.tensor_type
-    dims: tuple[int | str | None, ...] | None = known
+    dims: tuple[Dim, ...] | None = known
     if known is None and value.type.HasField("tensor_type") and kind.HasField("shape"):
-        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)
-    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional)
+        dims = _sizes(kind)
+    elements = None if value.type.HasField("tensor_type") else _elements(value.type)
+    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional, elements)
+
+
+def _elements(kind: onnx.TypeProto) -> tuple[Dim, ...] | None:
+    """The shape of the tensors in a sequence, an optional or a map, however deep."""
+    while (name := kind.WhichOneof("value")) in CONTAINERS:
+        kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
+    return _sizes(kind.tensor_type) if name == "tensor_type" and kind.tensor_type.HasField("shape") else None
+
+
+def _sizes(kind: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
+    return tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)

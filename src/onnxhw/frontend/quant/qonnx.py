@@ -25,6 +25,7 @@ from .qdq import enter_table, into, out_of, same_grid
 EVERY = np.arange(-128, 128).astype(np.int8)
 """All values of an IR tensor."""
 MOST_BITS = 32
+"""The widest integers, those of a bias."""
 STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 """Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
 
@@ -33,6 +34,8 @@ def quant(context: Context, node: onnx.NodeProto) -> Value:
     """Quant, also called IntQuant."""
     form, scale, zero_point = _parameters(context, node)
     value = _real(context.required(node, 0))
+    if not isinstance(value, Const) or value.array.size > max(value.shape, default=1):
+        _within(context, form.bits, node)
     _spread(value.shape, scale, zero_point, node)
     if isinstance(value, Const):
         return _constant(value, form, scale, zero_point)
@@ -174,8 +177,8 @@ def trunc(context: Context, node: onnx.NodeProto) -> Value:
         raise BlockedError("its scale, zero point and bit widths must be scalar constants")
     check_scale(_numbers(context, node, 1), label(node))
     _zero_point(context, node, 2)
-    _bits(context, node, 3)
-    _bits(context, node, len(inputs) - 1)
+    for index in (3, len(inputs) - 1):
+        _within(context, _bits(context, node, index), node)
     if len(inputs) == 6:
         check_scale(_numbers(context, node, 4), label(node))
     try:
@@ -316,6 +319,11 @@ def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
             "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=label(node)
         )
     return int(found.item())
+
+
+def _within(context: Context, bits: int, node: onnx.NodeProto) -> None:
+    """E3607 for more bits than `Limits.quant_bits`; vectors may have `MOST_BITS`, for biases are that wide."""
+    context.limits.check("E3607", "quant_bits", bits, "bits of its integers:", label(node))
 
 
 def _no_mode(error: KeyError, node: onnx.NodeProto) -> InvalidModelError:
