@@ -23,7 +23,7 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers, label
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
-from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, check_scale, dtype_name
+from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
@@ -184,7 +184,7 @@ def _fold(value: Const, parameters: Parameters, name: str) -> Const:
         raise BlockedError(f"quantizes a {kind} constant to {parameters.dtype}")
     low, high = RANGES[parameters.dtype]
     scale, zero_point = parameters.spread(value.array.shape, name)
-    real = value.array.astype(np.float32)
+    real = bounded(value.array).astype(np.float32)
     if np.isnan(real).any():
         raise BlockedError("quantizes a constant with NaN, which has no quantized value")
     rounded = np.rint(real / scale).astype(np.float64)

@@ -19,7 +19,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
 from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
-from .parameters import SMALLEST_NORMAL, Grid, check_scale, merge_blocks
+from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
 EVERY = np.arange(-128, 128).astype(np.int8)
@@ -68,7 +68,7 @@ def _parameters(context: Context, node: onnx.NodeProto) -> tuple[IntQuant, Float
 
 def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -> QuantConst:
     """Quantized weights: their integers; scales per channel lie along whatever axis they vary."""
-    x = value.array
+    x = bounded(value.array)
     integers = form.integers(x, scale, zero_point)
     if np.isnan(integers).any():
         raise BlockedError("quantizes a constant with NaN, which has no quantized value")
