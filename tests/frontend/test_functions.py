@@ -121,6 +121,39 @@ def test_a_function_that_returns_its_input() -> None:
         inline(model(f"{IO} {{ y = f.second(x) }}", text))
 
 
+PAIR = "pair (a, b) => (p, q) { p = Neg(a) s = Add(a, b) q = Relu(s) }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add (a, b) => (c) { c = Add(a, b) }",
+        "add (a, b) => (c) { m = Max(b, a) s = Neg(m) c = Sub(s, a) }",
+        "add (a, b) => (c) { c = f.inner(a, b) }",
+        "add (a, b) => (c) { c = f.inner(a) }",
+        "add (a, b) => (c) { n, c = f.pair(a, b) }",
+    ],
+)
+@pytest.mark.parametrize("call", ["f.add(x)", 'f.add(x, "")'])
+def test_an_input_that_is_left_out_and_needed(text: str, call: str) -> None:
+    functions = [function(one) for one in (text, "inner (u, v) => (w) { w = Mul(u, v) }", PAIR)]
+    proto = model(f"{IO} {{ [here] y = {call} }}", *functions)
+    with pytest.raises(InvalidModelError, match=r"E3373.*leaves out input '[bv]'"):
+        read(proto)
+    whole = functions[0], function("inner (u, v) => (w) { w = Neg(u) }"), functions[2]
+    assert read(model(f"{IO} {{ y = f.add(x, x) }}", *whole)).placement
+
+
+def test_an_input_that_is_left_out_and_not_needed() -> None:
+    proto = model(f"{IO} {{ y, n = f.pair(x) m = Abs(n) }}", function(PAIR))
+    flat = inline(proto)
+    assert [node.op_type for node in flat.graph.node] == ["Neg"]
+    np.testing.assert_array_equal(run(flat)[0], -X)
+    assert [row.op_type for row in read(proto).placement] == ["Neg"]
+    clip = inline(model(f"{IO} {{ y = f.clip(x) }}", function("clip (a, l, h) => (c) { c = Clip(a, l, h) }")))
+    assert list(clip.graph.node[0].input) == ["x", "", ""]
+
+
 def test_overloads_are_different_functions() -> None:
     proto = model(
         "g (float[1,3] x) => (float[1,3] y, float[1,3] z) { y = f.act(x) z = f.act(x) }",
