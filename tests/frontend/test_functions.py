@@ -12,6 +12,7 @@ from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import read, spec
 from onnxhw.frontend.functions import inline
 from onnxhw.frontend.reading.limits import LimitError, Limits
+from onnxhw.session import InferenceSession
 
 X = np.array([[-2.0, 0.5, 3.0]], np.float32)
 IO = "g (float[1,3] x) => (float[1,3] y)"
@@ -348,3 +349,18 @@ def test_a_tensor_that_is_passed_counts_wherever_it_goes() -> None:
     inline(proto)
     with pytest.raises(LimitError, match="E3371"):
         inline(proto, Limits(total_bytes=100_000))
+
+
+def test_a_function_that_casts_its_scale_runs_on_the_hardware() -> None:
+    text = function(
+        "fake <scale> (v) => (o) { c = Constant<value_float: float = @scale>() s = CastLike(c, v) "
+        "n = Constant<value_int = 3>() z = Cast<to = 3>(n) q = QuantizeLinear(v, s, z) "
+        "d = DequantizeLinear(q, s, z) r = Relu(d) p = QuantizeLinear(r, s, z) o = DequantizeLinear(p, s, z) }"
+    )
+    body = "g (float[1,3] x) => (float[1,3] y) { a = f.fake<scale = 0.0625>(x) y = f.fake<scale = 0.125>(a) }"
+    proto = model(body, text)
+    mixed = read(proto)
+    assert [len(part.graph.ops) for part in mixed.hardware] == [3]
+    assert not mixed.host
+    (ours,) = InferenceSession(proto).run(None, {"x": X})
+    np.testing.assert_array_equal(ours, run(proto)[0])
