@@ -1,5 +1,6 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 SHOWN = 8
 """Most operations in a message."""
+TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
+"""What is said of a node whose table is too many."""
 
 
 def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
@@ -72,6 +75,7 @@ class Placing(Generic[T]):
 
 def place(
     source: Source,
+    config: HwConfig,
     attempt: Callable[[MixedModel], T],
     *,
     limits: Limits | None = None,
@@ -81,11 +85,11 @@ def place(
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
 
-    They go to the host. An `UnsupportedError` that names none that is not there yet is raised. A Softmax in integers
-    takes several times as much memory as its input: of a model that does not fit with it, it goes to the host as well.
-    `runnable` as in `onnxhw.frontend.read`.
+    They go to the host; an error that names none which is not there yet is raised. So does, where the model does not
+    fit, a Softmax in integers, which takes several times as much memory as its input, and then operations whose tables
+    are more than `config` has (`onnxhw.sched.beyond`). `runnable` as in `onnxhw.frontend.read`.
     """
-    excluded: dict[str, str] = {}
+    excluded: dict[str, tuple[str, str]] = {}
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
     while True:
@@ -96,9 +100,10 @@ def place(
         try:
             return Placing(mixed, attempt(mixed), tuple(moved), first)
         except DoesNotFitError as error:
-            if not mixed.integer_softmax:
+            named = too_much(mixed, error, config)
+            if not named.keys() - excluded.keys():
                 raise
-            excluded |= dict.fromkeys(mixed.integer_softmax, f"with it in integers: {error.what}")
+            excluded |= named
         except UnsupportedError as error:
             named = unmapped(mixed, error)
             if not named.keys() - excluded.keys():
@@ -144,7 +149,7 @@ def place_and_schedule(
         parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config, patches) for part in mixed.parts]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
-    return place(source, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax)
+    return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax)
 
 
 def _schedule(graph: Graph, config: HwConfig, patches: bool) -> Program:
@@ -185,11 +190,29 @@ def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     return sched.causes(error)
 
 
-def unmapped(mixed: MixedModel, error: UnsupportedError) -> dict[str, str]:
-    """The ONNX nodes of the operations that a scheduler's error names, and why."""
-    found: dict[str, str] = {}
+def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> dict[str, tuple[str, str]]:
+    """The ONNX nodes that can go to the host because a model is too large, with reason and hint; empty if none can."""
+    found: dict[str, tuple[str, str]] = {}
+    if mixed.integer_softmax:
+        return dict.fromkeys(mixed.integer_softmax, (f"with it in integers: {error.what}", ""))
+    if error.code != "E5105":
+        return found
+    from . import sched
+
+    for graph in (part.graph for part in mixed.hardware):
+        uses = Counter(name for op in graph.ops for name in op.nodes)
+        for op in sched.beyond(graph, config.tables):
+            alone = [name for name in op.nodes if uses[name] == 1 and name not in mixed.dequantizers]
+            reason = f"its table would be one more than the {config.tables} of {config.name}"
+            found |= dict.fromkeys({*alone, op.nodes[-1]}, (reason, TABLES_HINT))
+    return found
+
+
+def unmapped(mixed: MixedModel, error: UnsupportedError) -> dict[str, tuple[str, str]]:
+    """The ONNX nodes of the operations that a scheduler's error names, with reason and hint."""
+    found: dict[str, tuple[str, str]] = {}
     for cause in _causes(error):
         for op in (op for part in mixed.hardware for op in part.graph.ops):
             if f"node {op.name!r} (" in cause.text():
-                found |= dict.fromkeys(op.nodes, cause.what)
+                found |= dict.fromkeys(op.nodes, (cause.what, cause.hint))
     return found

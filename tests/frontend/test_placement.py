@@ -78,8 +78,8 @@ def test_nodes_that_the_caller_excludes(model: Any) -> None:
     proto = model.output(model.requantize(model.node("Relu", x), S)).proto()
     name = next(node.name for node in proto.graph.node if node.op_type == "Relu")
     assert rows(read(proto))["Relu"].where == "hardware"
-    row = rows(read(proto, excluded={name: "because"}))["Relu"]
-    assert (row.where, row.reason) == ("host", "because")
+    row = rows(read(proto, excluded={name: ("because", "wait")}))["Relu"]
+    assert (row.where, row.reason, row.hint) == ("host", "because", "wait")
 
 
 def test_control_flow_that_depends_on_data_is_the_hosts(model: Any) -> None:

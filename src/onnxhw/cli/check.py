@@ -46,7 +46,7 @@ def command(
 
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; threads would only spin
-    from ..compiler import place
+    from ..compiler import place, too_much
     from ..errors import DoesNotFitError
     from ..frontend import refuse
     from ..report.fit import fit
@@ -56,12 +56,15 @@ def command(
 
     def attempt(mixed: "MixedModel") -> "Fit":
         found = fit([part.graph for part in mixed.hardware], chosen.config)
-        if found.fits is False and mixed.integer_softmax:
-            raise DoesNotFitError(found.code, found.reason)
+        if found.fits is False:
+            error = DoesNotFitError(found.code, found.reason)
+            if too_much(mixed, error, chosen.config):
+                raise error
         return found
 
     placed = place(
         reading.source(model),
+        chosen.config,
         attempt,
         limits=reading.allowed,
         shapes=reading.sizes,

@@ -1,8 +1,12 @@
 """What this release cannot map, collected so that every blocker is named at once."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ..errors import UnsupportedError
+
+Excluded = Mapping[str, tuple[str, str]]
+"""Nodes by label that shall run on the host: why, and what to do ("" if nothing)."""
 
 
 class BlockedError(Exception):

@@ -11,7 +11,7 @@ import onnx
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Reshape
-from .blockers import BlockedError, Blocker
+from .blockers import BlockedError, Blocker, Excluded
 from .context import Context, label
 from .fold import fold
 from .handlers import DEFAULT, handler
@@ -55,7 +55,7 @@ def convert(
     model: onnx.ModelProto,
     shapes: Mapping[str, Shape],
     dtypes: Mapping[str, str] | None = None,
-    excluded: Mapping[str, str] | None = None,
+    excluded: Excluded | None = None,
     exact_softmax: bool = False,
     limits: Limits = LIMITS,
     apart: Apart | None = None,
@@ -65,7 +65,7 @@ def convert(
     Parameters
     ----------
     shapes, dtypes : static shape and numpy's element type of each value that has them.
-    excluded : nodes by label that shall run on the host, and why.
+    excluded : nodes by label that shall run on the host, why, and what to do.
     exact_softmax : a Softmax before operations of the hardware is the host's, in float, instead of the hardware's.
     limits : how wide integers of QONNX may be.
     apart : initializers whose data is not in the model.
@@ -84,7 +84,7 @@ def convert(
         edge |= idle
         inner -= idle
         if exact_softmax:
-            hosted |= dict.fromkeys(new, "it stays in float, as asked for")
+            hosted |= dict.fromkeys(new, ("it stays in float, as asked for", ""))
         else:
             inner |= new
 
@@ -106,7 +106,7 @@ def _converted(
     model: onnx.ModelProto,
     shapes: Mapping[str, Shape],
     dtypes: Mapping[str, str],
-    excluded: Mapping[str, str],
+    excluded: Excluded,
     integer_softmax: frozenset[str],
     limits: Limits,
     apart: Apart,
@@ -135,7 +135,7 @@ def _converted(
     return made
 
 
-def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[str, str]) -> None:
+def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded) -> None:
     context, host = made.context, made.host
     named = [name for name in node.input if name]
     operands = [context.values[name] for name in named]
@@ -149,7 +149,7 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Mapping[
             context.values[node.output[0]] = folded
             return
         if excluded and label(node) in excluded:
-            raise BlockedError(excluded[label(node)])
+            raise BlockedError(*excluded[label(node)])
         convert_node = handler(node)
         _examine(named, operands)
         results = convert_node(context, node)

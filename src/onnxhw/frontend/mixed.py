@@ -13,16 +13,15 @@ from .shapes import dynamic
 
 Where = Literal["hardware", "folded", "free", "host", "refused"]
 
-
+QONNX = frozenset(["Quant", "IntQuant", "BipolarQuant"])
+"""Operators that quantize and dequantize at once."""
 QUANTIZERS = frozenset(
     [
         "QuantizeLinear",
         "QGemm",
         "ConvInteger",
         "MatMulInteger",
-        "Quant",
-        "IntQuant",
-        "BipolarQuant",
+        *QONNX,
     ]
 )
 """A model without any of these and without QLinear operators is not quantized."""
@@ -87,6 +86,13 @@ class MixedModel:
         """The nodes that are a Softmax on the hardware, which is in integers."""
         kinds = ("Softmax", "QLinearSoftmax")
         return [row.node for row in self.placement if row.where == "hardware" and row.op_type in kinds]
+
+    @property
+    def dequantizers(self) -> frozenset[str]:
+        """The nodes that only say what the integers of a tensor mean; QONNX's quantize, too."""
+        return frozenset(
+            row.node for row in self.placement if row.op_type == "DequantizeLinear" or row.op_type in QONNX
+        )
 
     def counts(self) -> dict[str, int]:
         """How many nodes run where."""

@@ -8,7 +8,7 @@ import onnx
 from ..ir.graph import Graph
 from ..ir.parts import Dim, HardwarePart, Part, Value
 from .batch import Batch, one_sample, open_batch, prove_open
-from .blockers import UnsupportedNodesError
+from .blockers import Excluded, UnsupportedNodesError
 from .control import unroll
 from .convert import Conversion, convert
 from .diagnostics import Diagnostic
@@ -38,7 +38,7 @@ def read(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
-    excluded: Mapping[str, str] | None = None,
+    excluded: Excluded | None = None,
     exact_softmax: bool = False,
     runnable: bool = True,
 ) -> MixedModel:
@@ -48,7 +48,7 @@ def read(
     ----------
     limits : how large a model may be.
     shapes : values of dynamic dimensions by name.
-    excluded : nodes by label that shall run on the host, and why.
+    excluded : nodes by label that shall run on the host, why, and what to do.
     exact_softmax : see `convert`.
     runnable : False leaves large constants out of the host parts, which are then good for looking at only.
 
@@ -97,7 +97,7 @@ def _converted(
     source: Source,
     limits: Limits = DEFAULT,
     shapes: Mapping[str, int] | None = None,
-    excluded: Mapping[str, str] | None = None,
+    excluded: Excluded | None = None,
     exact_softmax: bool = False,
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     where = _where(source)
@@ -132,7 +132,7 @@ def _converted(
 def _by_sample(
     model: onnx.ModelProto,
     known: Mapping[str, Shape],
-    excluded: Mapping[str, str] | None,
+    excluded: Excluded | None,
     exact_softmax: bool,
     limits: Limits,
     apart: Apart,

@@ -17,7 +17,7 @@ from math import ceil, prod
 from ..board import boards
 from ..config import PRESETS, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Conv, Graph
+from ..ir.graph import Add, Conv, Graph, Mul, Op, Table
 from ..passes import variants
 
 QUICK = 64
@@ -68,6 +68,8 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     least = ceil(macs / config.macs_per_cycle)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
     if operations > quick and not over:
+        if error := _too_many_tables(every, config):
+            return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
     from .. import sched  # only here: it takes long to import
 
@@ -81,6 +83,21 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
+
+
+def _too_many_tables(parts: Sequence[Sequence[Graph]], config: HwConfig) -> DoesNotFitError | None:
+    """E5105 of a part that needs more tables than there are in each of its forms."""
+    for forms in parts:
+        if sum(_reads_table(op) for op in forms[0].ops) > config.tables:
+            from ..sched import tables_of
+
+            if (needed := min(len(set(tables_of(form).values())) for form in forms)) > config.tables:
+                return DoesNotFitError("E5105", f"needs {needed} tables, {config.name} has {config.tables}")
+    return None
+
+
+def _reads_table(op: Op) -> bool:
+    return isinstance(op, Table) or (isinstance(op, (Add, Mul)) and op.inputs[0] == op.inputs[1])
 
 
 def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
@@ -118,7 +135,7 @@ def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QU
         if owners[name]
         and _has_more(other, config, code)
         and not any(_excess(*need, other) for need in needs)
-        and _may_fit(graphs, other, quick)
+        and _may_fit(graphs, other, code, quick)
     ]
     if found:
         return f"large enough may be {'; '.join(found)}. onnxhw boards MODEL tries them"
@@ -129,7 +146,7 @@ def _has_more(other: HwConfig, config: HwConfig, code: str) -> bool:
     return code not in ROOM or ROOM[code](other) > ROOM[code](config)
 
 
-def _may_fit(graphs: Sequence[Graph], config: HwConfig, quick: int) -> bool:
+def _may_fit(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int) -> bool:
     if sum(len(graph.ops) for graph in graphs) > quick:
         return True
     from .. import sched
@@ -137,8 +154,10 @@ def _may_fit(graphs: Sequence[Graph], config: HwConfig, quick: int) -> bool:
     try:
         for graph in graphs:
             sched.check_capacity(sched.map_operations(graph, config), config)
-    except (DoesNotFitError, UnsupportedError):
+    except UnsupportedError:
         return False
+    except DoesNotFitError as error:
+        return error.code == "E5105" != code  # tables alone: what is beyond them runs on the host
     return True
 
 

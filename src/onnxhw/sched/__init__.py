@@ -3,5 +3,16 @@
 from .check import check
 from .refusals import TooLargeError, causes
 from .schedule import check_capacity, fastest, map_operations, schedule
+from .tables import beyond, tables_of
 
-__all__ = ["TooLargeError", "causes", "check", "check_capacity", "fastest", "map_operations", "schedule"]
+__all__ = [
+    "TooLargeError",
+    "beyond",
+    "causes",
+    "check",
+    "check_capacity",
+    "fastest",
+    "map_operations",
+    "schedule",
+    "tables_of",
+]

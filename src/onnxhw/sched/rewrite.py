@@ -7,6 +7,7 @@ An activation bank has one read port, so the vector unit cannot read one word as
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,11 +17,14 @@ from ..ir.graph import Add, Graph, Mul, Op, Reshape, Table
 
 def same_operand(graph: Graph) -> Graph:
     """The graph with every Add and Mul of a tensor with itself replaced by a Table."""
-    return dataclasses.replace(graph, ops=[_rewrite(op, graph) for op in graph.ops])
+    reshapes = {op.output: op for op in graph.ops if isinstance(op, Reshape)}
+    return dataclasses.replace(graph, ops=[_rewrite(op, graph, reshapes) for op in graph.ops])
 
 
-def _rewrite(op: Op, graph: Graph) -> Op:
-    if not isinstance(op, (Add, Mul)) or _source(op.inputs[0], graph) != _source(op.inputs[1], graph):
+def _rewrite(op: Op, graph: Graph, reshapes: Mapping[str, Reshape]) -> Op:
+    if not isinstance(op, (Add, Mul)):
+        return op
+    if _source(op.inputs[0], graph, reshapes) != _source(op.inputs[1], graph, reshapes):
         return op
     values = np.arange(-128, 128, dtype=np.int64)
     a, b = (values - graph.tensors[name].zero_point for name in op.inputs)
@@ -32,10 +36,11 @@ def _rewrite(op: Op, graph: Graph) -> Op:
     return Table(op.name, op.inputs[:1], op.output, op.nodes, table=table.astype(np.int8))
 
 
-def _source(name: str, graph: Graph) -> str:
+def _source(name: str, graph: Graph, reshapes: Mapping[str, Reshape]) -> str:
     """The tensor behind reshapes that keep the shape."""
-    for op in graph.ops:
-        if op.output == name and isinstance(op, Reshape):
-            x, y = graph.tensors[op.inputs[0]], graph.tensors[name]
-            return _source(x.name, graph) if x.shape == y.shape else name
+    while name in reshapes:
+        x, y = graph.tensors[reshapes[name].inputs[0]], graph.tensors[name]
+        if x.shape != y.shape:
+            break
+        name = x.name
     return name
