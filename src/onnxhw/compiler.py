@@ -199,11 +199,11 @@ def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> dic
         return found
     from . import sched
 
+    kept, reason = mixed.dequantizers, f"its table would be one more than the {config.tables} of {config.name}"
     for graph in (part.graph for part in mixed.hardware):
         uses = Counter(name for op in graph.ops for name in op.nodes)
         for op in sched.beyond(graph, config.tables):
-            alone = [name for name in op.nodes if uses[name] == 1 and name not in mixed.dequantizers]
-            reason = f"its table would be one more than the {config.tables} of {config.name}"
+            alone = [name for name in op.nodes if uses[name] == 1 and name not in kept]
             found |= dict.fromkeys({*alone, op.nodes[-1]}, (reason, TABLES_HINT))
     return found
 
