@@ -15,7 +15,7 @@ from typing import Any
 
 from ..board import Board
 from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
-from . import tools
+from . import mapping, tools
 from .built import Built, from_entry, to_entry
 from .cache import Cache, key_of
 from .report import RouteReport, read_report
@@ -86,11 +86,15 @@ class _Stage:
 
 
 def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
-    """The design's files for the tools: RTLIL, Yosys script, pin and clock constraints; no source paths in them."""
+    """The design's files for the tools: RTLIL, Yosys script, its last mapping, pin and clock constraints; no source
+    paths in them."""
     platform = platform_of(board)
-    plan = platform.prepare(design, NAME, emit_src=False, synth_opts=list(options.synth_opts))
+    plan = platform.prepare(
+        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT
+    )
     wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
-    return {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+    files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+    return files | {mapping.FILE: mapping.text()}
 
 
 def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
