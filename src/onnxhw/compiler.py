@@ -77,17 +77,21 @@ def place(
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
     exact_softmax: bool = False,
+    runnable: bool = True,
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
 
     They go to the host. An `UnsupportedError` that names none that is not there yet is raised. A Softmax in integers
     takes several times as much memory as its input: of a model that does not fit with it, it goes to the host as well.
+    `runnable` as in `onnxhw.frontend.read`.
     """
     excluded: dict[str, str] = {}
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
     while True:
-        mixed = read(source, limits=limits, shapes=shapes, excluded=excluded, exact_softmax=exact_softmax)
+        mixed = read(
+            source, limits=limits, shapes=shapes, excluded=excluded, exact_softmax=exact_softmax, runnable=runnable
+        )
         first = tuple(part.graph for part in mixed.hardware) if first is None else first
         try:
             return Placing(mixed, attempt(mixed), tuple(moved), first)

@@ -21,6 +21,7 @@ from .closing import Closing
 from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .errors import UsageError
+from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
 from .frontend.hostrun import Engine, known_engine
 from .host.artifact import preprocess_of
@@ -198,7 +199,7 @@ class InferenceSession(Closing):
                 self.cycles, self.counters = other.cycles, other.counters
             return found
         arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
-        _check_variables(self.get_inputs(), arrays)
+        check_variables(self.get_inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
@@ -207,11 +208,13 @@ class InferenceSession(Closing):
         self.cycles, self.counters = 0, []
         if not self._runners:
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
-        samples = _samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
+        inferences = samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
+        if len(inferences) == 1:
+            check_elements(self.get_inputs(), arrays)
         for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
-            for values, given_now in zip(samples, run(samples), strict=True):
+            for values, given_now in zip(inferences, run(inferences), strict=True):
                 values |= given_now
-        return [_together([sample[name] for sample in samples], name, self.mixed.batch) for name in wanted]
+        return [_together([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
@@ -254,8 +257,8 @@ class InferenceSession(Closing):
         if batch is not None and batch.size:
             for value in self.get_inputs():
                 array = arrays[value.name]
-                if value.shape is not None and not _matches(value.shape, np.shape(array)):
-                    raise _wrong_shape(value, array, f"its batch is fixed: {batch.size}")
+                if value.shape is not None and not matches(value.shape, np.shape(array)):
+                    raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
         return [value for value in self.mixed.inputs if not value.optional]
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
@@ -304,24 +307,6 @@ class InferenceSession(Closing):
         )  # fmt: skip
 
 
-def typed(value: Value, given: Any) -> Any:
-    """An array of the input's type; what is no tensor is left alone. `UsageError` E2503."""
-    if not value.dtype:
-        return given
-    try:
-        array, wanted = np.asarray(given), np.dtype(value.dtype)
-    except ValueError as error:
-        raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
-    if array.dtype == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
-        return array.astype(wanted)
-    if wanted.kind == "f" and array.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
-            return array.astype(wanted)
-    raise UsageError(
-        "E2503", f"input {value.name!r} must be {wanted}, not {array.dtype}", hint=f"array.astype(numpy.{wanted})"
-    )
-
-
 def _of_all(value: Value, batch: Batch | None) -> Value:
     """The input or output of all samples, from that of one."""
     if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
@@ -335,58 +320,3 @@ def _together(results: list[Any], name: str, batch: Batch | None) -> Any:
     if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
         return results[0]
     return np.concatenate([np.atleast_1d(result) for result in results])
-
-
-def _wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
-    wanted = list(value.shape or ())
-    return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
-
-
-def _samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
-    """The inferences that the arrays hold: one, or one per entry of the first dimension where the model has batch 1."""
-    counts: set[int] = set()
-    whole: set[str] = set()
-    for value in inputs:
-        array = arrays[value.name]
-        if value.shape is None or not isinstance(array, np.ndarray):
-            whole.add(value.name)
-            continue
-        fits = _matches(value.shape, array.shape)
-        counts_samples = value.shape[:1] == (1,) and (batch is None or value.name in batch.inputs)
-        batched = counts_samples and array.ndim > 0 and _matches(value.shape[1:], array.shape[1:])
-        if not fits and not (batched and len(array)):
-            raise _wrong_shape(value, array, "a first dimension of 1 may be larger: one inference each")
-        if fits and not counts_samples:
-            whole.add(value.name)  # no dimension that counts inferences: the same in all of them
-        else:
-            counts.add(1 if fits else len(array))
-    if counts <= {1}:
-        return [dict(arrays)]
-    if len(counts) > 1:
-        raise UsageError("E2503", f"the inputs hold {' and '.join(map(str, sorted(counts)))} samples")
-    return [
-        {name: array if name in whole else array[i : i + 1] for name, array in arrays.items()}
-        for i in range(counts.pop())
-    ]
-
-
-def _check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
-    """`UsageError` E2503 if a dimension variable of the inputs would have two values."""
-    known: dict[str, tuple[int, str]] = {}
-    for value in inputs:
-        sizes = np.shape(arrays[value.name]) if isinstance(arrays[value.name], np.ndarray) else ()
-        if value.shape is None or len(sizes) != len(value.shape):
-            continue
-        for variable, size in zip(value.shape, sizes, strict=True):
-            if isinstance(variable, str) and variable:
-                first, owner = known.setdefault(variable, (size, value.name))
-                if first != size:
-                    what = f"input {value.name!r} has {variable} = {size}, input {owner!r} has {variable} = {first}"
-                    raise UsageError("E2503", what)
-
-
-def _matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
-    """Has the shape the wanted rank, and the wanted size wherever that is a number?"""
-    return len(wanted) == len(shape) and all(
-        not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
-    )

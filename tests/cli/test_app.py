@@ -251,3 +251,15 @@ def test_a_crash_with_arguments_of_no_encoding_is_told_of(monkeypatch, tmp_path)
     assert str(tmp_path) in crash(ValueError("bad"), ["boards", "\udcff.onnx"], 0).hint
     (file,) = tmp_path.iterdir()
     assert "arguments: boards \\udcff.onnx" in file.read_text()
+
+
+ROWS = {"a": [], "b": [{}], "c": {"d": [{"e": None}]}, "f": [{"g": 'x"\n\u2028'}, {"h": 0.1}]}
+
+
+@pytest.mark.parametrize("record", [{}, [], [1, {"a": 2}], ROWS])
+def test_a_json_result_is_one_document_with_a_line_per_row(record, capsys):
+    Output(json=True).data(record)
+    text = capsys.readouterr().out
+    assert json.loads(text) == record
+    if isinstance(record, dict) and record:
+        assert [line.strip(" ,") for line in text.splitlines()].count('{"h": 0.1}') == 1

@@ -12,6 +12,7 @@ from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import read, spec
 from onnxhw.frontend.functions import inline
 from onnxhw.frontend.reading.limits import LimitError, Limits
+from onnxhw.session import InferenceSession
 
 X = np.array([[-2.0, 0.5, 3.0]], np.float32)
 IO = "g (float[1,3] x) => (float[1,3] y)"
@@ -119,6 +120,39 @@ def test_a_function_that_returns_its_input() -> None:
     text = function("second (a, u) => (u) { b = Neg(a) }")
     with pytest.raises(InvalidModelError, match="E3368"):
         inline(model(f"{IO} {{ y = f.second(x) }}", text))
+
+
+PAIR = "pair (a, b) => (p, q) { p = Neg(a) s = Add(a, b) q = Relu(s) }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add (a, b) => (c) { c = Add(a, b) }",
+        "add (a, b) => (c) { m = Max(b, a) s = Neg(m) c = Sub(s, a) }",
+        "add (a, b) => (c) { c = f.inner(a, b) }",
+        "add (a, b) => (c) { c = f.inner(a) }",
+        "add (a, b) => (c) { n, c = f.pair(a, b) }",
+    ],
+)
+@pytest.mark.parametrize("call", ["f.add(x)", 'f.add(x, "")'])
+def test_an_input_that_is_left_out_and_needed(text: str, call: str) -> None:
+    functions = [function(one) for one in (text, "inner (u, v) => (w) { w = Mul(u, v) }", PAIR)]
+    proto = model(f"{IO} {{ [here] y = {call} }}", *functions)
+    with pytest.raises(InvalidModelError, match=r"E3373.*leaves out input '[bv]'"):
+        read(proto)
+    whole = functions[0], function("inner (u, v) => (w) { w = Neg(u) }"), functions[2]
+    assert read(model(f"{IO} {{ y = f.add(x, x) }}", *whole)).placement
+
+
+def test_an_input_that_is_left_out_and_not_needed() -> None:
+    proto = model(f"{IO} {{ y, n = f.pair(x) m = Abs(n) }}", function(PAIR))
+    flat = inline(proto)
+    assert [node.op_type for node in flat.graph.node] == ["Neg"]
+    np.testing.assert_array_equal(run(flat)[0], -X)
+    assert [row.op_type for row in read(proto).placement] == ["Neg"]
+    clip = inline(model(f"{IO} {{ y = f.clip(x) }}", function("clip (a, l, h) => (c) { c = Clip(a, l, h) }")))
+    assert list(clip.graph.node[0].input) == ["x", "", ""]
 
 
 def test_overloads_are_different_functions() -> None:
@@ -315,3 +349,18 @@ def test_a_tensor_that_is_passed_counts_wherever_it_goes() -> None:
     inline(proto)
     with pytest.raises(LimitError, match="E3371"):
         inline(proto, Limits(total_bytes=100_000))
+
+
+def test_a_function_that_casts_its_scale_runs_on_the_hardware() -> None:
+    text = function(
+        "fake <scale> (v) => (o) { c = Constant<value_float: float = @scale>() s = CastLike(c, v) "
+        "n = Constant<value_int = 3>() z = Cast<to = 3>(n) q = QuantizeLinear(v, s, z) "
+        "d = DequantizeLinear(q, s, z) r = Relu(d) p = QuantizeLinear(r, s, z) o = DequantizeLinear(p, s, z) }"
+    )
+    body = "g (float[1,3] x) => (float[1,3] y) { a = f.fake<scale = 0.0625>(x) y = f.fake<scale = 0.125>(a) }"
+    proto = model(body, text)
+    mixed = read(proto)
+    assert [len(part.graph.ops) for part in mixed.hardware] == [3]
+    assert not mixed.host
+    (ours,) = InferenceSession(proto).run(None, {"x": X})
+    np.testing.assert_array_equal(ours, run(proto)[0])

@@ -116,6 +116,42 @@ def test_a_dimension_variable_has_one_value_in_a_run() -> None:
         session.run(None, {"x": draw([1, 3]), "y": draw([1, 1])})
 
 
+def of_sequences(dims: list[Any]) -> InferenceSession:
+    """The length of a sequence, an optional tensor and a tensor, which share their dimensions."""
+    inner = helper.make_tensor_type_proto(TensorProto.FLOAT, dims)
+    graph = helper.make_graph(
+        [helper.make_node("SequenceLength", ["s"], ["n"]), helper.make_node("OptionalHasElement", ["o"], ["there"]),
+         helper.make_node("Relu", ["x"], ["y"])],
+        "sequences",
+        [helper.make_value_info("s", helper.make_sequence_type_proto(inner)),
+         helper.make_value_info("o", helper.make_optional_type_proto(inner)),
+         helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("n", TensorProto.INT64, []),
+         helper.make_tensor_value_info("there", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)],
+    )  # fmt: skip
+    return InferenceSession(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+
+
+@pytest.mark.parametrize("dims", [[2, "K"], ["N", "K"], [2, 3]])
+def test_a_variable_in_a_sequence_has_one_value_in_a_run(dims: list[Any]) -> None:
+    session, x = of_sequences(dims), np.ones((2, 3), np.float32)
+    odd = np.ones((2, 4), np.float32)
+    n, there, _ = session.run(None, {"s": [x, x], "o": x, "x": x})
+    assert (int(n), bool(there)) == (2, True)
+    assert not session.run(None, {"s": [], "o": None, "x": x})[1]
+    for feeds in ({"s": [x], "o": odd, "x": x}, {"s": [odd, odd], "o": None, "x": x}, {"s": [x[:1]], "o": None, "x": x},
+                  {"s": [x[0]], "o": None, "x": x}):  # fmt: skip
+        with pytest.raises(UsageError, match="E2503"):
+            session.run(None, feeds)
+    several = {"s": [x, odd], "o": x, "x": x}
+    if "K" in dims:  # as in onnx's own suite
+        assert int(session.run(None, several)[0]) == 2
+    else:
+        with pytest.raises(UsageError, match="E2503"):
+            session.run(None, several)
+
+
 def test_outputs_are_chosen_by_name_and_described() -> None:
     session = InferenceSession(mixed())
     first, second = session.get_outputs()
@@ -218,6 +254,19 @@ def test_strings_and_sequences_run_on_the_host() -> None:
     u, n = InferenceSession(model).run(None, {"t": np.array(["a", "bc"], object), "x": np.zeros(2, np.float32)})
     assert u.tolist() == ["a", "bc"]
     assert int(n) == 2
+
+
+def test_text_is_an_array_of_objects_as_in_onnxruntime() -> None:
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_int64s=[0, 1],
+                            values_strings=["no", "y"], default_string="?")  # fmt: skip
+    graph = helper.make_graph(
+        [node], "labels", [helper.make_tensor_value_info("x", TensorProto.INT64, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.STRING, [3])],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    session = InferenceSession(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    (y,) = session.run(None, {"x": np.array([1, 7, 0])})
+    assert (y.dtype, y.tolist()) == (np.dtype(object), ["y", "?", "no"])
 
 
 def test_nan_weights_run_on_the_host() -> None:

@@ -66,6 +66,7 @@ def command(
         limits=reading.allowed,
         shapes=reading.sizes,
         exact_softmax=reading.exact_softmax,
+        runnable=False,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
     mixed, found = placed.mixed, placed.made

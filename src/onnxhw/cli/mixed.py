@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from .. import golden
 from ..errors import UsageError
+from ..feeds import typed
 from ..frontend.hostrun import Engine
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
@@ -20,7 +21,6 @@ from ..ir.parts import HostPart, Value
 from ..preprocess import Preprocess, open_samples
 from ..program.mixed import MixedProgram
 from ..program.model import Program
-from ..session import typed
 from ..targets import host_runner
 from .engine import Execute, runner
 from .inputs import named_arrays, refuse_too_many, wanted_inputs

@@ -46,7 +46,7 @@ class Output:
 
     def data(self, record: Any) -> None:
         """A command's result as one JSON document on stdout."""
-        click.echo(json.dumps(record, indent=2))
+        click.echo(_document(record))
 
     def line(self, text: str = "") -> None:
         """A line of a command's result for people, on stdout; nothing with ``--json`` or if quiet."""
@@ -124,6 +124,22 @@ class Output:
         click.echo(f"{head} {where}{error.what}", err=True)
         if error.hint:
             click.echo(f"  {click.style('hint:', fg='cyan')} {error.hint}", err=True)
+
+
+def _document(record: Any) -> str:
+    """JSON with a line for each entry of the outermost object, and for each object of a list there.
+
+    Python's encoder is fast only for what stands in one line.
+    """
+    encode = json.JSONEncoder().encode
+    if not isinstance(record, dict) or not record:
+        return encode(record)
+    lines = []
+    for key, value in record.items():
+        rows = isinstance(value, list) and value and isinstance(value[0], dict)
+        text = "[\n    " + ",\n    ".join(map(encode, value)) + "\n  ]" if rows else encode(value)
+        lines.append(f"  {encode(str(key))}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def cell_text(cell: object) -> str:

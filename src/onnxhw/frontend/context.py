@@ -10,6 +10,7 @@ import onnx
 
 from ..ir.graph import Graph, Op, Port, Tensor
 from .blockers import BlockedError
+from .reading.limits import DEFAULT, Limits
 from .shapes import Shape
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
 
@@ -26,6 +27,7 @@ class Context:
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
+    limits: Limits = DEFAULT
     integer_softmax: frozenset[str] = frozenset()
     """Labels of the Softmaxes that the hardware computes."""
     parts: dict[str, int] = field(default_factory=dict)
@@ -43,9 +45,9 @@ class Context:
     # -- operands ----------------------------------------------------------------------------------
     def operand(self, node: onnx.NodeProto, index: int) -> Value | None:
         """The value of an input, or None where it is omitted."""
-        if index >= len(node.input) or not node.input[index]:
-            return None
-        return self.values[node.input[index]]
+        inputs = node.input
+        name = inputs[index] if index < len(inputs) else ""
+        return self.values[name] if name else None
 
     def required(self, node: onnx.NodeProto, index: int) -> Value:
         """The value of an input that must be there."""

@@ -17,6 +17,9 @@ from .fold import fold
 from .handlers import DEFAULT, handler
 from .hosting import Hosting
 from .inference import undeclared
+from .reading.apart import Apart
+from .reading.limits import DEFAULT as LIMITS
+from .reading.limits import Limits
 from .shapes import Shape
 from .tensors import array
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
@@ -38,6 +41,8 @@ class Conversion:
     model: onnx.ModelProto
     context: Context
     host: Hosting
+    apart: Apart
+    """Initializers whose data is not in the model."""
     reasons: dict[int, Blocker] = field(default_factory=dict)
     blockers: list[Blocker] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
@@ -52,6 +57,8 @@ def convert(
     dtypes: Mapping[str, str] | None = None,
     excluded: Mapping[str, str] | None = None,
     exact_softmax: bool = False,
+    limits: Limits = LIMITS,
+    apart: Apart | None = None,
 ) -> Conversion:
     """The conversion of a model.
 
@@ -60,12 +67,14 @@ def convert(
     shapes, dtypes : static shape and numpy's element type of each value that has them.
     excluded : nodes by label that shall run on the host, and why.
     exact_softmax : a Softmax before operations of the hardware is the host's, in float, instead of the hardware's.
+    limits : how wide integers of QONNX may be.
+    apart : initializers whose data is not in the model.
 
-    `InvalidModelError` E302x and E303x for contradictory quantization or windows.
+    `InvalidModelError` E302x and E303x for contradictory quantization or windows; `LimitError` E3607.
     """
     hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
     while True:
-        made = _converted(model, shapes, dtypes or {}, hosted, inner)
+        made = _converted(model, shapes, dtypes or {}, hosted, inner, limits, apart or Apart())
         here = inner - {label(made.host.nodes[index]) for index in made.reasons}
         idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
         new = made.softmax - inner - edge - hosted.keys()
@@ -99,19 +108,22 @@ def _converted(
     dtypes: Mapping[str, str],
     excluded: Mapping[str, str],
     integer_softmax: frozenset[str],
+    limits: Limits,
+    apart: Apart,
 ) -> Conversion:
     source = model.graph
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes))
-    context.integer_softmax = integer_softmax
+    context.integer_softmax, context.limits = integer_softmax, limits
     for tensor in source.initializer:
-        context.values[tensor.name] = Const(array(tensor))
+        away = apart.arrays.get(tensor.name)
+        context.values[tensor.name] = Const(array(tensor) if away is None else away)
     nodes = list(source.node)
     inputs = frozenset(value.name for value in source.input if value.name not in context.values)
     host = Hosting(context, nodes, inputs)
     for name in inputs:
         context.values[name] = host.result(name)
-    made = Conversion(model, context, host)
+    made = Conversion(model, context, host, apart)
     for index, node in enumerate(nodes):
         made.index.setdefault(label(node), index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning

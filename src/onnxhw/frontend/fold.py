@@ -19,6 +19,7 @@ FOLDABLE = frozenset(
         "Squeeze",
         "Concat",
         "Cast",
+        "CastLike",
         "Slice",
         "Add",
         "Sub",
@@ -55,7 +56,8 @@ def constant_node(node: onnx.NodeProto) -> Const | None:
 def fold(context: Context, node: onnx.NodeProto) -> Const | None:
     """The result of a node that needs no run, or None.
 
-    A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from.
+    A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from; so does a
+    CastLike of a constant to the type of any value, which functions have for their scales.
     """
     if node.domain not in ("", "ai.onnx"):
         return None
@@ -64,10 +66,14 @@ def fold(context: Context, node: onnx.NodeProto) -> Const | None:
     if node.op_type not in FOLDABLE or len(node.output) != 1:
         return None
     feeds: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
-    for name in filter(None, node.input):
+    for index, name in enumerate(node.input):
+        if not name:
+            continue
         value = context.values[name]
         if isinstance(value, Const):
             feeds[name] = value.array
+        elif node.op_type == "CastLike" and index == 1 and name in context.dtypes:
+            feeds[name] = np.zeros((), context.dtypes[name])
         elif node.op_type == "Shape" and value.shape is not None:
             feeds[name] = np.broadcast_to(np.zeros((), np.int8), value.shape)
         else:

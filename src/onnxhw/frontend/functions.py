@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 import onnx
 
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
+from .hosting import reads
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, label, raise_errors
 from .spec.functions import Functions, Key, compatible, every_node, key, spelled
-from .spec.signatures import canonical
+from .spec.nodes import needs
+from .spec.signatures import canonical, newest, signature
 from .spec.versions import imports, model_fields
 
 SATURATED = 1 << 62
@@ -32,7 +34,8 @@ class Size:
 def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model") -> onnx.ModelProto:
     """The same model without functions; the model itself if it has none. The domain ``ai.onnx`` becomes ``""``.
 
-    `InvalidModelError` E3360 to E3369 for functions that contradict themselves (see `spec.functions`); `LimitError`
+    `InvalidModelError` E3360 to E3369 for functions that contradict themselves (see `spec.functions`), E3373 for calls
+    that leave out what is needed; nodes that lack an input, and whose results nothing needs, go. `LimitError`
     E3370 for more than `limits.expansion` nodes, E3371 for more than `limits.total_bytes`, E3372 for graphs nested
     deeper than `limits.subgraph_depth` after inlining.
     """
@@ -52,7 +55,9 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
             sets.setdefault(canonical(entry.domain), entry.version)
     local = {domain for domain, _, _ in functions.table}
     made.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in sets.items())
-    made.graph.node.extend(_Inliner(functions, Fresh.of(model.graph), limits, where).expand(model.graph.node, Scope()))
+    inliner = _Inliner(functions, Fresh.of(model.graph), limits, where, sets)
+    made.graph.node.extend(inliner.expand(model.graph.node, Scope()))
+    _leave_out(made.graph, inliner.lacking, where)
     unused = local - {canonical(node.domain) for node in every_node(made.graph.node)} - {""}
     kept = [entry for entry in made.opset_import if entry.domain not in unused]
     del made.opset_import[:]
@@ -125,6 +130,7 @@ class _Body(Scope):
     """The scope of one call: also the attributes that the body may refer to."""
 
     attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
+    call: str = ""
 
 
 @dataclass
@@ -133,6 +139,9 @@ class _Inliner:
     fresh: Fresh
     limits: Limits
     where: str
+    sets: dict[str, int]
+    lacking: dict[str, str] = field(default_factory=dict)
+    """By first output, what is wrong with a node whose input a call has left out."""
     _nodes: int = 0
     _bytes: int = 0
 
@@ -157,10 +166,22 @@ class _Inliner:
 
     def _plain(self, node: onnx.NodeProto, scope: Scope) -> onnx.NodeProto:
         made = copy_node(node, scope, self._attribute)
+        if "" in made.input and made.output:
+            self._lacks(node, made, scope)
         if made.domain == "ai.onnx":
             made.domain = ""
         self._count(1, 0)
         return made
+
+    def _lacks(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: Scope) -> None:
+        """Note it if an input that the operator must have is one that the call leaves out."""
+        domain = canonical(node.domain)
+        known = signature(node.op_type, domain, self.sets.get(domain, 1)) if domain in newest() else None
+        for index, (before, after) in enumerate(zip(node.input, made.input, strict=True)):
+            if known is not None and before and not after and needs(known.inputs, index, known.least_inputs):
+                body = _body(scope)
+                call = body.call if body else ""
+                self.lacking[made.output[0]] = f"{call} leaves out input {before!r}, which {label(node)} in it needs"
 
     def _attribute(self, attribute: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
         if not attribute.ref_attr_name:
@@ -186,7 +207,7 @@ class _Inliner:
         return made
 
     def _enter(self, node: onnx.NodeProto, function: onnx.FunctionProto, scope: Scope) -> _Body:
-        body = _Body(self.fresh, self.fresh.call(node.name or function.name))
+        body = _Body(self.fresh, self.fresh.call(node.name or function.name), call=f"the call {label(node)}")
         for index, name in enumerate(function.input):
             body.mapping[name] = scope.use(node.input[index]) if index < len(node.input) else ""
         for index, name in enumerate(function.output):
@@ -230,8 +251,35 @@ class _Inliner:
 
 def _given(scope: Scope | None, name: str) -> onnx.AttributeProto | None:
     """The attribute of the call that a body, or a graph in it, belongs to."""
-    while scope is not None:
-        if isinstance(scope, _Body):
-            return scope.attributes.get(name)
+    body = _body(scope)
+    return body.attributes.get(name) if body else None
+
+
+def _body(scope: Scope | None) -> _Body | None:
+    """The body that a scope belongs to."""
+    while scope is not None and not isinstance(scope, _Body):
         scope = scope.outer
-    return None
+    return scope
+
+
+def _leave_out(graph: onnx.GraphProto, lacking: dict[str, str], where: str) -> None:
+    """Remove nodes that lack an input and what reads their results; E3373 if an output of the graph needs them."""
+    if not any(node.output and node.output[0] in lacking for node in graph.node):
+        return
+    gone: set[str] = set()
+    kept: list[onnx.NodeProto] = []
+    why: dict[str, str] = {}
+    for node in graph.node:
+        cause = lacking.get(node.output[0]) if node.output else None
+        cause = cause or next((why[name] for name in reads(node) if name in gone), None)
+        if cause is None:
+            kept.append(node)
+            continue
+        gone.update(node.output)
+        why |= dict.fromkeys(node.output, cause)
+    findings = Findings()
+    for cause in dict.fromkeys(why[value.name] for value in graph.output if value.name in gone):
+        findings.error("E3373", "", cause)
+    raise_errors(findings.found, where)
+    del graph.node[:]
+    graph.node.extend(kept)

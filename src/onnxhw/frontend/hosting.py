@@ -65,10 +65,13 @@ class Hosting:
     """IR tensors that an operation makes; the others are inputs of the hardware."""
     results: list[list[str]] = field(default_factory=list)
     """By node: the values that it makes."""
+    operands: list[tuple[str, ...]] = field(default_factory=list)
+    """By node: what it `reads`."""
     _seen: int = 0
 
     def __post_init__(self) -> None:
         self.results = [[name for name in node.output if name] for node in self.nodes]
+        self.operands = [reads(node) for node in self.nodes]
         self.producer = {name: index for index, names in enumerate(self.results) for name in names}
 
     def note_operations(self) -> None:
@@ -83,7 +86,7 @@ class Hosting:
     def put(self, index: int) -> list[int]:
         """Run node `index` on the host; all nodes that go there for it."""
         self.note_operations()
-        new = [other for name in reads(self.nodes[index]) for other in self.need(name)]
+        new = [other for name in self.operands[index] for other in self.need(name)]
         self._place(index)
         return [*new, index]
 
@@ -96,7 +99,7 @@ class Hosting:
                 stack.pop()
                 continue
             index = self.producer[wanted]
-            missing = [read for read in reads(self.nodes[index]) if not self._available(read)]
+            missing = [read for read in self.operands[index] if not self._available(read)]
             if missing:
                 stack += missing
             else:

@@ -9,16 +9,19 @@ from onnx import numpy_helper
 from ..ir.parts import HostPart
 from .context import label
 from .convert import Conversion
-from .hosting import reads
 from .partition import Stages
+from .reading.apart import outline
 from .values import Const, QuantConst
 
 OLDEST_IR = 4
 """Since this IR version an initializer need not be an input."""
 
 
-def host_parts(made: Conversion, found: Stages) -> dict[int, HostPart]:
-    """The host part of each even stage; constants that are outputs of the model come from stage 0."""
+def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[int, HostPart]:
+    """The host part of each even stage; constants that are outputs of the model come from stage 0.
+
+    Unless they shall be `runnable`, large constants have no data there.
+    """
     host, model = made.host, made.model
     staged: dict[int, list[int]] = {}
     for item in found.order:
@@ -32,26 +35,33 @@ def host_parts(made: Conversion, found: Stages) -> dict[int, HostPart]:
     types = {
         value.name: value for value in [*model.graph.input, *model.graph.value_info, *model.graph.output] if value.name
     }
+    whole = made.apart.whole if runnable else outline
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
     parts = {}
     for stage, indices in sorted(staged.items()):
-        graph = onnx.GraphProto(name=f"{model.graph.name or 'model'}.host{stage // 2}")
+        part = onnx.ModelProto(
+            ir_version=max(model.ir_version, OLDEST_IR),
+            producer_name="onnxhw",
+            opset_import=model.opset_import,
+            functions=model.functions,
+        )
+        graph = part.graph
+        graph.name = f"{model.graph.name or 'model'}.host{stage // 2}"
         own: set[str] = set()
         inputs: dict[str, None] = {}
         for index in indices:
-            node = host.nodes[index]
-            for name in reads(node):
+            for name in host.operands[index]:
                 if name in own:
                     continue
                 if _is_constant(made, name):
-                    graph.initializer.append(_tensor(made, initializers, name))
+                    graph.initializer.append(whole(_tensor(made, initializers, name)))
                     own.add(name)
                 else:
                     inputs[name] = None
-            own.update(node.output)
+            own.update(host.nodes[index].output)
         if stage == 0:
             graph.node.extend(
-                onnx.helper.make_node("Constant", [], [name], value=_tensor(made, initializers, name))
+                onnx.helper.make_node("Constant", [], [name], value=whole(_tensor(made, initializers, name)))
                 for name in constants
                 if name not in own
             )
@@ -60,13 +70,6 @@ def host_parts(made: Conversion, found: Stages) -> dict[int, HostPart]:
         results += constants if stage == 0 else []
         graph.input.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in inputs)
         graph.output.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in results)
-        part = onnx.ModelProto(
-            ir_version=max(model.ir_version, OLDEST_IR),
-            producer_name="onnxhw",
-            graph=graph,
-            opset_import=model.opset_import,
-            functions=model.functions,
-        )
         names = tuple(label(host.nodes[index]) for index in indices)
         parts[stage] = HostPart(tuple(inputs), tuple(results), part.SerializeToString(deterministic=True), names)
     return parts
@@ -80,7 +83,7 @@ def _crossing(made: Conversion, found: Stages, outputs: list[str]) -> set[str]:
     for item in found.order:
         if isinstance(item, int):
             here = found.nodes[item]
-            wanted.update(name for name in reads(host.nodes[item]) if stage.get(name, here) != here)
+            wanted.update(name for name in host.operands[item] if stage.get(name, here) != here)
         else:
             wanted.update(found.fed[name] for name in item.inputs if found.fed.get(name) in stage)
     return wanted

@@ -64,7 +64,14 @@ def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = 
     evaluator = _kept(model, engine, _evaluator)
     with np.errstate(all="ignore"):  # infinities and NaN are results like others
         results = evaluator.run(None, {name: _packed(value) for name, value in feeds.items()})
-    return dict(zip(evaluator.output_names, results, strict=True))
+    return dict(zip(evaluator.output_names, map(_objects, results), strict=True))
+
+
+def _objects(value: Any) -> Any:
+    """A result; text as onnxruntime gives it, Python strings in an array of objects."""
+    if isinstance(value, list):
+        return [_objects(one) for one in value]
+    return value.astype(object) if isinstance(value, np.ndarray) and value.dtype.kind == "U" else value
 
 
 def _packed(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import onnx
 from ..errors import InvalidModelError
 from .diagnostics import Diagnostic
 from .quant.exports import adopt
+from .reading.apart import Apart
 from .reading.container import parse, read_file
 from .reading.external import load_external
 from .reading.limits import DEFAULT, Limits
@@ -27,14 +28,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Reading:
-    """A model that was read, its data complete, and what is unusual about it."""
+    """A model that was read, its data complete but for what is `apart`, and what is unusual about it."""
 
     model: onnx.ModelProto
     warnings: tuple[Diagnostic, ...]
+    apart: Apart = field(default_factory=Apart)
 
 
-def read(source: "Source", limits: Limits = DEFAULT) -> Reading:
-    """The model in a file or in bytes, external data loaded and sparse initializers made dense.
+def read(source: "Source", limits: Limits = DEFAULT, apart: bool = False) -> Reading:
+    """The model in a file or in bytes, external data loaded (large constants `apart`, if asked for) and sparse
+    initializers made dense.
 
     Checked are the container, names, counts and tensors: what must hold before any other code may look at them. What
     the graph means is not. Raises `InvalidModelError` E3001 to E3008 and E31xx (docs/errors.md), `LimitError` among
@@ -42,7 +45,7 @@ def read(source: "Source", limits: Limits = DEFAULT) -> Reading:
     """
     where = "model" if isinstance(source, bytes) else str(Path(source))
     try:
-        reading = _read(source, where, limits)
+        reading = _read(source, where, limits, apart)
     except MemoryError as error:
         raise InvalidModelError("E3171", "needs more memory than there is", where=where) from error
     for warning in reading.warnings:
@@ -50,7 +53,7 @@ def read(source: "Source", limits: Limits = DEFAULT) -> Reading:
     return reading
 
 
-def _read(source: "Source", where: str, limits: Limits) -> Reading:
+def _read(source: "Source", where: str, limits: Limits, apart: bool) -> Reading:
     if isinstance(source, bytes):
         data, folder = source, None
     else:
@@ -59,11 +62,12 @@ def _read(source: "Source", where: str, limits: Limits) -> Reading:
     model, warnings = parse(data, where, limits)
     del data
     found = survey(model, limits, where)
-    warnings += load_external(list(found.stored()), folder, limits, where)
-    warnings += _tensors(found, limits, where)
+    kept = Apart(found.main if apart else range(0))
+    warnings += load_external(list(found.stored()), folder, limits, where, kept)
+    warnings += _tensors(found, kept, limits, where)
     for graph in found.with_sparse:
         fill_in(graph)
-    return Reading(model, tuple(warnings))
+    return Reading(model, tuple(warnings), kept)
 
 
 def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
@@ -75,14 +79,15 @@ def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
     return model
 
 
-def _tensors(found: Survey, limits: Limits, where: str) -> list[Diagnostic]:
+def _tensors(found: Survey, apart: Apart, limits: Limits, where: str) -> list[Diagnostic]:
     """Check every tensor; E3115 if all together are beyond the limit, W3150 for NaN and infinity."""
     total, warnings = 0, []
     odd: list[str] = []
-    for tensor, name in found.tensors:
-        total += check(tensor, limits, name)
+    for index, (tensor, name) in enumerate(found.tensors):
+        away = index in apart.indices
+        total += apart.arrays[tensor.name].nbytes if away else check(tensor, limits, name)
         limits.check("E3115", "total_bytes", total, "bytes in all tensors:", where)
-        if not finite(tensor):
+        if not (apart.finite(tensor) if away else finite(tensor)):
             odd.append(name or title(tensor))
     for sparse, name in found.sparse:
         total += check_sparse(sparse, limits, name)

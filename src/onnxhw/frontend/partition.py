@@ -16,7 +16,6 @@ from ..ir.graph import Graph, Op, Port
 from ..ir.verify import verify
 from .convert import Conversion
 from .dead import remove_dead
-from .hosting import reads
 from .values import Held, Hosted
 from .windows import merge_copies
 
@@ -55,7 +54,7 @@ def stages(made: Conversion) -> Stages:
 
     for item in found.order:
         if isinstance(item, int):
-            found.nodes[item] = _at_least([of_value(name) for name in reads(host.nodes[item])], 0)
+            found.nodes[item] = _at_least([of_value(name) for name in host.operands[item]], 0)
         else:
             levels = [
                 of_value(found.fed[name]) if name in found.fed else found.operations[name] for name in item.inputs
@@ -89,7 +88,7 @@ def _live(made: Conversion, found: Stages) -> None:
         if isinstance(item, int):
             if not values.isdisjoint(host.results[item]):
                 found.order.append(item)
-                for name in reads(host.nodes[item]):
+                for name in host.operands[item]:
                     need(name)
         elif item.output in tensors:
             found.order.append(item)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import onnx
 
 from ..ir.graph import Graph
-from ..ir.parts import HardwarePart, Part, Value
+from ..ir.parts import Dim, HardwarePart, Part, Value
 from .batch import Batch, one_sample, open_batch, prove_open
 from .blockers import UnsupportedNodesError
 from .control import unroll
@@ -19,9 +19,10 @@ from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .partition import hardware_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
 from .quant.exports import adopt
+from .reading.apart import Apart
 from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
-from .shapes import Shape, require_static, specialise
+from .shapes import CONTAINERS, Shape, require_static, specialise
 from .spec import Findings, diagnose, raise_errors
 from .spec.signatures import nowhere
 
@@ -39,6 +40,7 @@ def read(
     shapes: Mapping[str, int] | None = None,
     excluded: Mapping[str, str] | None = None,
     exact_softmax: bool = False,
+    runnable: bool = True,
 ) -> MixedModel:
     """The model, placed on hardware and host.
 
@@ -48,12 +50,13 @@ def read(
     shapes : values of dynamic dimensions by name.
     excluded : nodes by label that shall run on the host, and why.
     exact_softmax : see `convert`.
+    runnable : False leaves large constants out of the host parts, which are then good for looking at only.
 
     `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
     where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
     """
-    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded, exact_softmax))
+    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded, exact_softmax), runnable)
 
 
 def load(
@@ -98,7 +101,9 @@ def _converted(
     exact_softmax: bool = False,
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     where = _where(source)
-    reading = reading_of(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source, limits)
+    file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
+    reading = reading_of(file, limits, apart=True)
+    apart = reading.apart
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
     model = unroll(inline(reading.model, limits, where), limits)
@@ -112,8 +117,8 @@ def _converted(
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        made, batch = _by_sample(static, known, excluded, exact_softmax, noted)
-    made = made or convert(static, known, element_types(static), excluded, exact_softmax)
+        made, batch = _by_sample(static, known, excluded, exact_softmax, limits, apart, noted)
+    made = made or convert(static, known, element_types(static), excluded, exact_softmax, limits, apart)
     for name in sorted(made.context.integer_softmax):
         noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
     if parted := made.context.parts:
@@ -129,6 +134,8 @@ def _by_sample(
     known: Mapping[str, Shape],
     excluded: Mapping[str, str] | None,
     exact_softmax: bool,
+    limits: Limits,
+    apart: Apart,
     noted: Findings,
 ) -> tuple[Conversion | None, Batch | None]:
     """The conversion for one sample of a model whose batch is larger, if it is proved and the hardware runs some."""
@@ -137,7 +144,7 @@ def _by_sample(
         if found:
             _mixing(noted, found, "its batch stays whole, and but for matrices on the host")
         return None, None
-    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax)
+    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax, limits, apart)
     if not stages(made).operations:
         return None, None
     inputs, size = ", ".join(map(repr, sorted(found.batch.inputs))), found.batch.size
@@ -159,10 +166,12 @@ def element_types(model: onnx.ModelProto) -> dict[str, str]:
     }
 
 
-def parts_of(made: Conversion, diagnostics: list[Diagnostic], batch: Batch | None = None) -> MixedModel:
-    """The parts of a conversion and its placement."""
+def parts_of(
+    made: Conversion, diagnostics: list[Diagnostic], batch: Batch | None = None, runnable: bool = True
+) -> MixedModel:
+    """The parts of a conversion and its placement; `runnable` as in `read`."""
     found = stages(made)
-    graphs, hosts = hardware_parts(made, found), host_parts(made, found)
+    graphs, hosts = hardware_parts(made, found), host_parts(made, found, runnable)
     order = sorted({*graphs, *hosts})
     parts: list[Part] = [HardwarePart(graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
     rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)})
@@ -182,7 +191,19 @@ def parts_of(made: Conversion, diagnostics: list[Diagnostic], batch: Batch | Non
 def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> Value:
     known: Shape | None = made.context.shapes.get(value.name)
     kind = value.type.tensor_type
-    dims: tuple[int | str | None, ...] | None = known
+    dims: tuple[Dim, ...] | None = known
     if known is None and value.type.HasField("tensor_type") and kind.HasField("shape"):
-        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)
-    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional)
+        dims = _sizes(kind)
+    elements = None if value.type.HasField("tensor_type") else _elements(value.type)
+    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional, elements)
+
+
+def _elements(kind: onnx.TypeProto) -> tuple[Dim, ...] | None:
+    """The shape of the tensors in a sequence, an optional or a map, however deep."""
+    while (name := kind.WhichOneof("value")) in CONTAINERS:
+        kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
+    return _sizes(kind.tensor_type) if name == "tensor_type" and kind.tensor_type.HasField("shape") else None
+
+
+def _sizes(kind: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
+    return tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in kind.shape.dim)

@@ -10,7 +10,6 @@ from ..ir.steps import SHAPE
 from .context import label
 from .convert import Conversion
 from .handlers import key
-from .hosting import reads
 from .mixed import Placed, Where
 from .partition import Stages
 from .values import Const, QuantConst
@@ -33,10 +32,11 @@ def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numb
         for step in _own_steps(port)
     }
     wanted = _wanted(made)
+    known = Implemented(made.model)
     rows = []
     for index, node in enumerate(made.host.nodes):
         name = label(node)
-        where, code, reason, hint, stage = _row(made, found, index, name, operations, edges, wanted)
+        where, code, reason, hint, stage = _row(made, found, index, name, operations, edges, wanted, known)
         part = None if stage is None else numbers.get(stage)
         rows.append(Placed(name, node.op_type, node.domain, where, code, reason, hint, part))
     return rows
@@ -50,11 +50,12 @@ def _row(
     operations: Mapping[str, int],
     edges: Mapping[str, int],
     wanted: set[int],
+    known: "Implemented",
 ) -> tuple[Where, str, str, str, int | None]:
     node, why = made.host.nodes[index], made.reasons.get(index)
     values = [made.context.values.get(output) for output in made.host.results[index]]
     if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
-        if not implemented(node, made.model):
+        if not known.by_host(node):
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
             return "refused", "E4401", f"{_named(node)} is implemented nowhere", hint, found.nodes[index]
         reason, hint = (why.reason, why.hint) if why else ("", "")
@@ -77,15 +78,23 @@ def _row(
     return "free", "", "layout only, or part of its neighbours", "", None
 
 
-def implemented(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
-    """Can the host run this operator?"""
-    from .hostrun import implemented as has  # only here: it takes long to import
+class Implemented:
+    """Which operators of a model the host can run; each is looked up once."""
 
-    domain, op_type = key(node)
-    versions = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in model.opset_import}
-    return has(domain, op_type, versions.get(domain, 1)) or any(
-        (function.domain, function.name) == (domain, op_type) for function in model.functions
-    )
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.versions = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import}
+        self.functions = {(function.domain, function.name) for function in model.functions}
+        self.known: dict[tuple[str, str], bool] = {}
+
+    def by_host(self, node: onnx.NodeProto) -> bool:
+        """Can the host run this operator?"""
+        domain, op_type = operator = key(node)
+        if operator not in self.known:
+            from .hostrun import implemented  # only here: it takes long to import
+
+            version = self.versions.get(domain, 1)
+            self.known[operator] = operator in self.functions or implemented(domain, op_type, version)
+        return self.known[operator]
 
 
 def _own_steps(port: Port) -> list[dict[str, Any]]:
@@ -104,5 +113,5 @@ def _wanted(made: Conversion) -> set[int]:
     for index in reversed(range(len(made.host.nodes))):
         if not names.isdisjoint(made.host.results[index]):
             found.add(index)
-            names.update(reads(made.host.nodes[index]))
+            names.update(made.host.operands[index])
     return found

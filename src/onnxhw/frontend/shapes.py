@@ -17,6 +17,9 @@ from .standins import stand_ins
 
 log = logging.getLogger(__name__)
 
+CONTAINERS = ("sequence_type", "optional_type", "map_type")
+"""Kinds of types that hold other types."""
+
 __all__ = ["Shape", "require_static", "specialise"]
 
 
@@ -173,7 +176,7 @@ def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
     """The dimensions of a type, in sequences, maps and optionals too."""
-    while (name := kind.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+    while (name := kind.WhichOneof("value")) in CONTAINERS:
         kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
     if name in ("tensor_type", "sparse_tensor_type"):
         yield from getattr(kind, name).shape.dim

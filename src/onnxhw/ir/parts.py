@@ -16,13 +16,15 @@ class Value:
     """An input or output of a model as its user sees it.
 
     `shape`: a dimension is a number, a symbol, or None (not known); the whole is None for unknown rank. `dtype`:
-    numpy's name, "" for what is no tensor. `optional`: an input with a default value.
+    numpy's name, "" for what is no tensor. `optional`: an input with a default value. `elements`: of a sequence, an
+    optional or a map, the shape of each tensor in it, None where that is not known.
     """
 
     name: str
     shape: tuple[Dim, ...] | None
     dtype: str
     optional: bool = False
+    elements: tuple[Dim, ...] | None = None
 
 
 @dataclass(frozen=True)

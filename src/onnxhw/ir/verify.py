@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import isfinite, prod
+from math import inf, isfinite, prod
 
 import numpy as np
 
@@ -25,16 +25,14 @@ def verify(graph: Graph) -> None:
         made.add(port.tensor)
     names: set[str] = set()
     for op in graph.ops:
-        _order(op.name not in names, op.name, "two operations have this name")
+        placed = op.output in graph.tensors and op.output not in made and made.issuperset(op.inputs)
+        if op.name in names or not placed:
+            _disorder(op, graph, made, names)
         names.add(op.name)
-        for name in op.inputs:
-            _order(name in made, op.name, "operand {!r} is not made before it is used", name)
-        _order(op.output in graph.tensors, op.name, "result {!r} does not exist", op.output)
-        _order(op.output not in made, op.name, "tensor {!r} is made twice", op.output)
         made.add(op.output)
         _CHECKS[type(op)](op, [graph.tensors[name] for name in op.inputs], graph.tensors[op.output])
-    for name in graph.tensors:
-        _order(name in made, name, "tensor is never made")
+    if unmade := graph.tensors.keys() - made:
+        raise InternalError("E1301", "tensor is never made", where=min(unmade))
     for port in graph.outputs:
         _order(port.tensor in made, port.name, "output tensor {!r} is never made", port.tensor)
 
@@ -50,6 +48,15 @@ def _order(holds: bool, where: str, what: str, *values: object) -> None:
         raise InternalError("E1301", what.format(*values), where=where)
 
 
+def _disorder(op: Op, graph: Graph, made: set[str], names: set[str]) -> None:
+    """E1301 for an operation that is not in order."""
+    _order(op.name not in names, op.name, "two operations have this name")
+    for name in op.inputs:
+        _order(name in made, op.name, "operand {!r} is not made before it is used", name)
+    _order(op.output in graph.tensors, op.name, "result {!r} does not exist", op.output)
+    _order(op.output not in made, op.name, "tensor {!r} is made twice", op.output)
+
+
 def _shape(holds: bool, where: str, what: str, *values: object) -> None:
     """E1302 unless it holds."""
     if not holds:
@@ -57,8 +64,10 @@ def _shape(holds: bool, where: str, what: str, *values: object) -> None:
 
 
 def _tensor(name: str, tensor: Tensor) -> None:
+    shape, usual = tensor.shape, name == tensor.name and -128 <= tensor.zero_point <= 127
+    if usual and len(shape) == 4 and shape[0] == 1 and min(shape) >= 1 and 0 < tensor.scale < inf:
+        return
     _order(name == tensor.name, name, "tensor is listed under another name than its own, {!r}", tensor.name)
-    shape = tensor.shape
     _shape(len(shape) == 4 and shape[0] == 1 and min(shape) >= 1, name, "shape must be (1, C, H, W), not {}", shape)
     _shape(isfinite(tensor.scale) and tensor.scale > 0, name, "scale must be finite and positive, not {}", tensor.scale)
     _shape(-128 <= tensor.zero_point <= 127, name, "zero point must be -128..127, not {}", tensor.zero_point)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.parts import HostPart, Value
+from ..ir.parts import Dim, HostPart, Value
 from .mixed import MixedProgram
 from .model import Program
 from .schema import message
@@ -16,7 +16,9 @@ def pack(mixed: MixedProgram, record: Callable[[Program], Any]) -> bytes:
     packed.model = mixed.model
     for values, target in ((mixed.inputs, packed.inputs), (mixed.outputs, packed.outputs)):
         for value in values:
-            target.add(name=value.name, shape=json.dumps(value.shape), dtype=value.dtype, optional=value.optional)
+            elements = "" if value.elements is None else json.dumps(value.elements)
+            target.add(name=value.name, shape=json.dumps(value.shape), dtype=value.dtype, optional=value.optional,
+                       elements=elements)  # fmt: skip
     for part in mixed.parts:
         if isinstance(part, HostPart):
             packed.parts.add(host=part.model, inputs=part.inputs, outputs=part.outputs, nodes=part.nodes)
@@ -46,10 +48,12 @@ def unpack(packed: Any, program: Callable[[Any], Program]) -> MixedProgram:
 
 
 def _values(records: Any) -> tuple[Value, ...]:
-    found = []
-    for record in records:
-        shape = json.loads(record.shape)
-        found.append(
-            Value(record.name, None if shape is None else tuple(shape), record.dtype, record.optional)
-        )
-    return tuple(found)
+    return tuple(
+        Value(record.name, _shape(record.shape), record.dtype, record.optional, _shape(record.elements or "null"))
+        for record in records
+    )
+
+
+def _shape(text: str) -> tuple[Dim, ...] | None:
+    shape = json.loads(text)
+    return None if shape is None else tuple(shape)

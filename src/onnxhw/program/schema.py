@@ -68,6 +68,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (2, "", "string", "shape", "JSON: a list of numbers, symbols and nulls, or null"),
             (3, "", "string", "dtype", "numpy's name, or empty for what is no tensor"),
             (4, "", "bool", "optional", "an input with a default value"),
+            (5, "", "string", "elements", "of what holds tensors: the shape of each, as JSON; empty is null"),
         ],
     ),
     "Code": (

@@ -146,3 +146,26 @@ def test_what_stays_on_the_host_says_why(
     y = model.node(op_type, model.input(shape, S), **attributes)
     with pytest.raises(UnsupportedNodesError, match=reason):
         model.output(model.requantize(y, S), 2 if attributes.get("keepdims", 1) == 0 else 4).load()
+
+
+@pytest.mark.parametrize("shape", [[1, 8, 257], [1, 8, 17, 17]])
+@pytest.mark.parametrize("scale", [np.float32(0.1), np.float32(0.0371)])
+def test_average_pool_of_equal_scales_differs_from_onnxruntime_on_ties_alone(
+    shape: list[int], scale: np.float32, model: Any
+) -> None:
+    window = [2] * (len(shape) - 2)
+    y = model.node("AveragePool", model.input(shape, float(scale), 3), kernel_shape=window)
+    model.output(model.requantize(y, float(scale), -5), len(shape))
+    centred = np.random.default_rng(0).integers(-128, 128, shape) - 3
+    feeds = {"x": (centred * scale).astype(np.float32)}
+    ours, theirs = (
+        np.rint(next(iter(run(feeds).values())) / scale).astype(np.int64) for run in (model.golden, model.onnxruntime)
+    )
+    spatial = tuple(range(2, len(shape)))
+    windows = np.lib.stride_tricks.sliding_window_view(centred, window, spatial)
+    sums = windows.sum(tuple(range(-len(window), 0)))
+    count = int(np.prod(window))
+    ties = sums * 2 % (2 * count) == count
+    np.testing.assert_array_equal(ours, np.clip(np.rint(sums / count), -128 + 5, 127 + 5))
+    np.testing.assert_array_equal(ours[~ties], theirs[~ties])
+    assert np.abs(ours - theirs)[ties].max() == 1

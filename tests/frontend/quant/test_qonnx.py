@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.frontend.hostrun import evaluate
+from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.session import InferenceSession
 
@@ -266,6 +267,9 @@ def test_what_cannot_be_exact_is_named(nodes: Any, op_type: str, operands: Any, 
         ("Quant", (F(1), F(0), F(np.nan)), {}, "E3604"),
         ("Quant", (F(1), F(0), F(3.5)), {}, "E3604"),
         ("Quant", (F(1), F(0), F(33)), {}, "E3604"),
+        ("Quant", (F(1), F(0), F(17)), {}, "E3607"),
+        ("Trunc", (F(1), F(0), F(17), F(4)), {}, "E3607"),
+        ("Trunc", (F(1), F(0), F(8), F(17)), {}, "E3607"),
         ("Quant", (F(1), F(np.nan), F(8)), {}, "E3606"),
         ("Quant", (F(1), F(np.inf), F(8)), {}, "E3606"),
         ("Quant", (np.ones((1, 1, 3, 1), F), F(0), F(8)), {}, "E3022"),
@@ -287,3 +291,17 @@ def test_what_cannot_be_exact_is_named(nodes: Any, op_type: str, operands: Any, 
 def test_what_is_invalid_has_a_code(nodes: Any, op_type: str, operands: Any, more: Any, code: str) -> None:
     with pytest.raises(InvalidModelError, match=code):
         behind_conv(nodes, op_type, *operands, **more).load()
+
+
+@pytest.mark.parametrize("bits", [16, 17, 32])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 4, 1, 1), (4, 4, 1, 1)])
+def test_wide_integers_are_over_a_limit_unless_they_are_biases(nodes: Any, bits: int, shape: tuple[int, ...]) -> None:
+    model = nodes(17, dict.fromkeys(DOMAINS, 1))
+    model.input("x", F, [1, 4, 2, 2])
+    model.output(model.node("Add", "x", quant(model, np.ones(shape, F), 1, 0, bits)), F)
+    if bits > 16 and shape == (4, 4, 1, 1):
+        with pytest.raises(LimitError, match=f"E3607.*quant_bits={bits}"):
+            read(model.proto())
+    else:
+        read(model.proto())
+    read(model.proto(), limits=Limits(quant_bits=32))

@@ -247,3 +247,18 @@ def test_groups_of_convolutions() -> None:
     body = "g (float[1,4,8,8] x, float[4,2,3,3] w) => (float[1,4,10,10] y) { y = ConvTranspose<group=2>(x, w) }"
     assert found(text_model(body)) == set()
     assert found(text_model(body.replace("float[4,2", "float[6,2"))) == {"E3381"}
+
+
+def test_nodes_that_are_alike_are_judged_once_and_those_that_are_not_each() -> None:
+    good, bad = "Elu<alpha=1.0>(x)", "Elu<alpha=1>(x)"
+    body = f"{{ y = {good} z = {good} a = {bad} b = {bad} c = Elu<beta=1.0>(x) d = Elu(x, x) e, f = {good} }}"
+    codes = [one.code for one in diagnose(text_model(f"g (float[1,3] x) => (y, z, a, b, c, d, e, f) {body}"))]
+    assert [codes.count(code) for code in ("E3346", "E3344", "E3332", "E3333")] == [2, 1, 1, 1]
+
+
+def test_names_of_attributes_count_in_every_node() -> None:
+    model = text_model(f"{IO} {{ t = Relu<__a=1>(x) y = Relu<__a=1>(t) }}")
+    for node in model.graph.node:
+        node.attribute[0].name = "__a-b"
+    (said,) = [one for one in diagnose(model) if one.code == "W3310"]
+    assert "2 names" in said.what

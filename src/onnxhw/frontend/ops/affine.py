@@ -47,7 +47,7 @@ class Affine:
         outputs = len(self.weight)
         combined = np.float32(self.tensor.scale) * self.scale
         multiplier = (combined / result.scale).astype(np.float32)
-        if not bool((np.isfinite(multiplier) & (multiplier >= SMALLEST_NORMAL)).all()):
+        if not (multiplier.min() >= SMALLEST_NORMAL and multiplier.max() < np.inf):  # nor is NaN
             raise BlockedError("input scale * weight scale / output scale leaves float32's range", "check the scales")
         bias = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
@@ -95,6 +95,8 @@ class Affine:
 
     def _check_sums(self, bias: Ints) -> None:
         reach = max(127 - self.tensor.zero_point, 128 + self.tensor.zero_point)
+        if self.weight.dtype == np.int8 and self.bias is None and self.weight[0].size * 128 * reach < 1 << 31:
+            return
         largest = np.abs(bias) + np.abs(self.weight.astype(np.int64)).sum(axis=(1, 2, 3)) * reach
         if int(largest.max(initial=0)) >= 1 << 31:
             raise BlockedError(
@@ -156,16 +158,17 @@ def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
     return np.broadcast_to(values.ravel(), (outputs,))
 
 
-def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints, Floats]:
+def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints | Array8, Floats]:
     """Constant weights without zero point, sums of at most `parts` int8, and one scale per entry of `axis`."""
     if not isinstance(value, QuantConst):
         if isinstance(value, Const):
             raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
         raise BlockedError("the weights are not constant")
-    q = value.centred()
+    q: Ints | Array8 = value.centred()
     if q.ndim <= axis:
         raise BlockedError(f"the weights have shape {list(q.shape)}", "use a matrix of two dimensions")
-    if q.size == 0 or int(q.min()) < -128 * parts or int(q.max()) > 127 * parts:
+    low, high = (int(q.min()), int(q.max())) if q.size else (0, 0)
+    if q.size == 0 or low < -128 * parts or high > 127 * parts:
         raise BlockedError(
             f"weights less their zero point leave {-128 * parts}..{127 * parts}",
             "quantize weights symmetrically to int8",
@@ -177,7 +180,7 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints, 
         )
     scale = np.empty(q.shape[axis], np.float32)
     scale[:] = value.scale.ravel()
-    return q, scale
+    return (q.astype(np.int8) if low >= -128 and high <= 127 else q), scale
 
 
 def _bias(context: Context, node: onnx.NodeProto, index: int) -> Const | QuantConst | None:
@@ -250,7 +253,13 @@ def matmul(context: Context, node: onnx.NodeProto) -> Value:
 
 
 def _matrix(
-    context: Context, name: str, x: Held, weight: Ints, scale: Floats, bias: Const | QuantConst | None, shape: Shape
+    context: Context,
+    name: str,
+    x: Held,
+    weight: Ints | Array8,
+    scale: Floats,
+    bias: Const | QuantConst | None,
+    shape: Shape,
 ) -> Pending:
     """``x @ weight.T`` for x of shape ``(1, ..., K)`` and weight ``[N, K]``."""
     outputs, inputs = weight.shape

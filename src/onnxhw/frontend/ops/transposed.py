@@ -12,7 +12,7 @@ from math import gcd
 import numpy as np
 import onnx
 
-from ...ir.graph import Copy, Piece, Tensor
+from ...ir.graph import Array8, Copy, Piece, Tensor
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..shapes import Shape
@@ -55,7 +55,7 @@ class Transposed:
     context: Context
     name: str
     tensor: Tensor
-    weight: Ints
+    weight: Ints | Array8
     scale: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     bias: Const | QuantConst | None
     groups: int
@@ -140,7 +140,7 @@ def conv_transpose(context: Context, node: onnx.NodeProto) -> Value:
     return Pending(made.finish, Moves.of(form, shape), (name,))
 
 
-def _by_output(q: Ints, groups: int, rank: int) -> Ints:
+def _by_output(q: Ints | Array8, groups: int, rank: int) -> Ints | Array8:
     """Weights ``[I, O / groups, ...]`` as ``[O, I / groups, KH, KW]``."""
     split = q.reshape(groups, q.shape[0] // groups, *q.shape[1:]).swapaxes(1, 2)
     kernel = q.shape[2:] if rank == 2 else (1, *q.shape[2:])

@@ -31,6 +31,8 @@ RANGES = {
     "int32": (-(1 << 31), (1 << 31) - 1),
 }
 """Smallest and largest value of each integer type."""
+MOST_WEIGHTS = 1 << 24
+"""Elements of a quantized constant; 32 times the bytes of the largest preset's weight memory."""
 SHORT_FLOATS = ("float16", "bfloat16")
 """Types of scales that are float32 numbers, but with which an operator computes in their own precision."""
 
@@ -186,7 +188,7 @@ class Parameters:
         """The dequantized form of constant integers."""
         if dtype_name(q.dtype) not in RANGES:
             raise BlockedError(f"dequantizes {q.dtype}, which has no integers", "quantize to int8 or uint8")
-        whole = q.astype(np.int64)
+        whole = wide(q)
         if self.block:
             return merge_blocks(whole, *self.spread(q.shape, where), self._axis(q.shape, where))
         if self.scale.size == 1:
@@ -203,6 +205,18 @@ class Parameters:
                 "E3022", f"{self.scale.size} scales do not fit axis {self.axis} of shape {list(shape)}", where=where
             )
         return axis
+
+
+def bounded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same constant; `BlockedError` for more than `MOST_WEIGHTS` elements, before any copy is made."""
+    if values.size > MOST_WEIGHTS:
+        raise BlockedError(f"a constant of {values.size:,} elements fits no accelerator", "split it")
+    return values
+
+
+def wide(q: npt.NDArray[Any]) -> Ints:
+    """Constant integers to compute with; `bounded`."""
+    return bounded(q).astype(np.int64)
 
 
 def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> QuantConst:

@@ -23,7 +23,7 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers, label
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
-from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, check_scale, dtype_name
+from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
@@ -55,8 +55,10 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
 def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> Held:
     """The real `value` on `grid`, as QuantizeLinear puts it there: the integers, as tensor `output`."""
     if isinstance(value, Pending):
-        clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
-        lo, hi = (max(grid.lo, min(q, grid.hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
+        lo, hi = grid.lo, grid.hi
+        if value.clamps:
+            clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
+            lo, hi = (max(lo, min(q, hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
         result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
         return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}
@@ -182,7 +184,7 @@ def _fold(value: Const, parameters: Parameters, name: str) -> Const:
         raise BlockedError(f"quantizes a {kind} constant to {parameters.dtype}")
     low, high = RANGES[parameters.dtype]
     scale, zero_point = parameters.spread(value.array.shape, name)
-    real = value.array.astype(np.float32)
+    real = bounded(value.array).astype(np.float32)
     if np.isnan(real).any():
         raise BlockedError("quantizes a constant with NaN, which has no quantized value")
     rounded = np.rint(real / scale).astype(np.float64)

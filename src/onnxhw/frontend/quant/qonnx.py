@@ -19,26 +19,23 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
 from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
-from .parameters import SMALLEST_NORMAL, Grid, check_scale, merge_blocks
+from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
 EVERY = np.arange(-128, 128).astype(np.int8)
 """All values of an IR tensor."""
 MOST_BITS = 32
+"""The widest integers, those of a bias."""
 STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 """Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
 
 
 def quant(context: Context, node: onnx.NodeProto) -> Value:
     """Quant, also called IntQuant."""
-    scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
-    bits = _bits(context, node, 3)
-    check_scale(scale, label(node))
-    try:
-        form = IntQuant.of(attributes(node), bits)
-    except KeyError as error:
-        raise _no_mode(error, node) from None
+    form, scale, zero_point = _parameters(context, node)
     value = _real(context.required(node, 0))
+    if not isinstance(value, Const) or value.array.size > max(value.shape, default=1):
+        _within(context, form.bits, node)
     _spread(value.shape, scale, zero_point, node)
     if isinstance(value, Const):
         return _constant(value, form, scale, zero_point)
@@ -47,15 +44,31 @@ def quant(context: Context, node: onnx.NodeProto) -> Value:
     single, zero = np.float32(scale.item()), float(zero_point.item())
     if zero != int(zero):
         raise BlockedError(f"the zero point {zero:g} is not an integer", "round the zero point when exporting")
-    if bits > 8:
-        raise BlockedError(f"activations have {bits} bits", "quantize activations to at most 8 bits")
+    if form.bits > 8:
+        raise BlockedError(f"activations have {form.bits} bits", "quantize activations to at most 8 bits")
     grid = Grid.of(single, int(zero), *form.range)
     return _activation(context, node, value, form, grid, int(zero))
 
 
+def _parameters(context: Context, node: onnx.NodeProto) -> tuple[IntQuant, Floats, Floats]:
+    """Formula, scale and zero point, made once for all nodes that name the same and have the same attributes."""
+    key = ("Quant", *node.input[1:], *[attribute.SerializeToString() for attribute in node.attribute])
+    found: tuple[IntQuant, Floats, Floats] | None = context.parameters.get(key)
+    if found is None:
+        scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
+        bits = _bits(context, node, 3)
+        check_scale(scale, label(node))
+        try:
+            found = IntQuant.of(attributes(node), bits), scale, zero_point
+        except KeyError as error:
+            raise _no_mode(error, node) from None
+        context.parameters[key] = found
+    return found
+
+
 def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -> QuantConst:
     """Quantized weights: their integers; scales per channel lie along whatever axis they vary."""
-    x = value.array
+    x = bounded(value.array)
     integers = form.integers(x, scale, zero_point)
     if np.isnan(integers).any():
         raise BlockedError("quantizes a constant with NaN, which has no quantized value")
@@ -81,8 +94,11 @@ def _activation(context: Context, node: onnx.NodeProto, value: Value, form: IntQ
     name, output = label(node), node.output[0]
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if isinstance(value, Held):
-        real = _values(value)
-        integers = form.integers(real, np.float32(grid.scale), np.float32(zero))
+        key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
+        integers: npt.NDArray[Any] | None = context.parameters.get(key)
+        if integers is None:
+            integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
+            context.parameters[key] = integers
         return _table(context, node, value, integers, grid)
     on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
     if not half_even and not (on_host and not form.bipolar):
@@ -161,8 +177,8 @@ def trunc(context: Context, node: onnx.NodeProto) -> Value:
         raise BlockedError("its scale, zero point and bit widths must be scalar constants")
     check_scale(_numbers(context, node, 1), label(node))
     _zero_point(context, node, 2)
-    _bits(context, node, 3)
-    _bits(context, node, len(inputs) - 1)
+    for index in (3, len(inputs) - 1):
+        _within(context, _bits(context, node, index), node)
     if len(inputs) == 6:
         check_scale(_numbers(context, node, 4), label(node))
     try:
@@ -303,6 +319,11 @@ def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
             "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=label(node)
         )
     return int(found.item())
+
+
+def _within(context: Context, bits: int, node: onnx.NodeProto) -> None:
+    """E3607 for more bits than `Limits.quant_bits`; vectors may have `MOST_BITS`, for biases are that wide."""
+    context.limits.check("E3607", "quant_bits", bits, "bits of its integers:", label(node))
 
 
 def _no_mode(error: KeyError, node: onnx.NodeProto) -> InvalidModelError:

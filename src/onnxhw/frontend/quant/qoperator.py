@@ -17,7 +17,7 @@ from ...errors import InvalidModelError
 from ..blockers import BlockedError
 from ..context import Context, Handlers, attributes, label
 from ..values import Const, QuantConst, Value
-from .parameters import Parameters, check_scale
+from .parameters import Parameters, check_scale, wide
 from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
@@ -76,7 +76,7 @@ class Expansion:
         check_scale(scale, where)
         zero_point = np.zeros((), np.int64) if zero_point is None else zero_point.astype(np.int64)
         if scale.size == zero_point.size == 1:
-            return self.enter(QuantConst(q.astype(np.int64), scale.reshape(()), zero_point.reshape(()), None))
+            return self.enter(QuantConst(wide(q), scale.reshape(()), zero_point.reshape(()), None))
         count = q.shape[axis]
         if any(values.size not in (1, count) for values in (scale, zero_point)):
             raise InvalidModelError(
@@ -86,7 +86,7 @@ class Expansion:
             )
         ones = np.ones(count, np.int64)
         per_output = (scale.ravel() * ones.astype(np.float32), zero_point.ravel() * ones)
-        return self.enter(QuantConst(q.astype(np.int64), *per_output, axis % q.ndim))
+        return self.enter(QuantConst(wide(q), *per_output, axis % q.ndim))
 
     def bias(self, index: int, x: int, weights: str) -> list[str]:
         """The int32 bias, if there is one, with scale ``s_x * s_w`` and zero point 0."""

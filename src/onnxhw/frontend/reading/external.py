@@ -14,6 +14,7 @@ import onnx
 
 from ...errors import InvalidModelError
 from ..diagnostics import Diagnostic
+from .apart import Apart
 from .elements import element
 from .limits import Limits
 from .location import Location, location
@@ -134,15 +135,20 @@ class DataFolder:
         self.handle, self.size, self.path = -1, 0, ""
 
 
-def load_external(tensors: list[Titled], folder: Path | None, limits: Limits, where: str) -> list[Diagnostic]:
-    """Load the data of all tensors that are stored outside; `folder` None: the model has none, E3008.
+def load_external(
+    tensors: list[Titled], folder: Path | None, limits: Limits, where: str, apart: Apart
+) -> list[Diagnostic]:
+    """Load the data of all tensors that are stored outside, into them or `apart`; `folder` None: the model has none,
+    E3008.
 
     Types, shapes, locations and the sum of all sizes (E3139) are checked before the first file is opened. E3129 a
     symbolic link, E3130 a hard link, E3131 no regular file, E3132 a string tensor, E3133 data inside as well, E3135
     beyond the end of the file, E3136 a length that does not fit the shape, E3138 a checksum that differs, E3140 too
     many files.
     """
-    outside = [item for item in tensors if item[0].data_location == onnx.TensorProto.EXTERNAL]
+    outside = [
+        (index, *item) for index, item in enumerate(tensors) if item[0].data_location == onnx.TensorProto.EXTERNAL
+    ]
     warnings = [
         Diagnostic("W3103", "warning", name or title(tensor), "says where external data lies, but holds its data")
         for tensor, name in tensors
@@ -153,25 +159,27 @@ def load_external(tensors: list[Titled], folder: Path | None, limits: Limits, wh
     if folder is None:
         raise InvalidModelError(
             "E3008",
-            f"{outside[0][1] or title(outside[0][0])} is in an external file, but the model is given as bytes",
+            f"{outside[0][2] or title(outside[0][1])} is in an external file, but the model is given as bytes",
             where=where,
             hint="give the path of the model",
         )
-    places: list[tuple[onnx.TensorProto, Location, int, str]] = []
+    places: list[tuple[int, onnx.TensorProto, Location, int, str]] = []
     total = 0
-    for tensor, name in outside:
+    for index, tensor, name in outside:
         label = name or title(tensor)
         place, needed = _place(tensor, limits, label)
         total += needed
         limits.check("E3139", "total_bytes", total, "bytes of external data:", where)
-        places.append((tensor, place, needed, label))
+        places.append((index, tensor, place, needed, label))
         if place.ignored:
             what = f"external data with keys of onnxruntime that are ignored: {', '.join(place.ignored[:3])}"
             warnings.append(Diagnostic("W3102", "warning", label, what))
     data = _folder(folder, limits, where)
     try:
-        for tensor, place, needed, label in places:
-            tensor.raw_data = data.read(place, needed, label)
+        for index, tensor, place, needed, label in places:
+            read = data.read(place, needed, label)
+            if not apart.take(index, tensor, read, label):
+                tensor.raw_data = read
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
     finally:

@@ -37,6 +37,7 @@ class Limits:
     loop_trips : iterations of a loop that is unrolled.
     folded_elements : elements of one constant that is computed while reading.
     data_files : files with external data.
+    quant_bits : bits of QONNX integers; only vectors, which biases are, may have 32 without asking.
     """
 
     file_bytes: int = (1 << 31) - 1
@@ -54,6 +55,7 @@ class Limits:
     loop_trips: int = 1024
     folded_elements: int = 1 << 24
     data_files: int = 10_000
+    quant_bits: int = 16
 
     @classmethod
     def from_flags(cls, flags: Iterable[str]) -> "Limits":

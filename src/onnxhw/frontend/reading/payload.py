@@ -19,6 +19,8 @@ from .limits import DEFAULT, Limits
 
 TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 LARGEST = (1 << 63) - 1
+PIECE = 1 << 20
+"""Elements that are looked at together."""
 WIDEST = 16
 """Most bytes of an element."""
 _typed = attrgetter(*TYPED)
@@ -106,8 +108,25 @@ def decode(tensor: onnx.TensorProto, limits: Limits = DEFAULT, where: str = "") 
 
 def finite(tensor: onnx.TensorProto) -> bool:
     """Is no element of a checked tensor NaN or infinite? Text and types that have neither are."""
+    return not ELEMENTS[tensor.data_type].fractions or all_finite(_values(tensor, ""))
+
+
+def all_finite(values: npt.NDArray[Any]) -> bool:
+    """Is no element NaN or infinite? Looked at piece by piece, so that this takes no memory to speak of."""
+    flat = values.reshape(-1)
+    return all(bool(np.isfinite(flat[at : at + PIECE]).all()) for at in range(0, flat.size, PIECE))
+
+
+def seen(tensor: onnx.TensorProto, data: bytes, where: str) -> npt.NDArray[Any]:
+    """The read-only array in `data`, which lies outside the tensor and has as many bytes as its type and shape need:
+    elements of at least 8 bits. E3157 and E3158 as of `decode`."""
     kind = ELEMENTS[tensor.data_type]
-    return not kind.fractions or bool(np.isfinite(_values(tensor, "")).all())
+    storage(tensor, kind, where)
+    if kind.name == "BOOL":
+        _flags(np.frombuffer(data, np.uint8), where)
+    values = _raw(data, kind, prod(tensor.dims)).reshape(tuple(tensor.dims))
+    values.flags.writeable = False
+    return values
 
 
 def _values(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any]:

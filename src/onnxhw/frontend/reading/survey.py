@@ -28,6 +28,8 @@ class Survey:
     tensors: list[tuple[onnx.TensorProto, str]] = field(default_factory=list)
     sparse: list[tuple[onnx.SparseTensorProto, str]] = field(default_factory=list)
     with_sparse: list[onnx.GraphProto] = field(default_factory=list)
+    main: range = range(0)
+    """Which of `tensors` are initializers of the main graph."""
     nodes: int = 0
     values: int = 0
 
@@ -53,6 +55,8 @@ class _Walker:
         self.count(len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info))
         names = self.names
         names.append(graph.name)
+        if not depth:
+            self.found.main = range(len(self.found.tensors), len(self.found.tensors) + len(graph.initializer))
         for tensor in graph.initializer:
             names.append(tensor.name)
             self.found.tensors.append((tensor, ""))

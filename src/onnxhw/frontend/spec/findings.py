@@ -40,6 +40,11 @@ class Findings:
         self._add(code, "info", where, what, hint)
 
     @property
+    def total(self) -> int:
+        """How many there are, those that were not kept too."""
+        return self._counts.total()
+
+    @property
     def refused(self) -> bool:
         """Is there an error?"""
         return any(diagnostic.severity == "error" for diagnostic in self.found)

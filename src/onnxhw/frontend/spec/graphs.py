@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import onnx
+from onnx import AttributeProto
 
 from . import types
 from .findings import Findings, label
@@ -16,6 +17,32 @@ from .signatures import canonical
 SCAN_WITH_LENGTHS = 8
 """The operator set whose Scan has an input that its graph does not get: the lengths of its sequences."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+
+
+Form = tuple[str | int | bytes, ...]
+"""What decides over `node_rules`."""
+PLAIN = frozenset(
+    [AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS, AttributeProto.INTS]
+)
+"""Types of attributes that hold no tensors or graphs."""
+LONGEST = 256
+"""Bytes of an attribute up to which a node has a form."""
+
+
+def form(node: onnx.NodeProto, outputs: Sequence[str]) -> Form | None:
+    """The node's form; None for nodes that are to be looked at one by one: they hold more than numbers and texts,
+    leave something out, or have attributes whose names count in `Names`."""
+    inputs = node.input
+    if "" in inputs or "" in outputs:
+        return None
+    first = (node.op_type, node.domain, node.overload, len(inputs), len(outputs))
+    if not node.attribute:
+        return first
+    for attribute in node.attribute:
+        if attribute.type not in PLAIN or not IDENTIFIER(attribute.name):
+            return None
+    texts = [attribute.SerializeToString() for attribute in node.attribute]
+    return (*first, *texts) if max(map(len, texts)) <= LONGEST else None
 
 
 @dataclass
@@ -70,6 +97,8 @@ class Rules:
     findings: Findings
     names: Names
     in_function: bool = False
+    sound: set[Form] = field(default_factory=set)
+    """Nodes in which nothing was found wrong, but for what they are called and read."""
 
 
 def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None) -> set[str]:
@@ -106,14 +135,19 @@ def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope:
     attributes: list[str] = []
     unsorted: list[tuple[onnx.NodeProto, str]] = []
     for node in nodes:
-        node_rules(node, rules.sets, rules.functions, rules.in_function, findings)
-        taken = set(node.input)
-        taken.discard("")
-        if node.attribute:
-            taken |= _nested(node, rules, scope)
-            attributes += [attribute.name for attribute in node.attribute]
+        taken, outputs = set(node.input), list(node.output)
+        alike = form(node, outputs)
+        if alike is None or alike not in rules.sound:
+            before = findings.total
+            node_rules(node, rules.sets, rules.functions, rules.in_function, findings)
+            taken.discard("")
+            if node.attribute:
+                taken |= _nested(node, rules, scope)
+                attributes += [attribute.name for attribute in node.attribute]
+            if alike is not None and findings.total == before:
+                rules.sound.add(alike)
         uses.append(taken)
-        for name in sorted(taken - defined):
+        for name in sorted(taken - defined) if not taken <= defined else ():
             if not scope.sees(name):
                 if name in later:
                     unsorted.append((node, name))
@@ -121,7 +155,7 @@ def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope:
                     findings.error("E3313", label(node), f"uses {name!r}, which nothing defines")
             if name not in later:
                 free.add(name)
-        for name in node.output:
+        for name in outputs:
             if name:
                 _define(name, node, scope, findings)
         own = node.name

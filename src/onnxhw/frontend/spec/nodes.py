@@ -88,12 +88,16 @@ def _count(
     if all(names):
         return
     for index, name in enumerate(names):
-        formal = formals[min(index, len(formals) - 1)]
-        if name or formal.option == "optional":
-            continue
-        if formal.option == "single" or (formal.option == "variadic" and index < least):
+        if not name and needs(formals, index, least):
+            formal = formals[min(index, len(formals) - 1)]
             findings.error(
                 "E3334" if what == "input" else "E3335",
                 label(node),
                 f"{what} {index} ({formal.name}) must not be left out",
             )
+
+
+def needs(formals: Sequence[Formal], index: int, least: int) -> bool:
+    """Must the input or output of this index be there?"""
+    option = formals[min(index, len(formals) - 1)].option
+    return option == "single" or (option == "variadic" and index < least)

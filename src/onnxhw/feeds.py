@@ -1,0 +1,125 @@
+"""What a model is fed: arrays held against its inputs, and the inferences that they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import UsageError
+from .frontend import Batch
+from .ir.parts import Dim, Value
+
+
+def typed(value: Value, given: Any) -> Any:
+    """An array of the input's type; what is no tensor is left alone. `UsageError` E2503."""
+    if not value.dtype:
+        return given
+    try:
+        array, wanted = np.asarray(given), np.dtype(value.dtype)
+    except ValueError as error:
+        raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
+    if array.dtype == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
+        return array.astype(wanted)
+    if wanted.kind == "f" and array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
+            return array.astype(wanted)
+    raise UsageError(
+        "E2503", f"input {value.name!r} must be {wanted}, not {array.dtype}", hint=f"array.astype(numpy.{wanted})"
+    )
+
+
+def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
+    """The inferences that the arrays hold: one, or one per entry of the first dimension where the model has batch 1."""
+    counts: set[int] = set()
+    whole: set[str] = set()
+    for value in inputs:
+        array = arrays[value.name]
+        if value.shape is None or not isinstance(array, np.ndarray):
+            whole.add(value.name)
+            continue
+        fits = matches(value.shape, array.shape)
+        counts_samples = value.shape[:1] == (1,) and (batch is None or value.name in batch.inputs)
+        batched = counts_samples and array.ndim > 0 and matches(value.shape[1:], array.shape[1:])
+        if not fits and not (batched and len(array)):
+            raise wrong_shape(value, array, "a first dimension of 1 may be larger: one inference each")
+        if fits and not counts_samples:
+            whole.add(value.name)  # no dimension that counts inferences: the same in all of them
+        else:
+            counts.add(1 if fits else len(array))
+    if counts <= {1}:
+        return [dict(arrays)]
+    if len(counts) > 1:
+        raise UsageError("E2503", f"the inputs hold {' and '.join(map(str, sorted(counts)))} samples")
+    return [
+        {name: array if name in whole else array[i : i + 1] for name, array in arrays.items()}
+        for i in range(counts.pop())
+    ]
+
+
+def check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+    """`UsageError` E2503 if a dimension variable of the inputs would have two values; those of tensors in sequences,
+    optionals and maps are the same variables.
+
+    Where tensors of one sequence differ, the variable has no value there: onnx's own test suite has such sequences.
+    """
+    known: dict[str, tuple[int, str]] = {}
+    for value in inputs:
+        for variable, sizes in _sizes(value, arrays).items():
+            if value.elements is not None and len(sizes) > 1:
+                continue
+            first, owner = known.setdefault(variable, (min(sizes), value.name))
+            if sizes != {first}:
+                size = max(sizes - {first})
+                what = f"input {value.name!r} has {variable} = {size}, input {owner!r} has {variable} = {first}"
+                raise UsageError("E2503", what)
+
+
+def _sizes(value: Value, arrays: Mapping[str, Any]) -> dict[str, set[int]]:
+    """The sizes that each variable has in an input."""
+    found: dict[str, set[int]] = {}
+    for _, dims, sizes in _tensors([value], arrays):
+        for variable, size in zip(dims, sizes, strict=False) if len(dims) == len(sizes) else ():
+            if isinstance(variable, str) and variable:
+                found.setdefault(variable, set()).add(size)
+    return found
+
+
+def check_elements(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+    """`UsageError` E2503 for a tensor in a sequence, an optional or a map whose shape is not the declared one."""
+    for value, dims, sizes in _tensors([value for value in inputs if value.elements is not None], arrays):
+        if not matches(dims, sizes):
+            what = f"a tensor in input {value.name!r} must have shape {list(dims)}, not {list(sizes)}"
+            raise UsageError("E2503", what)
+
+
+def wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
+    """E2503 for an array of another shape than its input's."""
+    wanted = list(value.shape or ())
+    return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
+
+
+def _tensors(
+    inputs: Sequence[Value], arrays: Mapping[str, Any]
+) -> Iterator[tuple[Value, tuple[Dim, ...], tuple[int, ...]]]:
+    """Declared and given shape of every tensor of known rank in the inputs, in sequences, optionals and maps too."""
+    for value in inputs:
+        dims = value.shape if value.elements is None else value.elements
+        if dims is not None:
+            yield from ((value, dims, one.shape) for one in _arrays(arrays[value.name]))
+
+
+def _arrays(given: Any) -> Iterator[npt.NDArray[Any]]:
+    """The arrays in what an input is given, however deep."""
+    if isinstance(given, np.ndarray):
+        yield given
+    elif isinstance(given, list | tuple | dict):
+        for one in given.values() if isinstance(given, dict) else given:
+            yield from _arrays(one)
+
+
+def matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
+    """Has the shape the wanted rank, and the wanted size wherever that is a number?"""
+    return len(wanted) == len(shape) and all(
+        not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
+    )
