@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import re
 import sys
 from pathlib import Path
 

@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from amaranth import Module, Signal
+from amaranth import Module
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out

@@ -27,6 +27,10 @@ NAME = "top"
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
 PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 
+PLACER = "static"
+"""nextpnr's placer: spreads the logic over the chip. Its default one fills tiles to three quarters before it takes the
+next, and leaves the rest of a large chip empty, which the router pays for."""
+
 Progress = Callable[["Event"], None]
 
 
@@ -143,7 +147,8 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Options, 
     arguments = [
         f"--{size}k", "--package", PACKAGES[board.package], "--speed", board.speed, "--seed", str(seed),
         "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
-        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim", *options.nextpnr_opts,
+        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim",
+        "--placer", PLACER, *options.nextpnr_opts,
     ]  # fmt: skip
     tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
     return read_report(json.loads((directory / "report.json").read_text()))

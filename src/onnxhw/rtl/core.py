@@ -160,12 +160,12 @@ class Core(wiring.Component):
             lanes = Signal(4 * stride, name=f"lanes_{target.name.lower()}")
             with m.If(write):
                 m.d.comb += lanes.word_select(place, 4).eq(strobe)
-            written = [w_addr.eq(address[shift:]), w_en.eq(lanes), w_data.eq(data.replicate(stride))]
-            if late:
-                own_3 = [Signal.like(value, name=f"{value.name}_3", reset_less=True) for value in (address, data, lanes)]
-                m.d.sync += [register.eq(value) for register, value in zip(own_3, (address, data, lanes), strict=True)]
-                written = [w_addr.eq(own_3[0][shift:]), w_en.eq(own_3[2]), w_data.eq(own_3[1].replicate(stride))]
-            m.d.comb += written
+            cycles, low = int(late), target.name.lower()
+            m.d.comb += [
+                w_addr.eq(delay(m, address[shift:], cycles, name=f"w_addr_{low}", reset=False)),
+                w_en.eq(delay(m, lanes, cycles, name=f"w_en_{low}", reset=False)),
+                w_data.eq(delay(m, data, cycles, name=f"w_data_{low}", reset=False).replicate(stride)),
+            ]
             return address[shift:], place
 
         word_2, place_2 = wide(Space.ACT, act.write_host.addr, act.write_host.data, act.write_host.en)
