@@ -84,7 +84,7 @@ class Bench:
     async def _run(self, ctx: Any, program: Program) -> dict[str, int]:
         await self._write(ctx, Space.CONTROL, Control.BUDGET, program.cycles + 200)
         await self._write(ctx, Space.CONTROL, Control.RUN, 1)
-        await ctx.tick().repeat(2)
+        await ctx.tick().repeat(3)
         while ctx.get(self.core.running):
             await ctx.tick()
         return {r.name.lower(): (await self._read(ctx, Space.CONTROL, [r]))[0] for r in Control}

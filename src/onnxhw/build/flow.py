@@ -15,7 +15,7 @@ from typing import Any
 
 from ..board import Board
 from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
-from . import tools
+from . import mapping, tools
 from .built import Built, from_entry, to_entry
 from .cache import Cache, key_of
 from .report import RouteReport, read_report
@@ -26,6 +26,10 @@ FORMAT = "2"
 NAME = "top"
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
 PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
+
+PLACER = "static"
+"""nextpnr's placer: spreads the logic over the chip. Its default one fills tiles to three quarters before it takes the
+next, and leaves the rest of a large chip empty, which the router pays for."""
 
 Progress = Callable[["Event"], None]
 
@@ -86,11 +90,15 @@ class _Stage:
 
 
 def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
-    """The design's files for the tools: RTLIL, Yosys script, pin and clock constraints; no source paths in them."""
+    """The design's files for the tools: RTLIL, Yosys script, its last mapping, pin and clock constraints; no source
+    paths in them."""
     platform = platform_of(board)
-    plan = platform.prepare(design, NAME, emit_src=False, synth_opts=list(options.synth_opts))
+    plan = platform.prepare(
+        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT
+    )
     wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
-    return {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+    files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+    return files | {mapping.FILE: mapping.text()}
 
 
 def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
@@ -139,7 +147,8 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Options, 
     arguments = [
         f"--{size}k", "--package", PACKAGES[board.package], "--speed", board.speed, "--seed", str(seed),
         "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
-        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim", *options.nextpnr_opts,
+        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim",
+        "--placer", PLACER, *options.nextpnr_opts,
     ]  # fmt: skip
     tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
     return read_report(json.loads((directory / "report.json").read_text()))

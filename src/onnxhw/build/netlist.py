@@ -15,7 +15,7 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from ..errors import InternalError, ToolError
-from . import tools
+from . import mapping, tools
 
 VECTORS = 1 << 17
 """Most steps of one simulation."""
@@ -68,6 +68,7 @@ def synthesize_netlist(
     script = [
         "read_rtlil top.il",
         f"synth_ecp5 -top {name}",
+        mapping.SCRIPT,
         # Names that only serve debugging make the simulator's input several times larger.
         "opt_clean -purge",
         "tee -q -o stat.json stat -json",
@@ -76,6 +77,7 @@ def synthesize_netlist(
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
         (directory / "top.il").write_text(text)
+        (directory / mapping.FILE).write_text(mapping.text())
         tools.run("yosys", ["-q", "-p", "; ".join(script)], directory, tick=tick)
         statistics = json.loads((directory / "stat.json").read_text())
         verilog = (directory / "top.v").read_text()

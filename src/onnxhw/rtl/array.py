@@ -8,9 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.timing import array_pipeline, weight_hops
+from .cells import Ties
 from .delay import delay
 from .element import ActivationElement, ProcessingElement
-from .floorplan import array_sites
+from .floorplan import array_sites, group_of
 
 
 class SystolicArray(wiring.Component):
@@ -45,6 +46,7 @@ class SystolicArray(wiring.Component):
         m = Module()
         config = self.config
         sites = array_sites(platform, config) if config.multiplier == "dsp" else {}
+        ties = ties_of(m, sites)
         bits = 8 * config.element_rows
         elements = range(config.rows // config.element_rows)
         west_a = [delay(m, self.x.word_select(e, bits), e, name=f"skew_{e}", reset=False) for e in elements]
@@ -54,7 +56,7 @@ class SystolicArray(wiring.Component):
         skewed = config.tile_words == 1
         products: Value | None = None  # of activations, at the foot of the column in the west
         if config.fast:
-            products = self._activation_column(m, west_a, sites)
+            products = self._activation_column(m, west_a, sites, ties)
             swap = delay(m, swap, 1, name="swap_west", reset=False)
             enable = delay(m, enable, 1, name="row_enable_west", reset=False)
             weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
@@ -70,8 +72,9 @@ class SystolicArray(wiring.Component):
             rows = self._weight_rows(m, c, enable, column)
             north: Value | int = 0
             for e in elements:
+                site = sites.get((e, c), "")
                 pe = ProcessingElement(
-                    config.psum_bits, config.element_rows, config.multiplier, sites.get((e, c), "")
+                    config.psum_bits, config.element_rows, config.multiplier, site, ties.get(group_of(site))
                 )
                 m.submodules[f"pe_{e}_{c}"] = pe
                 mine = rows[e * config.element_rows : (e + 1) * config.element_rows]
@@ -91,12 +94,15 @@ class SystolicArray(wiring.Component):
             m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
         return m
 
-    def _activation_column(self, m: Module, west_a: list[Value], sites: dict[tuple[int, int], str]) -> Value:
+    def _activation_column(
+        self, m: Module, west_a: list[Value], sites: dict[tuple[int, int], str], ties: dict[str, Ties]
+    ) -> Value:
         """The column of activation products; `west_a` goes on behind it. Returns the sum at its foot."""
         config = self.config
         north: Value | int = 0
         for e in range(len(west_a)):
-            element = ActivationElement(config.psum_bits, config.multiplier, sites.get((e, -1), ""))
+            site = sites.get((e, -1), "")
+            element = ActivationElement(config.psum_bits, config.multiplier, site, ties.get(group_of(site)))
             m.submodules[f"products_{e}"] = element
             m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
             west_a[e], north = element.a_east, element.south
@@ -116,3 +122,14 @@ class SystolicArray(wiring.Component):
                 column = [delay(m, w, more, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
             rows.append((enable[r // config.load_rows], column[r % config.load_rows]))
         return rows
+
+
+def ties_of(m: Module, sites: dict[tuple[int, int], str]) -> dict[str, Ties]:
+    """Constants for each group of multipliers among the `sites`."""
+    found: dict[str, Ties] = {}
+    for site in sites.values():
+        group = group_of(site)
+        if group not in found:
+            found[group] = Ties()
+            m.submodules[f"ties_{group}"] = found[group]
+    return found

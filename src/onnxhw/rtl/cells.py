@@ -102,15 +102,37 @@ class Copies(wiring.Component):
         return m
 
 
+class Ties(wiring.Component):
+    """``zero`` and ``one``, for the pins of neighbouring multipliers that must be constant.
+
+    Of a multiplier's pins nextpnr ties those of a shared constant by routing it there from one place for the whole
+    chip: six of each of 150 multipliers, through the rows that have the fewest wires to spare. On the device these are
+    registers that hold their own value, close by.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"zero": Out(1), "one": Out(1, init=1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        if is_ecp5(platform):
+            return ecp5.ties(self)
+        m = Module()
+        m.d.comb += [self.zero.eq(0), self.one.eq(1)]
+        return m
+
+
 class Multiplier(wiring.Component):
     """``p = a * b`` of two signed operands of at most 18 bits, `latency` = `stages` >= `MULTIPLY` cycles later.
 
     `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains. `site` is the
-    multiplier's place on the device (nextpnr's name of it); empty: anywhere.
+    multiplier's place on the device (nextpnr's name of it); empty: anywhere. `ties` are the constants for its pins.
     """
 
-    def __init__(self, a_bits: int, b_bits: int, *, style: str = "dsp", site: str = "", stages: int = MULTIPLY) -> None:
-        self.style, self.site, self.latency = style, site, stages
+    def __init__(
+        self, a_bits: int, b_bits: int, *, style: str = "dsp", site: str = "", ties: Ties | None = None,
+        stages: int = MULTIPLY,
+    ) -> None:  # fmt: skip
+        self.style, self.site, self.ties, self.latency = style, site, ties, stages
         super().__init__({"a": In(signed(a_bits)), "b": In(signed(b_bits)), "p": Out(signed(a_bits + b_bits))})
 
     def elaborate(self, platform: Any) -> Module:

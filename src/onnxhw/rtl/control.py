@@ -17,8 +17,8 @@ ADDRESS_BITS = 6
 class RunControl(wiring.Component):
     """Everything behind `onnxhw.isa.memory.Control`.
 
-    A run starts (`running` rises) the cycle after RUN was written and ends `FINISH` cycles after the last
-    completion, or when the cycle count reaches a non-zero BUDGET, or when 0 is written to RUN. Per unit:
+    A run starts (`running` rises) two cycles after RUN was written and ends `FINISH` cycles after the last
+    completion, or when the cycle count reaches a non-zero BUDGET, or two after 0 was written to RUN. Per unit:
     ``done_reads`` counts a vector instruction that has read its operands, ``completed_reads`` is the count.
     ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length.
     ``input_free`` tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
@@ -57,7 +57,11 @@ class RunControl(wiring.Component):
         start, stop = Signal(), Signal()
         ended, overrun = Signal(), Signal()
         cycles, budget = Signal(32), Signal(32)
-        m.d.comb += start.eq(self.w_en & (self.addr == Control.RUN) & self.w_data[0] & ~self.running)
+        # A write to Control.RUN starts or stops a cycle late: what starts lies all over the device.
+        begin, abort = Signal(), Signal()
+        written = self.w_en & (self.addr == Control.RUN)
+        m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
+        m.d.comb += start.eq(begin & ~self.running)
 
         finished = []
         for unit in UNITS:
@@ -75,7 +79,6 @@ class RunControl(wiring.Component):
             m.d.sync += self.completed_reads.eq(0)
         over = Signal()
         m.d.sync += over.eq((cycles + 2 >= budget) & (budget != 0) & self.running)
-        abort = self.w_en & (self.addr == Control.RUN) & ~self.w_data[0]
         m.d.comb += stop.eq(self.running & (Cat(*finished).all() | over | abort))
 
         with m.If(self.running):

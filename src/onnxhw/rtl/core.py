@@ -145,23 +145,32 @@ class Core(wiring.Component):
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             return address, data, write
 
-        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value) -> tuple[Value, Value]:
-            """Write lanes of a wide memory word; returns the word's address and the host word's place in it."""
+        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value, late: bool = False) -> tuple[Value, Value]:
+            """Write lanes of a wide memory word; returns the word's address and the host word's place in it.
+
+            A `late` memory is written in cycle 3: it has more block RAMs than one register reaches from afar.
+            """
             address, data, write = own(target)
             strobe = Signal(4, name=f"strobe_{target.name.lower()}")
-            m.d.sync += strobe.eq(strobe_1)
+            with m.If(space_1 == target):
+                m.d.sync += strobe.eq(strobe_1)
             stride = host_stride(word_bytes(config, target))
             shift = (stride - 1).bit_length()
             place = address[:shift] if shift else Signal(1, name=f"place_{target.name.lower()}")
             lanes = Signal(4 * stride, name=f"lanes_{target.name.lower()}")
             with m.If(write):
                 m.d.comb += lanes.word_select(place, 4).eq(strobe)
-            m.d.comb += [w_addr.eq(address[shift:]), w_en.eq(lanes), w_data.eq(data.replicate(stride))]
+            cycles, low = int(late), target.name.lower()
+            m.d.comb += [
+                w_addr.eq(delay(m, address[shift:], cycles, name=f"w_addr_{low}", reset=False)),
+                w_en.eq(delay(m, lanes, cycles, name=f"w_en_{low}", reset=False)),
+                w_data.eq(delay(m, data, cycles, name=f"w_data_{low}", reset=False).replicate(stride)),
+            ]
             return address[shift:], place
 
         word_2, place_2 = wide(Space.ACT, act.write_host.addr, act.write_host.data, act.write_host.en)
-        wide(Space.WEIGHT, load.w_addr, load.w_data, load.w_en)
-        wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en)
+        wide(Space.WEIGHT, load.w_addr, load.w_data, load.w_en, late=True)
+        wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en, late=True)
         address, data, write = own(Space.TABLE)
         m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
         address, data, write = own(Space.CONTROL)

@@ -122,6 +122,8 @@ def dsp_multiplier(multiplier: Any) -> Module:
     m = Module()
     a, b, p = multiplier.a, multiplier.b, multiplier.p
     product = Signal(36)
+    zero: Any = multiplier.ties.zero if multiplier.ties else 0
+    one: Any = multiplier.ties.one if multiplier.ties else 1
     registers: dict[str, Any] = {}
     for stage in ("INPUTA", "INPUTB", "PIPELINE", "OUTPUT"):
         registers[f"p_REG_{stage}_CLK"] = "CLK0"
@@ -136,8 +138,8 @@ def dsp_multiplier(multiplier: Any) -> Module:
         p_MULT_BYPASS="DISABLED",
         p_RESETMODE="SYNC",
         p_GSR="DISABLED",
-        i_CLK0=ClockSignal("sync"), i_CE0=1, i_RST0=0,
-        i_SIGNEDA=1, i_SIGNEDB=1, i_SOURCEA=0, i_SOURCEB=0,
+        i_CLK0=ClockSignal("sync"), i_CE0=one, i_RST0=zero,
+        i_SIGNEDA=one, i_SIGNEDB=one, i_SOURCEA=zero, i_SOURCEB=zero,
         **bus("i", "A", [*[Const(0)] * (18 - len(a)), *a], 18),
         **bus("i", "B", [*[Const(0)] * (18 - len(b)), *b], 18),
         **bus("i", "C", None, 18),
@@ -148,17 +150,30 @@ def dsp_multiplier(multiplier: Any) -> Module:
     return m
 
 
+def flip_flop(d: Any, q: Any, *, init: int) -> Any:
+    """``q`` is ``d`` a cycle later: the cell that Yosys makes of a register, so that it shares slices with others."""
+    return Instance(
+        "TRELLIS_FF",
+        p_GSR="DISABLED", p_CEMUX="1", p_CLKMUX="CLK", p_LSRMUX="LSR", p_REGSET="SET" if init else "RESET",
+        i_CLK=ClockSignal("sync"), i_LSR=0, i_DI=d, o_Q=q,
+    )  # fmt: skip
+
+
 def copies(registers: Any) -> Module:
-    """`cells.Copies` as a TRELLIS_FF per bit and copy, as Yosys makes them: so they share slices with others."""
+    """`cells.Copies`: a flip-flop per bit and copy."""
     m = Module()
     for j in range(registers.count):
         for bit in range(registers.width):
-            m.submodules[f"copy_{j}_{bit}"] = Instance(
-                "TRELLIS_FF",
-                p_GSR="DISABLED", p_CEMUX="1", p_CLKMUX="CLK", p_LSRMUX="LSR",
-                p_REGSET="SET" if registers.init >> bit & 1 else "RESET",
-                i_CLK=ClockSignal("sync"), i_LSR=0, i_DI=registers.i[bit], o_Q=registers.o[j][bit],
-            )  # fmt: skip
+            init = registers.init >> bit & 1
+            m.submodules[f"copy_{j}_{bit}"] = flip_flop(registers.i[bit], registers.o[j][bit], init=init)
+    return m
+
+
+def ties(constants: Any) -> Module:
+    """`cells.Ties`: two flip-flops that hold what the configuration has put into them."""
+    m = Module()
+    m.submodules.zero = flip_flop(constants.zero, constants.zero, init=0)
+    m.submodules.one = flip_flop(constants.one, constants.one, init=1)
     return m
 
 

@@ -53,6 +53,15 @@ def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
     return found
 
 
+def group_of(site: str) -> str:
+    """Which group of four a multiplier's site is in, as ``x_y`` of the group's first; empty for no site."""
+    if not site:
+        return ""
+    x, y, _ = site.split("/")
+    first = max(group for group in GROUPS["LFE5U-85F"] if group <= int(x[1:]))
+    return f"{first}_{y[1:]}"
+
+
 def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
     """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
     taken = set(array_sites(platform, config).values()) if config.multiplier == "dsp" else set()

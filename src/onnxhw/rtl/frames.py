@@ -67,7 +67,8 @@ class FrameCollector(wiring.Component):
         word, lane, arrived = Signal(32), Signal(2), Signal()
         any_byte, too_long, whole = Signal(), Signal(), Signal()
         m.d.sync += arrived.eq(0)
-        m.d.comb += [
+        # Written a cycle late, for what is kept comes from far away; nobody reads a word that soon.
+        m.d.sync += [
             buffer.w_addr.eq(Mux(self.keep_we, Cat(self.keep_addr, 1), self.length)),
             buffer.w_data.eq(Mux(self.keep_we, self.keep_data, word)),
             buffer.w_en.eq(arrived | self.keep_we),

@@ -32,8 +32,8 @@ class ActMemory(wiring.Component):
     """Banks of W-byte words; each bank serves one read and one write per cycle.
 
     ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank two cycles later.
-    Two users of a port in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write
-    of the host's waits for a cycle in which nobody else writes its bank; from two cycles after the request on `waiting`
+    Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write of the
+    host's waits for a cycle in which the vector unit does not write; from two cycles after the request on `waiting`
     tells that it does. Another one must not come meanwhile.
     """
 
@@ -71,36 +71,51 @@ class ActMemory(wiring.Component):
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
             m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
-        writes, targets, blocked = {}, {}, Signal()
+        writes, targets, writing, blocked = {}, {}, {}, Signal()
         for user in WRITERS:
             request = getattr(self, f"write_{user}")
             writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
             targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
-            taken = [writes[user].eq(request), targets[user].eq(selected(request.en.any(), request.addr))]
+            writing[user] = Signal(name=f"writing_{user}")
+            enable = request.en.any()
+            taken = [
+                writes[user].eq(request),
+                targets[user].eq(selected(enable, request.addr)),
+                writing[user].eq(enable),
+            ]
             if user == "host":
                 with m.If(~blocked):
                     m.d.sync += taken
             else:
                 m.d.sync += taken
-        m.d.comb += blocked.eq((targets["host"] & targets["vector"]).any())
+        m.d.comb += blocked.eq(writing["host"] & writing["vector"])
         m.d.sync += self.waiting.eq(blocked)
 
-        # Cycle 2: a bank's own registers, near its block RAMs.
+        # Cycle 2: what is written goes to all banks, which lie side by side.
+        host, vector = writes["host"], writes["vector"]
+        w_addr = Signal(split, reset_less=True)
+        w_data = Signal(8 * config.word, reset_less=True)
+        m.d.sync += [
+            w_addr.eq(Mux(writing["vector"], vector.addr[:split], host.addr[:split])),
+            w_data.eq(Mux(writing["vector"], vector.data, host.data)),
+        ]
+
+        # A bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
             read = 0
             for user in READERS:
                 read = read | Mux(hits[user][i], offsets[user], 0)
-            host, vector = writes["host"], writes["vector"]
-            from_host, from_vector = targets["host"][i], targets["vector"][i]
             r_addr = Signal(split, name=f"r_addr_{i}", reset_less=True)
-            w_addr = Signal(split, name=f"w_addr_{i}", reset_less=True)
-            w_data = Signal(8 * config.word, name=f"w_data_{i}", reset_less=True)
             w_en = Signal(config.word, name=f"w_en_{i}")
             m.d.sync += [
                 r_addr.eq(read),
-                w_addr.eq(Mux(from_vector, vector.addr[:split], host.addr[:split])),
-                w_data.eq(Mux(from_vector, vector.data, host.data)),
-                w_en.eq(Mux(from_vector, vector.en, Mux(from_host, host.en, 0))),
+                w_en.eq(
+                    Mux(
+                        writing["vector"],
+                        Mux(targets["vector"][i], vector.en, 0),
+                        Mux(targets["host"][i], host.en, 0),
+                    )
+                ),
             ]
             m.d.comb += [
                 bank.r_addr.eq(r_addr),

@@ -11,7 +11,7 @@ from typing import Any
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib import io
-from amaranth.lib.cdc import ResetSynchronizer
+from amaranth.lib.cdc import FFSynchronizer
 
 from ..errors import UsageError
 
@@ -93,7 +93,9 @@ def choose(input_hz: int, output_hz: int) -> PllSetting:
 class Clocked(Elaboratable):
     """A design whose domain "sync" runs at `output_hz`, made from the board's clock `resource`.
 
-    The domain is in reset until the PLL has locked. The design must not make the domain itself.
+    The domain has no reset: its clock stands still until the PLL has locked, so that every register keeps the value of
+    the configuration until the first edge of a good clock. A reset would be a net to every corner of the device that
+    must settle within a cycle. The design must not make the domain itself.
     """
 
     def __init__(self, design: Any, *, resource: str, input_hz: int, output_hz: int) -> None:
@@ -104,8 +106,9 @@ class Clocked(Elaboratable):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.pin = pin = io.Buffer("i", platform.request(self.resource, 0, dir="-"))
-        m.domains.sync = ClockDomain("sync")
-        locked, clock = Signal(), Signal()
+        m.domains.sync = ClockDomain("sync", reset_less=True)
+        m.domains.pll = ClockDomain("pll", reset_less=True, local=True)
+        locked, clock, settled = Signal(), Signal(), Signal()
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_ICP_CURRENT="12",
@@ -133,7 +136,9 @@ class Clocked(Elaboratable):
             i_PHASEDIR=1, i_PHASESTEP=1, i_PHASELOADREG=1, i_PLLWAKESYNC=0, i_ENCLKOP=0,
             o_CLKOP=clock, o_LOCK=locked,
         )  # fmt: skip
-        m.d.comb += ClockSignal("sync").eq(clock)
+        m.d.comb += ClockSignal("pll").eq(clock)
+        m.submodules.settled = FFSynchronizer(locked, settled, o_domain="pll", stages=3)
+        # The gate opens and closes while its clock is low.
+        m.submodules.gate = Instance("DCCA", i_CLKI=clock, i_CE=settled, o_CLKO=ClockSignal("sync"))
         m.submodules.design = self.design
-        m.submodules.reset = ResetSynchronizer(~locked, domain="sync", stages=3)
         return m

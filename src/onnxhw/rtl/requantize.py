@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ..fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, SUM_BITS, SUM_MAX
 from ..isa.instructions import VectorOp
 from ..isa.timing import REQUANTIZE, SCALE
-from .cells import Multiplier
+from .cells import Multiplier, Ties
 from .delay import delay
 
 HALF = MULTIPLIER_BITS // 2
@@ -117,6 +117,9 @@ class RequantizeLane(wiring.Component):
             k1.eq(Mux(adding, bias_4, k_4)),
         ]
         parts = []
+        ties = None
+        if self.sites:
+            m.submodules.ties = ties = Ties()
         halves = (
             ("p00", x0, k0[:HALF]),
             ("p01", x0, k0[HALF:]),
@@ -125,7 +128,7 @@ class RequantizeLane(wiring.Component):
         )
         for index, (name, x, k) in enumerate(halves):
             style, site = ("dsp", self.sites[index] if self.sites else "") if index < self.dsps else ("fabric", "")
-            part = Multiplier(LOW + 1, HALF + 1, style=style, site=site, stages=SCALE)
+            part = Multiplier(LOW + 1, HALF + 1, style=style, site=site, ties=ties, stages=SCALE)
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)
