@@ -110,8 +110,8 @@ LUT_TERMS = (5428.0, 1199.0, 5.6, 21.2, 4.0)
 FF_TERMS = (5996.0, 914.0, 6.2, 13.2, 0.0)
 """LUT4 and flip-flops per `features`, fitted to Yosys 0.70 on seven configurations; the first of each is of later fits.
 
-Of three that were placed since, `mini` has 0 % more LUT4 and 1 % fewer flip-flops than its estimate,
-`ulx3s-85f-depthwise` 2 % more of both and `ulx3s-25f` 10 % and 1 % more."""
+Of those that were routed since, `ulx3s-85f` has 3 % more LUT4 and 5 % more flip-flops than its estimate,
+`ulx3s-85f-depthwise` 1 % fewer and 3 % more."""
 
 
 def features(config: HwConfig) -> tuple[float, ...]:
