@@ -14,6 +14,7 @@ from .blocks import blocks, tail
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
+OFFSETS = {name: offset for offset, name in GROUP}
 ROWS = {"LFE5U-85F": (10, 34, 58)}
 """Rows of the chip that hold multipliers."""
 GROUPS = {"LFE5U-85F": (*range(4, 59, 9), *range(69, 115, 9))}
@@ -57,9 +58,8 @@ def group_of(site: str) -> str:
     """Which group of four a multiplier's site is in, as ``x_y`` of the group's first; empty for no site."""
     if not site:
         return ""
-    x, y, _ = site.split("/")
-    first = max(group for group in GROUPS["LFE5U-85F"] if group <= int(x[1:]))
-    return f"{first}_{y[1:]}"
+    x, y, name = site.split("/")
+    return f"{int(x[1:]) - OFFSETS[name]}_{y[1:]}"
 
 
 def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
