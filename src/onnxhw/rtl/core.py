@@ -184,14 +184,20 @@ class Core(wiring.Component):
             fetch = fetchers[name]
             m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]
 
-        # Reads: activation words take `ActMemory.latency` cycles, registers fewer.
+        m.d.comb += act.read_host.addr.eq(word_2)
+        self._host_reads(m, control, act, read_1, space_1, place_2)
+
+    def _host_reads(
+        self, m: Module, control: RunControl, act: ActMemory, read_1: Signal, space_1: Signal, place_2: Value
+    ) -> None:
+        """Answer the host: activation words take `ActMemory.latency` cycles, registers fewer."""
         read_act, from_act = Signal(), Signal()
         m.d.sync += [read_act.eq(read_1 & (space_1 == Space.ACT)), from_act.eq(space_1 == Space.ACT)]
-        m.d.comb += [act.read_host.en.eq(read_act), act.read_host.addr.eq(word_2)]
+        m.d.comb += act.read_host.en.eq(read_act)
         place_7 = delay(m, place_2, act.latency, name="place", reset=False)
         from_act_8 = delay(m, from_act, act.latency + 1, name="from_act", reset=False)
         register_7 = delay(m, control.r_data, act.latency - control.latency, name="register", reset=False)
-        word_7 = Signal(32 * host_stride(config.word))
+        word_7 = Signal(32 * host_stride(self.config.word))
         value_8, register_8 = Signal(32, reset_less=True), Signal(32, reset_less=True)
         m.d.comb += word_7.eq(act.word_host)
         m.d.sync += [

@@ -124,13 +124,16 @@ class ActMemory(wiring.Component):
                 bank.w_en.eq(w_en),
             ]
 
-        # Cycle 2 + MEMORY: select the bank.
-        words = Cat(bank.r_data for bank in banks)
+        self._answer(m, Cat(bank.r_data for bank in banks))
+        return m
+
+    def _answer(self, m: Module, words: Value) -> None:
+        """Cycle 2 + MEMORY: select the bank for each reader; `words` are what all banks show."""
+        config = self.config
         number_bits = bits_for(config.act_banks)
         for user in READERS:
-            number = getattr(self, f"read_{user}").addr[split:][:number_bits]
+            number = getattr(self, f"read_{user}").addr[bits_for(config.act_depth) :][:number_bits]
             number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
             word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)
             m.d.sync += word.eq(words.word_select(number_4, 8 * config.word))
             m.d.comb += getattr(self, f"word_{user}").eq(word)
-        return m
