@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import UsageError
 
-FORMAT = 2
+FORMAT = 3
 """Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
 
 WINDOW = 3
@@ -44,11 +44,12 @@ class HwConfig:
     acc_depth : accumulator rows (C accumulators each) per bank; there are two banks.
     param_depth : rows of Q requantization parameters (one per output channel, 64 bits each).
     tables : number of 256-entry int8 tables.
-    load_ucode, array_ucode, vector_ucode : 32-bit words of microcode per unit.
+    load_ucode, array_ucode, depthwise_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
     requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
     inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
-    depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit.
+    depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
+        its microcode).
     """
 
     name: str
@@ -66,6 +67,7 @@ class HwConfig:
     tables: int = 4
     load_ucode: int = 512
     array_ucode: int = 512
+    depthwise_ucode: int = 512
     vector_ucode: int = 512
     multiplier: str = "dsp"
     requant_dsps: int = 5
@@ -96,7 +98,8 @@ class HwConfig:
             value = getattr(self, name)
             if value & (value - 1):
                 self._refuse(f"{name} must be a power of two, not {value}")
-        for name, bits in (("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("param_depth", 16)):
+        for name, bits in (("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("param_depth", 16),
+                           ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14)):
             if getattr(self, name) > 1 << bits:
                 self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
         if self.tables > 16:
@@ -162,9 +165,9 @@ class HwConfig:
         return 16 + bits_for(self.rows)
 
     @property
-    def sum_bits(self) -> int:
-        """Width of the sums that reach the accumulators, those of the depthwise unit among them."""
-        return max(self.psum_bits, 16 + bits_for(WINDOW**2)) if self.depthwise else self.psum_bits
+    def window_bits(self) -> int:
+        """Width in which a sum of 3 x 3 int8 x int8 products is exact."""
+        return 16 + bits_for(WINDOW**2)
 
     @property
     def depthwise_lanes(self) -> int:

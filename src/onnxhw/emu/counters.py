@@ -1,6 +1,6 @@
 """The core's counters, computed from the timeline."""
 
-from ..isa.instructions import Array, Ordered
+from ..isa.instructions import UNITS, Array, Depthwise, Ordered
 from ..isa.timing import Span, Timeline, pixels, tiles
 from .order import Code
 
@@ -9,25 +9,22 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
     """Values after a run by the lower-case name of their `isa.memory.Control` register.
 
     An instruction that waits for other units counts from the cycle in which its unit could have taken
-    it; the array is busy in each cycle that streams a pixel, the vector unit from the issue of an
-    instruction to its completion.
+    it; array and depthwise unit are busy in each cycle that streams a pixel, the vector unit from the
+    issue of an instruction to its completion.
     """
     spans = timeline.spans
+    streaming = ("array", "depthwise")
     return {
-        "load_done": len(spans["load"]),
-        "array_done": len(spans["array"]),
-        "vector_done": len(spans["vector"]),
-        "stall_order_load": _waited(spans["load"]),
-        "stall_order_array": _waited(spans["array"]),
-        "stall_order_vector": _waited(spans["vector"]),
-        "stall_weights": sum(span.stalled for span in spans["array"]),
-        "busy_array": sum(_busy(instruction) for instruction in code.get("array", ())),
+        **{f"{unit}_done": len(spans[unit]) for unit in UNITS},
+        **{f"stall_order_{unit}": _waited(spans[unit]) for unit in UNITS},
+        **{f"stall_weights_{unit}": sum(span.stalled for span in spans[unit]) for unit in streaming},
+        **{f"busy_{unit}": sum(_busy(instruction) for instruction in code.get(unit, ())) for unit in streaming},
         "busy_vector": _occupied(spans["vector"]),
     }
 
 
 def _busy(instruction: Ordered) -> int:
-    return tiles(instruction) * pixels(instruction) if isinstance(instruction, Array) else 0
+    return tiles(instruction) * pixels(instruction) if isinstance(instruction, (Array, Depthwise)) else 0
 
 
 def _waited(spans: list[Span]) -> int:

@@ -44,7 +44,7 @@ class Emulator:
             the timeline. Any order that the ordering fields allow gives the same result.
         """
         program, machine = self.program, self.machine
-        machine.fifo.clear()
+        machine.forget()
         for name, values in check_inputs(program, inputs).items():
             entry = program.tensors[name]
             machine.write(entry.place, entry.store(values))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, Ints, Scale, dot_reach, lane_add, lane_drain, wrap
-from ..isa.instructions import Array, Load, Ordered, Vector, VectorOp
+from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 from ..program.layout import Place
 from ..program.model import Program
@@ -33,10 +33,11 @@ class Machine:
     act : int8 ``[act_words, W]``
     weights : uint8 ``[weight_depth, k * C]``
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
+    window : int64 ``[acc_depth, D]``, the depthwise unit's sums, alike
     params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
-    fifo : every tile that the load unit has provided and the array has not yet taken: its first weight word, and
-        whether it is the depthwise unit's
+    fifo : of the array and of the depthwise unit, the first weight word of every tile that the load unit has provided
+        and that was not yet taken
 
     Effects are those of an instruction that has completed, and an instruction reads all its operands
     before it writes (the program checker keeps its results out of what it reads later). An address
@@ -51,7 +52,8 @@ class Machine:
         self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
         self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
-        self.fifo: deque[tuple[int, int]] = deque()
+        self.window = np.zeros((config.acc_depth, config.depthwise_lanes), np.int64)
+        self.fifo: tuple[deque[int], deque[int]] = (deque(), deque())
 
     # -- the host's side -----------------------------------------------------------------------
     def load(self, program: Program) -> None:
@@ -63,7 +65,12 @@ class Machine:
             if len(image) > len(target) or image.shape[1:] != target.shape[1:]:
                 raise InternalError("E1123", f"{memory} {image.shape} do not fit the memory {target.shape}")
             target[: len(image)] = image
-        self.fifo.clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """A run begins: no tile is loaded."""
+        for tiles in self.fifo:
+            tiles.clear()
 
     def write(self, place: Place, values: npt.NDArray[np.int8]) -> None:
         """Write a tensor to activation memory, as the host does (unused lanes become 0)."""
@@ -85,6 +92,8 @@ class Machine:
             self._load(instruction)
         elif isinstance(instruction, Array):
             self._array(instruction)
+        elif isinstance(instruction, Depthwise):
+            self._depthwise(instruction)
         elif isinstance(instruction, Vector):
             self._vector(instruction)
         else:
@@ -96,58 +105,51 @@ class Machine:
         if last >= len(self.weights):
             raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
         bases = (i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
-        self.fifo.extend((base, i.depthwise) for base in bases)
+        self.fifo[i.depthwise].extend(bases)
 
     def _tile(self, i: Array) -> npt.NDArray[np.float32]:
         """Take the next weight tile: ``[R, C]``."""
         words = self._next_tile(i, self.config.tile_words)
         return words.view(np.int8).reshape(self.config.rows, self.config.cols).astype(np.float32)
 
-    def _next_tile(self, i: Array, count: int) -> npt.NDArray[np.uint8]:
-        """The weight words of the next tile."""
-        if not self.fifo:
-            raise InternalError("E1124", "the array takes a weight tile that was not loaded", where=i.text())
-        base, depthwise = self.fifo.popleft()
-        if depthwise != i.depthwise:
-            raise InternalError(
-                "E1124", "the array takes a weight tile that was loaded for another unit", where=i.text()
-            )
+    def _next_tile(self, i: Array | Depthwise, count: int) -> npt.NDArray[np.uint8]:
+        """The weight words of the unit's next tile."""
+        waiting = self.fifo[isinstance(i, Depthwise)]
+        if not waiting:
+            raise InternalError("E1124", f"the {i.UNIT} unit takes a weight tile that was not loaded", where=i.text())
+        base = waiting.popleft()
         return self.weights[base : base + count]
 
-    def _depthwise(self, i: Array) -> None:
+    def _depthwise(self, i: Depthwise) -> None:
         """Windows over a strip: its words ``[oh, ow, D]`` once per tile, each tap a strided view of them."""
         config, lanes = self.config, self.config.depthwise_lanes
-        legal = i.sub_n == i.nt_n == 1 and min(i.dw_sh, i.dw_sw) >= 1 and min(i.oh_n, i.ow_n) >= WINDOW
+        legal = min(i.sh, i.sw) >= 1 and min(i.oh_n, i.ow_n) >= WINDOW
         if not config.depthwise or not legal:
             raise InternalError("E1122", "no depthwise instruction of this configuration", where=i.text())
-        if (i.dw_group + 1) * lanes > config.word or i.ow_n > config.depthwise:
-            what = f"group {i.dw_group} of {config.word // lanes}, {i.ow_n} pixels in a row of {config.depthwise}"
+        if (i.group + 1) * lanes > config.word or i.ow_n > config.depthwise:
+            what = f"group {i.group} of {config.word // lanes}, {i.ow_n} pixels in a row of {config.depthwise}"
             raise InternalError("E1121", what, where=i.text())
-        mine = slice(i.dw_group * lanes, (i.dw_group + 1) * lanes)
+        mine = slice(i.group * lanes, (i.group + 1) * lanes)
         oh, ow = _grid(i.oh_n, i.ow_n)
         height, width = sums(i)
-        rows = self._checked((i.acc_base + np.arange(height * width)) & ADDRESS, len(self.acc[0]), i)
-        total = np.zeros((height, width, config.cols), np.int64)
-        for kt, kh, kw in zip(*_grid(i.kt_n, i.kh_n, i.kw_n), strict=True):
+        rows = self._checked((i.acc_base + np.arange(height * width)) & ADDRESS, len(self.window), i)
+        total = np.zeros((height, width, lanes), np.int64)
+        for kh, kw in zip(*_grid(i.kh_n, i.kw_n), strict=True):
             tile = self._next_tile(i, config.depthwise_words).view(np.int8).reshape(-1)[: WINDOW**2 * lanes]
             w = tile.reshape(WINDOW, WINDOW, lanes).astype(np.int64)
             ih, iw = i.ih0 + kh * i.ih_kh + oh * i.ih_oh, i.iw0 + kw * i.iw_kw + ow * i.iw_ow
             inside = _inside(ih, iw, i)
-            a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
+            a = i.act_base + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
             x = self._operand(a, inside, mine, i).astype(np.int64)
             x[~inside] = i.pad
             strip = x.reshape(i.oh_n, i.ow_n, lanes)
             for th in range(WINDOW):
                 for tw in range(WINDOW):
-                    taps = strip[th : th + i.oh_n - 2 : i.dw_sh, tw : tw + i.ow_n - 2 : i.dw_sw]
-                    total[..., :lanes] += taps * w[th, tw]
-        before = self.acc[i.acc_bank, rows] if i.accumulate else 0
-        self.acc[i.acc_bank, rows] = wrap(before + total.reshape(len(rows), -1), config.acc_bits)
+                    taps = strip[th : th + i.oh_n - 2 : i.sh, tw : tw + i.ow_n - 2 : i.sw]
+                    total += taps * w[th, tw]
+        self.window[rows] = wrap(total.reshape(len(rows), -1), config.acc_bits)
 
     def _array(self, i: Array) -> None:
-        if i.depthwise:
-            self._depthwise(i)
-            return
         if i.sub_n > self.config.row_groups:
             raise InternalError("E1121", f"row group {i.sub_n - 1} of {self.config.row_groups}", where=i.text())
         oh, ow = _grid(i.oh_n, i.ow_n)
@@ -221,12 +223,16 @@ class Machine:
 
     def _accumulators(self, i: Vector, rows: Ints) -> Ints:
         """Columns ``[words, groups * Q]`` of accumulator rows."""
-        if i.column_group + i.groups > self.config.col_groups:
+        if i.acc_bank > WINDOW_BANK or (i.acc_bank == WINDOW_BANK and not self.config.depthwise):
+            raise InternalError("E1122", f"no accumulator bank {i.acc_bank}", where=i.text())
+        bank = self.window if i.acc_bank == WINDOW_BANK else self.acc[i.acc_bank]
+        count = bank.shape[1] // self.config.lanes
+        if i.column_group + i.groups > count:
             last = i.column_group + i.groups - 1
-            raise InternalError("E1121", f"column group {last} of {self.config.col_groups}", where=i.text())
+            raise InternalError("E1121", f"column group {last} of {count}", where=i.text())
         first = i.column_group * self.config.lanes
-        checked = self._checked(rows, len(self.acc[0]), i)
-        return self.acc[i.acc_bank, checked, first : first + i.groups * self.config.lanes]
+        checked = self._checked(rows, self.config.acc_depth, i)
+        return bank[checked, first : first + i.groups * self.config.lanes]
 
     def _window(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> Ints:
         """Sum or maximum of ``a - za`` over the window: ``[words, lanes]``."""
@@ -296,7 +302,7 @@ def pair_products(w: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.asarray((w[0::2] * w[1::2]).sum(0))
 
 
-def _inside(ih: Ints, iw: Ints, i: Array | Vector) -> npt.NDArray[np.bool_]:
+def _inside(ih: Ints, iw: Ints, i: Array | Depthwise | Vector) -> npt.NDArray[np.bool_]:
     """Whether input positions are no padding."""
     return (ih >= 0) & (ih < i.in_h) & (iw >= 0) & (iw < i.in_w)
 

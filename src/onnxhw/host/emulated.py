@@ -129,7 +129,7 @@ class EmulatedCore:
     def _execute(self, code: Code, order: list[str]) -> None:
         machine, word = self._machine, self.config.word
         machine.act[:] = from_host(self.memory[Space.ACT], word).view(np.int8)
-        machine.fifo.clear()
+        machine.forget()
         for unit, index in steps(code, order):
             machine.execute(code[unit][index])
         self.memory[Space.ACT][:] = to_host(machine.act.view(np.uint8), word)

@@ -1,5 +1,5 @@
 """The instruction set: declared once, here."""
 
-from .instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
+from .instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 
-__all__ = ["UNITS", "Array", "Load", "Ordered", "Vector", "VectorOp"]
+__all__ = ["UNITS", "Array", "Depthwise", "Load", "Ordered", "Vector", "VectorOp"]

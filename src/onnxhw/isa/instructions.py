@@ -1,10 +1,10 @@
 """The instructions. Each unit runs its own list in order; units run concurrently.
 
-Every instruction starts with three *ordering fields*. It issues only when the units have completed
+Every instruction starts with four *ordering fields*. It issues only when the units have completed
 at least that many of their instructions since the run began::
 
     wait until completed[load] >= after_load and completed[array] >= after_array
-           and completed[vector] >= after_vector
+           and completed[depthwise] >= after_depthwise and completed[vector] >= after_vector
 
 An instruction has completed when its last effect can be seen by every other unit. Vector instructions
 may overlap, but complete in order: one that reads what an earlier one writes says so with `after_vector`. Addresses
@@ -14,7 +14,9 @@ are in words of their memory and are computed modulo 2**16. Act words hold W int
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
+from typing import ClassVar
 
+from ..config import WINDOW, HwConfig
 from .fields import Instruction, flag, signed, unsigned
 
 
@@ -22,18 +24,19 @@ from .fields import Instruction, flag, signed, unsigned
 class Ordered(Instruction):
     """The ordering fields, common to all instructions."""
 
-    after_load: int = unsigned(16, "completed load instructions to wait for")
-    after_array: int = unsigned(16, "completed array instructions to wait for")
-    after_vector: int = unsigned(16, "completed vector instructions to wait for")
+    after_load: int = unsigned(12, "completed load instructions to wait for")
+    after_array: int = unsigned(12, "completed array instructions to wait for")
+    after_depthwise: int = unsigned(12, "completed depthwise instructions to wait for")
+    after_vector: int = unsigned(12, "completed vector instructions to wait for")
 
 
 @dataclass(frozen=True)
 class Load(Ordered):
-    """Load weight tiles into the array's shadow registers, one tile ahead of the array::
+    """Load weight tiles into the shadow registers of the array or the depthwise unit, one tile ahead of it::
 
         for tile in range(tiles):
           for nt in range(nt_n):                 # column tiles
-            wait until the array has taken the tile before
+            wait until that unit has taken its tile before
             for step in range(R // k):
                 word = base + tile * R // k + nt * nt_step + step
                 shadow[step * k : (step + 1) * k, 0 : C] = weights[word]
@@ -82,17 +85,6 @@ class Array(Ordered):
     which depends on the weights alone: whoever drains subtracts it with the bias. (Winograd 1968: a multiplier makes
     ``(x[r] + w[r + 1, c]) * (x[r + 1] + w[r, c])``; one more column makes ``x[r] * x[r + 1]``, to be subtracted.)
     Accumulators are modulo ``2**acc_bits``.
-
-    With `depthwise` the pixels ``oh, ow`` are those of a padded strip of the input, at least 3 x 3 and at most as wide
-    as the line buffer; `sub_n` and `nt_n` are 1, a weight tile is ``w[3, 3, D]``, and a window of the strip slides
-    over it::
-
-                    x[oh, ow] = act[a][dw_group * D : dw_group * D + D] if inside else [pad] * D
-                    if oh >= 2 and ow >= 2 and (oh - 2) % dw_sh == 0 and (ow - 2) % dw_sw == 0:
-                        s = sum(x[oh - 2 + th, ow - 2 + tw] * w[th, tw] for th in range(3) for tw in range(3))
-                        acc[acc_bank][row] = (0 if first else acc[acc_bank][row]) + s   # columns from D on: + 0
-
-    where ``row`` counts up from `acc_base` with every window of a tile.
     """
 
     UNIT = "array"
@@ -123,14 +115,73 @@ class Array(Ordered):
     acc_base: int = unsigned(15, "first accumulator row")
     acc_bank: int = unsigned(1, "accumulator bank")
     accumulate: int = flag("add to what the accumulators hold")
-    depthwise: int = flag("a window of 3 x 3 per channel instead of a product with the array")
-    dw_group: int = unsigned(6, "depthwise: which D channels of the word")
-    dw_sh: int = unsigned(3, "depthwise: stride of the rows", 1)
-    dw_sw: int = unsigned(3, "depthwise: stride of the columns", 1)
+
+
+@dataclass(frozen=True)
+class Depthwise(Ordered):
+    """Slide a window of 3 x 3 per channel over a padded strip of the input, in the depthwise unit::
+
+        for kh in range(kh_n):                   # windows of a larger kernel, side by side
+          for kw in range(kw_n):
+            take the unit's next weight tile: w[3, 3, D]
+            row = acc_base
+            for oh in range(oh_n):               # pixels of the strip
+              for ow in range(ow_n):
+                ih = ih0 + 3 * kh + oh
+                iw = iw0 + 3 * kw + ow
+                a = act_base + kh * a_kh + 3 * kw + oh * a_oh + ow
+                inside = 0 <= ih < in_h and 0 <= iw < in_w
+                x[oh, ow] = act[a][group * D : group * D + D] if inside else [pad] * D
+                if oh >= 2 and ow >= 2 and (oh - 2) % sh == 0 and (ow - 2) % sw == 0:
+                  s = sum(x[oh - 2 + th, ow - 2 + tw] * w[th, tw] for th in range(3) for tw in range(3))
+                  window[row] = (0 if kh == kw == 0 else window[row]) + s
+                  row = row + 1
+
+    A strip is at least 3 x 3 and at most as wide as the line buffer. ``window`` are the unit's own accumulators, bank
+    `WINDOW_BANK` of those that are drained: `acc_depth` rows of D sums modulo ``2**acc_bits``. An instruction of
+    several windows reads them, through the port of the drain.
+    """
+
+    UNIT = "depthwise"
+
+    ih_oh: ClassVar[int] = 1
+    iw_ow: ClassVar[int] = 1
+    a_ow: ClassVar[int] = 1
+    ih_kh: ClassVar[int] = WINDOW
+    iw_kw: ClassVar[int] = WINDOW
+    a_kw: ClassVar[int] = WINDOW
+
+    more_reads: int = unsigned(6, "vector instructions beyond after_vector that must have read all their operands")
+    act_base: int = unsigned(16, "address of the word at ih0, iw0")
+    kh_n: int = unsigned(8, "windows down the kernel", 1)
+    kw_n: int = unsigned(8, "windows across the kernel", 1)
+    oh_n: int = unsigned(12, "rows of the strip", WINDOW)
+    ow_n: int = unsigned(12, "columns of the strip", WINDOW)
+    a_kh: int = unsigned(16, "address step per kh (3 x row pitch)")
+    a_oh: int = unsigned(16, "address step per oh (row pitch)")
+    ih0: int = signed(16, "input row of the strip's first pixel")
+    iw0: int = signed(16, "input column of the strip's first pixel")
+    in_h: int = unsigned(15, "input rows", 1)
+    in_w: int = unsigned(15, "input columns", 1)
+    pad: int = signed(8, "activation outside the input: its zero point")
+    acc_base: int = unsigned(15, "first row of sums")
+    group: int = unsigned(6, "which D channels of the word")
+    sh: int = unsigned(3, "stride of the rows", 1)
+    sw: int = unsigned(3, "stride of the columns", 1)
+
+    @property
+    def reads_sums(self) -> bool:
+        """Whether it accumulates: it has several windows."""
+        return self.kh_n * self.kw_n > 1
+
+
+WINDOW_BANK = 2
+"""The accumulator bank of the depthwise unit, as a `Vector` that drains it names it."""
 
 
 def wait_reads(written: int, read: int) -> dict[str, int]:
-    """Fields of an `Array` that waits for `written` vector instructions, and for `read` to have read their operands."""
+    """Fields of an `Array` or `Depthwise` that waits for `written` vector instructions, and for `read` of them to have
+    read their operands."""
     most = next(spec for spec in Array.specs() if spec.name == "more_reads").bits
     after = max(written, read - (1 << most) + 1)
     return {"after_vector": after, "more_reads": max(0, read - after)}
@@ -193,7 +244,7 @@ class Vector(Ordered):
     kh_n: int = unsigned(8, "window rows", 1)
     kw_n: int = unsigned(10, "window columns", 1)
     a_base: int = unsigned(16, "first operand: activation word, or accumulator row for DRAIN (so are the steps of a)")
-    acc_bank: int = unsigned(1, "accumulator bank for DRAIN")
+    acc_bank: int = unsigned(2, "accumulator bank for DRAIN; 2: the depthwise unit's sums")
     a_cb: int = unsigned(16, "step of a per cb")
     a_oh: int = unsigned(16, "step of a per oh")
     a_ow: int = unsigned(16, "step of a per ow")
@@ -240,5 +291,12 @@ def follows(before: Vector, instruction: Vector) -> bool:
     return bool(_SETTINGS(before) == _SETTINGS(instruction))
 
 
-UNITS: dict[str, type[Load] | type[Array] | type[Vector]] = {"load": Load, "array": Array, "vector": Vector}
+UNITS: dict[str, type[Load] | type[Array] | type[Depthwise] | type[Vector]] = {
+    "load": Load, "array": Array, "depthwise": Depthwise, "vector": Vector,
+}  # fmt: skip
 """The units in the order of their completion counters."""
+
+
+def units_of(config: HwConfig) -> list[str]:
+    """The units that a configuration has."""
+    return [unit for unit in UNITS if unit != "depthwise" or config.depthwise]

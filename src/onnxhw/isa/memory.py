@@ -8,6 +8,7 @@ The host sees every memory through 32-bit words. A memory whose words have n byt
 from enum import IntEnum
 
 from ..config import HwConfig
+from .instructions import UNITS
 
 
 class Space(IntEnum):
@@ -20,11 +21,12 @@ class Space(IntEnum):
     TABLE = 4
     LOAD_UCODE = 5
     ARRAY_UCODE = 6
-    VECTOR_UCODE = 7
+    DEPTHWISE_UCODE = 7
+    VECTOR_UCODE = 8
     EXTERNAL = 9
 
 
-UCODE_SPACES = {"load": Space.LOAD_UCODE, "array": Space.ARRAY_UCODE, "vector": Space.VECTOR_UCODE}
+UCODE_SPACES = {unit: Space[f"{unit.upper()}_UCODE"] for unit in UNITS}
 
 
 class Control(IntEnum):
@@ -33,36 +35,42 @@ class Control(IntEnum):
     RUN = 0
     """Write: 1 starts a run, 0 aborts it. Read: bit 0 running, bit 1 ended, bit 2 stopped by the watchdog."""
     LOAD_COUNT = 1
-    """Instructions of the load unit's program; ARRAY_COUNT and VECTOR_COUNT alike."""
+    """Instructions of the load unit's program; ARRAY_COUNT, DEPTHWISE_COUNT and VECTOR_COUNT alike. A device without a
+    depthwise unit keeps 0 there."""
     ARRAY_COUNT = 2
-    VECTOR_COUNT = 3
-    BUDGET = 4
+    DEPTHWISE_COUNT = 3
+    VECTOR_COUNT = 4
+    BUDGET = 5
     """Watchdog: a run of more cycles is stopped. 0: no limit."""
-    INPUT_FREE = 5
+    INPUT_FREE = 6
     """Completed array (bits 15..0) and vector instructions (31..16) from which on a run leaves its inputs alone, so
     that the host may write the next ones. 0: not before its end."""
-    CYCLES = 6
+    CYCLES = 7
     """Read: cycles of the run so far, or of the last run."""
-    LOAD_DONE = 7
-    """Read: completed instructions; ARRAY_DONE and VECTOR_DONE alike."""
-    ARRAY_DONE = 8
-    VECTOR_DONE = 9
-    STALL_ORDER_LOAD = 10
+    LOAD_DONE = 8
+    """Read: completed instructions; ARRAY_DONE, DEPTHWISE_DONE and VECTOR_DONE alike."""
+    ARRAY_DONE = 9
+    DEPTHWISE_DONE = 10
+    VECTOR_DONE = 11
+    STALL_ORDER_LOAD = 12
     """Read: cycles in which the unit had an instruction and waited for other units."""
-    STALL_ORDER_ARRAY = 11
-    STALL_ORDER_VECTOR = 12
-    STALL_WEIGHTS = 13
-    """Read: cycles in which the array waited for weights."""
-    BUSY_ARRAY = 14
-    """Read: cycles in which the array streamed a pixel."""
-    BUSY_VECTOR = 15
+    STALL_ORDER_ARRAY = 13
+    STALL_ORDER_DEPTHWISE = 14
+    STALL_ORDER_VECTOR = 15
+    STALL_WEIGHTS_ARRAY = 16
+    """Read: cycles in which the array waited for weights; STALL_WEIGHTS_DEPTHWISE alike."""
+    STALL_WEIGHTS_DEPTHWISE = 17
+    BUSY_ARRAY = 18
+    """Read: cycles in which the array streamed a pixel; BUSY_DEPTHWISE alike."""
+    BUSY_DEPTHWISE = 19
+    BUSY_VECTOR = 20
     """Read: cycles in which the vector unit had an instruction."""
-    FINGERPRINT_LOW = 16
+    FINGERPRINT_LOW = 21
     """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
-    FINGERPRINT_HIGH = 17
+    FINGERPRINT_HIGH = 22
     RING = 32
     """Read, 16 registers: the last issued instructions, newest at RING_HEAD - 1: unit (bits 30..28), index (15..0)."""
-    RING_HEAD = 18
+    RING_HEAD = 23
     """Read: number of instructions entered into the ring, modulo 16."""
 
 
@@ -71,7 +79,7 @@ RUNNING, ENDED, WATCHDOG = 1, 2, 4
 COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR)
 """Registers that describe a run, in the order of their addresses, which follow that of CYCLES."""
 RING_SIZE = 16
-UNIT_CODE = {"load": 1, "array": 2, "vector": 3}
+UNIT_CODE = {unit: 1 + number for number, unit in enumerate(UNITS)}
 """Unit numbers in the ring."""
 
 

@@ -10,15 +10,16 @@ read. ``free[i]`` is the cycle after the end of the one before.
 
 Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R / k, or `depthwise_words`):
 
-- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[n-1] + shadow_free)``, a `shadow_free` of tile n-1;
-- array tile n starts at ``s[n] = max(issue + START, s[n-1] + D, l[n] + shadow_ready)``, where D is P, but at least
-  MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``;
-- a depthwise tile starts no sooner than `settle` cycles after the end of the last array tile before it;
+- load tile n starts at ``l[n] = max(issue + 1, l[n-1] + T, s[m] + shadow_free)``, T of tile n-1, where m is the tile
+  before of the same unit;
+- array tile n starts at ``s[n] = max(issue + START, s[m] + D, l[n] + shadow_ready)``, where D is P, but at least
+  MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``; a tile of the
+  depthwise unit does, too, with its own `shadow_ready` and P, which is more than MIN_TILE, for D;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
   the number of lane groups; the next one issues when it is done, or if it `follows` it, after its end and no
   sooner than `vector_apart` cycles after its issue.
 
-The two tile recurrences run across instructions: tiles are numbered over the whole program.
+The tile recurrences run across instructions: tiles are numbered over the whole program.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
-from .instructions import UNITS, Array, Load, Ordered, Vector, follows
+from .instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, follows
 
 MEMORY = 2
 """Cycles from a block RAM's address to its registered output."""
@@ -35,7 +36,7 @@ FETCH_OVERHEAD = MEMORY + 1
 ORDER = 1
 """Cycles from a completion until an instruction that waited for it may issue."""
 START = 2
-"""Cycles from the issue of an array or vector instruction to its first operand address."""
+"""Cycles from the issue of an array, depthwise or vector instruction to its first operand address."""
 MULTIPLY = 3
 """Cycles of a multiplier: input, pipeline and output register."""
 ACT_READ = 2 + MEMORY + 1
@@ -93,7 +94,7 @@ def shadow_free(config: HwConfig, depthwise: int = 0) -> int:
     A load must not overtake the swap; the depthwise unit's comes a cycle after the array's first.
     """
     if depthwise:
-        return max(shadow_free(config), STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW)
+        return STREAM_TO_SWAP + 1 - LOAD_TO_SHADOW
     return STREAM_TO_SWAP - LOAD_TO_SHADOW + max(_lead(config))
 
 
@@ -119,27 +120,12 @@ def array_pipeline(config: HwConfig) -> int:
     return MULTIPLY + 1 + down + (config.cols - 1) + (2 if config.fast else 0)
 
 
-def sums_pipeline(config: HwConfig, depthwise: int = 0) -> int:
-    """Cycles from operands to sums at the accumulators.
-
-    Where there is a depthwise unit, its sums and the array's meet in a register, and the array's come no sooner.
-    """
-    if not config.depthwise:
-        return array_pipeline(config)
-    return (DEPTHWISE if depthwise else max(array_pipeline(config), DEPTHWISE)) + 1
-
-
-def settle(config: HwConfig) -> int:
-    """Cycles between the last pixel of an array tile and the first of a depthwise tile: sums must not overtake."""
-    return sums_pipeline(config) - sums_pipeline(config, 1)
-
-
 def array_latency(config: HwConfig, depthwise: int = 0) -> int:
-    """Cycles from the issue of the last pixel until its accumulators can be read.
+    """Cycles from the issue of the last pixel, in the array or the depthwise unit, until its sums can be drained.
 
     Operand read, pad multiplexer, the way to the sums, addition, write.
     """
-    return ACT_READ + 1 + sums_pipeline(config, depthwise) + 2
+    return ACT_READ + 1 + (DEPTHWISE if depthwise else array_pipeline(config)) + 2
 
 
 def vector_latency() -> int:
@@ -163,30 +149,34 @@ def fetch_cycles(instruction: Ordered) -> int:
     return instruction.words() + FETCH_OVERHEAD
 
 
-def pixels(instruction: Array) -> int:
+def pixels(instruction: Array | Depthwise) -> int:
     """Activation words streamed per weight tile."""
     return instruction.oh_n * instruction.ow_n
 
 
-def tiles(instruction: Load | Array) -> int:
-    """Weight tiles that a load provides or an array instruction takes."""
+def tiles(instruction: Load | Array | Depthwise) -> int:
+    """Weight tiles that a load provides, or that an instruction of the array or the depthwise unit takes."""
     if isinstance(instruction, Load):
         return instruction.tiles * instruction.nt_n
+    if isinstance(instruction, Depthwise):
+        return instruction.kh_n * instruction.kw_n
     return instruction.kt_n * instruction.sub_n * instruction.kh_n * instruction.kw_n * instruction.nt_n
 
 
-def tile_distance(instruction: Array, last: bool) -> int:
+def tile_distance(instruction: Array | Depthwise, last: bool) -> int:
     """Cycles from the start of a weight tile (perhaps the instruction's `last`) until the next may start."""
+    if isinstance(instruction, Depthwise):
+        return pixels(instruction)
     alone = instruction.nt_n * pixels(instruction) < MIN_TILE
     return max(pixels(instruction), MIN_TILE if alone or last else 1)
 
 
-def sums(instruction: Array) -> tuple[int, int]:
+def sums(instruction: Array | Depthwise) -> tuple[int, int]:
     """Rows and columns of sums per weight tile: its pixels, or the windows of its strip."""
-    if not instruction.depthwise:
+    if isinstance(instruction, Array):
         return instruction.oh_n, instruction.ow_n
     rows, cols = max(0, instruction.oh_n - WINDOW), max(0, instruction.ow_n - WINDOW)
-    return rows // max(1, instruction.dw_sh) + 1, cols // max(1, instruction.dw_sw) + 1
+    return rows // max(1, instruction.sh) + 1, cols // max(1, instruction.sw) + 1
 
 
 def load_steps(instruction: Load, config: HwConfig) -> int:
@@ -233,27 +223,38 @@ class Timeline:
     """Cycles of the whole run, as the core's counter reports them."""
     load_start: list[int] = field(default_factory=list)
     tile_start: list[int] = field(default_factory=list)
+    """Starts of the array's tiles."""
+    window_start: list[int] = field(default_factory=list)
+    """Starts of the depthwise unit's tiles."""
+
+
+class _Tiles:
+    """The weight tiles of the array, or of the depthwise unit: when each is loaded, when it starts."""
+
+    def __init__(self, config: HwConfig, depthwise: int) -> None:
+        self.ready = shadow_ready(config, depthwise)
+        self.free = shadow_free(config, depthwise)
+        self.latency = array_latency(config, depthwise)
+        self.loaded: list[int] = []
+        self.start: list[int] = []
+        self.end = 0
 
 
 class _Run:
-    """State of the computation: each unit advances as far as what it waits for is known."""
+    """State of the computation: each unit advances as far as what it waits for is known.
 
-    def __init__(self, config: HwConfig, program: Mapping[str, Sequence[Ordered]]) -> None:
-        self.config = config
+    With `weightless` there are no loads to wait for.
+    """
+
+    def __init__(self, config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightless: bool = False) -> None:
+        self.config, self.weightless = config, weightless
         self.program = {unit: list(program.get(unit, ())) for unit in UNITS}
         self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
         self.load_start: list[int] = []
-        self.tile_start: list[int] = []
         self.load_end = 0
-        self.tile_end = 0
-        self.settled = 0
-        self.free_shadow = 0
         self.part: dict[str, list[int]] = {}
         kinds = (0, 1) if config.depthwise else (0,)
-        self.shadow_ready = [shadow_ready(config, kind) for kind in kinds]
-        self.shadow_free = [shadow_free(config, kind) for kind in kinds]
-        self.latency = [array_latency(config, kind) for kind in kinds]
-        self.settle = settle(config)
+        self.tiles = [_Tiles(config, kind) for kind in kinds]
 
     def issue(self, unit: str) -> tuple[int, int, int, int] | None:
         """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
@@ -266,7 +267,7 @@ class _Run:
                 return None
             if count:
                 ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
-        if isinstance(instruction, Array) and instruction.more_reads:
+        if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
             count = instruction.after_vector + instruction.more_reads
             if count > len(self.spans["vector"]):
                 return None
@@ -297,7 +298,12 @@ class _Run:
             if times is None:
                 return False
             self.part[unit] = [*times, 0, 0]
-        return {"load": self._load, "array": self._array, "vector": self._vector}[unit](instruction)  # type: ignore[operator,no-any-return]  # each unit's memory has its kind
+        if isinstance(instruction, Load):
+            return self._load(instruction)
+        if isinstance(instruction, (Array, Depthwise)):
+            return self._tile(unit, instruction)
+        assert isinstance(instruction, Vector)
+        return self._vector(instruction)
 
     def _finish(self, unit: str, end: int, done: int) -> bool:
         ready, ordered, free, issue, _, stalled = self.part.pop(unit)
@@ -305,12 +311,14 @@ class _Run:
         return True
 
     def _load(self, instruction: Load) -> bool:
-        n, steps = len(self.load_start), load_steps(instruction, self.config)
-        start = self.part["load"][3] + 1
-        if n:
-            if n > len(self.tile_start):
+        steps, mine = load_steps(instruction, self.config), self.tiles[instruction.depthwise]
+        start = max(self.part["load"][3] + 1, self.load_end)
+        before = len(mine.loaded)
+        if before:
+            if before > len(mine.start):
                 return False
-            start = max(start, self.load_end, self.free_shadow)
+            start = max(start, mine.start[before - 1] + mine.free)
+        mine.loaded.append(start)
         self.load_start.append(start)
         self.load_end = start + steps
         self.part["load"][4] += 1
@@ -318,25 +326,23 @@ class _Run:
             self._finish("load", start + steps - 1, start + steps)
         return True
 
-    def _array(self, instruction: Array) -> bool:
-        n = len(self.tile_start)
-        if n >= len(self.load_start):
-            return False
-        free = max(self.part["array"][3] + START, self.tile_end)
-        if instruction.depthwise:
-            free = max(free, self.settled)
-        start = max(free, self.load_start[n] + self.shadow_ready[instruction.depthwise])
-        self.part["array"][5] += start - free
-        self.tile_start.append(start)
-        self.free_shadow = start + self.shadow_free[instruction.depthwise]
-        if not instruction.depthwise:
-            self.settled = start + pixels(instruction) + self.settle
-        self.part["array"][4] += 1
-        last = self.part["array"][4] == tiles(instruction)
-        self.tile_end = start + tile_distance(instruction, last)
+    def _tile(self, unit: str, instruction: Array | Depthwise) -> bool:
+        mine, part = self.tiles[unit == "depthwise"], self.part[unit]
+        n = len(mine.start)
+        free = max(part[3] + START, mine.end)
+        start = free
+        if not self.weightless:
+            if n >= len(mine.loaded):
+                return False
+            start = max(free, mine.loaded[n] + mine.ready)
+        part[5] += start - free
+        mine.start.append(start)
+        part[4] += 1
+        last = part[4] == tiles(instruction)
+        mine.end = start + tile_distance(instruction, last)
         if last:
             end = start + pixels(instruction) - 1
-            self._finish("array", end, end + self.latency[instruction.depthwise])
+            self._finish(unit, end, end + mine.latency)
         return True
 
     def _vector(self, instruction: Vector) -> bool:
@@ -344,18 +350,22 @@ class _Run:
         return self._finish("vector", end, end + vector_latency())
 
 
-def timeline(config: HwConfig, program: Mapping[str, Sequence[Ordered]]) -> Timeline:
-    """The times of every instruction of a program ``{"load": [...], "array": [...], "vector": [...]}``.
+def timeline(config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightless: bool = False) -> Timeline:
+    """The times of every instruction of a program: lists by unit (`UNITS`); a unit may be left out.
+
+    With `weightless` the loads are left out and nothing waits for them: when tiles would start if each were there.
 
     Raises `InternalError` E1110 if the program cannot end (an ordering or weight deadlock).
     """
-    run = _Run(config, program)
-    while any([run.step(unit) for unit in UNITS]):
+    units = [unit for unit in UNITS if program.get(unit) and not (weightless and unit == "load")]
+    run = _Run(config, program, weightless)
+    while any([run.step(unit) for unit in units]):
         pass
-    stuck = [unit for unit in UNITS if len(run.spans[unit]) < len(run.program[unit])]
+    stuck = [unit for unit in units if len(run.spans[unit]) < len(run.program[unit])]
     if stuck:
         unit = stuck[0]
         index = len(run.spans[unit])
         raise InternalError("E1110", f"deadlock: {unit}[{index}] never issues: {run.program[unit][index].text()}")
     ends = [span.done for spans in run.spans.values() for span in spans]
-    return Timeline(run.spans, max(ends, default=0) + FINISH, run.load_start, run.tile_start)
+    starts = [kind.start for kind in run.tiles] + [[]]
+    return Timeline(run.spans, max(ends, default=0) + FINISH, run.load_start, starts[0], starts[1])

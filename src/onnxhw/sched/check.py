@@ -4,14 +4,15 @@ What is proved, for every input:
 
 - every field fits its bits and every access lies in its memory (act, acc, weights, params, tables,
   microcode);
-- the program ends (no ordering or weight deadlock), tiles loaded are the tiles taken, and the
-  predicted cycles are those of the timeline;
+- the program ends (no ordering or weight deadlock), tiles loaded are the tiles taken, of the array and of the
+  depthwise unit, and the predicted cycles are those of the timeline;
 - lanes of an activation word are read only after they were written for the tensor that the word now
   holds (lanes that meet only weights of 0 do not matter), and no instruction that might run at the
   same time writes the word: RAW and WAR by the ordering fields, so the proof holds for any timing;
   WAW because vector instructions, the only writers, write in order (and read in order: so nor do they
   overwrite what one of them still reads);
-- an accumulator row is drained only after it was filled, and its bank is not filled meanwhile;
+- an accumulator row is drained only after it was filled, and not filled meanwhile: nor is any row of its bank if the
+  array fills it, or the depthwise unit with an instruction that accumulates;
 - one reader per activation bank and cycle, by the timeline;
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`;
 - no input is touched once as many instructions have completed as `Program.input_free` says.
@@ -25,8 +26,8 @@ import numpy.typing as npt
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
-from ..isa.instructions import UNITS, Array, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, sums_pipeline, tiles, timeline
+from ..isa.instructions import UNITS, WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
+from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, tiles, timeline
 from ..program.model import Program
 from . import footprint
 from .tenancy import Tenancy, tensor_words
@@ -51,6 +52,32 @@ def check(program: Program) -> Timeline:
     return times
 
 
+class _Stream:
+    """The instructions of the array, or of the depthwise unit: what they read, their tiles, what they wait for."""
+
+    def __init__(self, unit: str, code: list[Array] | list[Depthwise], loads: list[Load], checker: "_Checker") -> None:
+        self.unit, self.code = unit, code
+        self.reads = [footprint.array_reads(i) for i in code]
+        mine = [i for i in loads if i.depthwise == (unit == "depthwise")]
+        starts = [footprint.tile_words(load, checker.config) for load in mine]
+        self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
+        self.first_tile = np.cumsum([0, *(tiles(i) for i in code)])
+        # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
+        self.after = _running([i.after_vector for i in code])
+        self.after_reads = _running([i.after_vector + i.more_reads for i in code])
+        self.vector_after = _running([getattr(i, f"after_{unit}") for i in checker.vectors])
+
+    def beside(self, index: int, after: Words) -> range:
+        """Vector instructions that no ordering field keeps apart from an instruction, which waits for `after`."""
+        first = after[index]
+        end = int(np.searchsorted(self.vector_after, index, side="right"))
+        return range(first, max(first, end))
+
+    def drained_from(self, index: int) -> int:
+        """The first vector instruction that waits for an instruction."""
+        return int(np.searchsorted(self.vector_after, index, side="right"))
+
+
 class _Checker:
     """The program and what its instructions touch."""
 
@@ -62,21 +89,17 @@ class _Checker:
             raise InternalError("E1202", f"unknown units {sorted(set(code) - set(UNITS))}")
         self.loads = [i for i in code.get("load", ()) if isinstance(i, Load)]
         self.arrays = [i for i in code.get("array", ()) if isinstance(i, Array)]
+        self.strips = [i for i in code.get("depthwise", ()) if isinstance(i, Depthwise)]
         self.vectors = [i for i in code.get("vector", ()) if isinstance(i, Vector)]
-        for unit, found in (("load", self.loads), ("array", self.arrays), ("vector", self.vectors)):
+        for unit, found in zip(UNITS, (self.loads, self.arrays, self.strips, self.vectors), strict=True):
             if len(found) != len(code.get(unit, ())):
                 raise InternalError("E1202", f"{unit} holds an instruction of another unit")
-        self.array_reads = [footprint.array_reads(i) for i in self.arrays]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        starts = [footprint.tile_words(load, self.config) for load in self.loads]
-        self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
-        self.first_tile = np.cumsum([0, *(tiles(i) for i in self.arrays)])
-        self.lanes_known: dict[tuple[bytes, int, int], npt.NDArray[np.bool_]] = {}
-        # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
-        self.array_after = _running([i.after_vector for i in self.arrays])
-        self.array_after_reads = _running([i.after_vector + i.more_reads for i in self.arrays])
-        self.vector_after = _running([i.after_array for i in self.vectors])
+        self.array = _Stream("array", self.arrays, self.loads, self)
+        self.depthwise = _Stream("depthwise", self.strips, self.loads, self)
+        self.streams = self.array, self.depthwise
+        self.lanes_known: dict[tuple[bytes, int], npt.NDArray[np.bool_]] = {}
         self.vector_after_vector = _running([i.after_vector for i in self.vectors])
 
     def _fail(self, code: str, unit: str, index: int, what: str) -> None:
@@ -104,15 +127,14 @@ class _Checker:
                 self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
+        for index, strip in enumerate(self.strips):
+            self._strip(index, strip)
         for index, vector in enumerate(self.vectors):
             self._vector_range(index, vector)
-        loaded, taken = sum(tiles(i) for i in self.loads), sum(tiles(i) for i in self.arrays)
-        if loaded != taken:
-            raise InternalError("E1205", f"{loaded} weight tiles are loaded, {taken} are taken")
-        kinds = [np.repeat([i.depthwise for i in code], [tiles(i) for i in code]) for code in (self.loads, self.arrays)]
-        if (kinds[0] != kinds[1]).any():
-            wrong = int((kinds[0] != kinds[1]).argmax())
-            raise InternalError("E1205", f"weight tile {wrong} is loaded for one unit and taken by another")
+        for stream in self.streams:
+            loaded, taken = len(stream.tile_bases), int(stream.first_tile[-1])
+            if loaded != taken:
+                raise InternalError("E1205", f"{loaded} {stream.unit} weight tiles are loaded, {taken} are taken")
 
     def _fields(self, unit: str, index: int, instruction: Ordered) -> None:
         try:
@@ -126,22 +148,24 @@ class _Checker:
     def _array_range(self, index: int, i: Array) -> None:
         if i.sub_n > self.config.row_groups:
             self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
-        if i.depthwise:
-            self._strip(index, i)
         if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
-        self._inside("array", index, self.array_reads[index])
+        self._inside("array", index, self.array.reads[index])
 
-    def _strip(self, index: int, i: Array) -> None:
+    def _strip(self, index: int, i: Depthwise) -> None:
         config = self.config
         if not config.depthwise:
-            self._fail("E1204", "array", index, "needs a depthwise unit")
-        if i.sub_n != 1 or i.nt_n != 1 or min(i.dw_sh, i.dw_sw) < 1:
-            self._fail("E1204", "array", index, "sub_n and nt_n must be 1, dw_sh and dw_sw at least 1")
+            self._fail("E1204", "depthwise", index, "needs a depthwise unit")
+        if min(i.sh, i.sw) < 1:
+            self._fail("E1204", "depthwise", index, "sh and sw must be at least 1")
         if i.oh_n < WINDOW or not WINDOW <= i.ow_n <= config.depthwise:
-            self._fail("E1204", "array", index, f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}")
-        if (i.dw_group + 1) * config.depthwise_lanes > config.word:
-            self._fail("E1204", "array", index, f"dw_group must be below {config.word // config.depthwise_lanes}")
+            what = f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}"
+            self._fail("E1204", "depthwise", index, what)
+        if (i.group + 1) * config.depthwise_lanes > config.word:
+            self._fail("E1204", "depthwise", index, f"group must be below {config.word // config.depthwise_lanes}")
+        if int(footprint.accumulator_rows(i).max()) >= config.acc_depth:
+            self._fail("E1204", "depthwise", index, f"fills beyond {config.acc_depth} rows of sums")
+        self._inside("depthwise", index, self.depthwise.reads[index])
 
     def _vector_range(self, index: int, i: Vector) -> None:
         config = self.config
@@ -149,8 +173,11 @@ class _Checker:
             self._fail("E1204", "vector", index, "no such operation")
         if i.lane_group + i.groups > config.lane_groups:
             self._fail("E1204", "vector", index, f"uses lane groups beyond {config.lane_groups}")
-        if i.op == VectorOp.DRAIN and i.column_group + i.groups > config.col_groups:
-            self._fail("E1204", "vector", index, f"drains column groups beyond {config.col_groups}")
+        if i.acc_bank > (WINDOW_BANK if config.depthwise else 1):
+            self._fail("E1204", "vector", index, f"no accumulator bank {i.acc_bank}")
+        columns = config.depthwise_lanes // config.lanes if i.acc_bank == WINDOW_BANK else config.col_groups
+        if i.op == VectorOp.DRAIN and i.column_group + i.groups > columns:
+            self._fail("E1204", "vector", index, f"drains column groups beyond {columns}")
         if i.op not in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT) and i.kh_n * i.kw_n != 1:
             self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX nor DOT")
         if i.op == VectorOp.DOT and (i.groups != 1 or dot_reach(i.kh_n * i.kw_n, i.za, i.zb) > SUM_MAX):
@@ -174,20 +201,24 @@ class _Checker:
     def activations(self) -> None:
         """Every lane group read holds what was last written for one tensor, and nobody writes while another may read.
 
-        Read in the vector unit's order: an array instruction sees memory as it is after the vector instructions
-        that it waits for; those that might run beside it must not write what it reads.
+        Read in the vector unit's order: an instruction of the array or the depthwise unit sees memory as it is after
+        the vector instructions that it waits for; those that might run beside it must not write what it reads.
         """
         state = Tenancy(self.program)
-        arrays = sorted(range(len(self.arrays)), key=lambda index: int(self.array_after[index]))
-        at = 0
+        waiting = sorted(
+            ((int(after), number, index) for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
+            reverse=True,
+        )
         for count in range(len(self.vectors) + 1):
-            while at < len(arrays) and int(self.array_after[arrays[at]]) == count:
-                self._array_reads(arrays[at], state)
-                at += 1
+            while waiting and waiting[-1][0] == count:
+                _, number, index = waiting.pop()
+                self._stream_reads(self.streams[number], index, state)
             if count < len(self.vectors):
                 self._vector_step(count, state)
-        if at < len(arrays):
-            self._fail("E1206", "array", arrays[at], f"waits for more than {len(self.vectors)} vector instructions")
+        if waiting:
+            _, number, index = waiting[-1]
+            what = f"waits for more than {len(self.vectors)} vector instructions"
+            self._fail("E1206", self.streams[number].unit, index, what)
 
     def _vector_step(self, index: int, state: Tenancy) -> None:
         i, reads, writes = self.vectors[index], self.vector_reads[index], self.vector_writes[index]
@@ -206,53 +237,47 @@ class _Checker:
         if why := state.write(index, writes, groups):
             self._fail("E1206", "vector", index, why)
 
-    def _array_reads(self, index: int, state: Tenancy) -> None:
-        i, reads = self.arrays[index], self.array_reads[index]
+    def _stream_reads(self, stream: _Stream, index: int, state: Tenancy) -> None:
+        i, reads = stream.code[index], stream.reads[index]
         plane = footprint.array_plane(i)
-        for kt, groups in enumerate(self._lane_groups_used(index)):
-            if groups.any() and (why := state.stale((plane + kt * i.a_kt) & footprint.ADDRESS, groups)):
-                self._fail("E1206", "array", index, why)
+        for kt, groups in enumerate(self._lane_groups_used(stream, index)):
+            step = kt * i.a_kt if isinstance(i, Array) else 0
+            if groups.any() and (why := state.stale((plane + step) & footprint.ADDRESS, groups)):
+                self._fail("E1206", stream.unit, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
-        for other in self._beside(index, self.array_after):
+        for other in stream.beside(index, stream.after):
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
-                self._fail("E1207", "array", index, f"may read while vector[{other}] writes: {text}")
+                self._fail("E1207", stream.unit, index, f"may read while vector[{other}] writes: {text}")
 
-    def _lane_groups_used(self, index: int) -> npt.NDArray[np.bool_]:
-        """``[kt, lane groups]``: whether an array instruction's weights there are not all 0."""
-        config, i, first = self.config, self.arrays[index], self.first_tile[index]
-        bases = self.tile_bases[first : first + tiles(i)]
-        key = bases.tobytes(), i.depthwise, i.dw_group
-        if key not in self.lanes_known and i.depthwise:
-            width = config.depthwise_lanes
-            words = self.program.weights[bases[:, None] + np.arange(config.depthwise_words)]
-            weights = words.reshape(len(bases), -1)[:, : WINDOW**2 * width]
-            lanes = np.zeros((i.kt_n, config.word), bool)
-            used = weights.reshape(i.kt_n, -1, width).any(axis=1)
-            lanes[:, i.dw_group * width : (i.dw_group + 1) * width] = used
-            self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
+    def _lane_groups_used(self, stream: _Stream, index: int) -> npt.NDArray[np.bool_]:
+        """``[kt, lane groups]``: whether an instruction's weights there are not all 0."""
+        config, i = self.config, stream.code[index]
+        bases = stream.tile_bases[stream.first_tile[index] : stream.first_tile[index + 1]]
+        key = bases.tobytes(), i.group if isinstance(i, Depthwise) else -1
         if key not in self.lanes_known:
-            words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
-            taps = i.kh_n * i.kw_n * i.nt_n
-            used = words.reshape(i.kt_n, i.sub_n, taps, config.rows, config.cols).any(axis=(2, 4))
-            lanes = np.zeros((i.kt_n, config.word), bool)
-            count = min(config.word, i.sub_n * config.rows)
-            lanes[:, :count] = used.reshape(i.kt_n, -1)[:, :count]
-            self.lanes_known[key] = np.asarray(lanes.reshape(i.kt_n, config.lane_groups, config.lanes).any(axis=2))
+            if isinstance(i, Depthwise):
+                width = config.depthwise_lanes
+                words = self.program.weights[bases[:, None] + np.arange(config.depthwise_words)]
+                weights = words.reshape(len(bases), -1)[:, : WINDOW**2 * width]
+                lanes = np.zeros((1, config.word), bool)
+                lanes[0, i.group * width : (i.group + 1) * width] = weights.reshape(-1, width).any(axis=0)
+            else:
+                words = self.program.weights[bases[:, None] + np.arange(config.tile_words)]
+                taps = i.kh_n * i.kw_n * i.nt_n
+                used = words.reshape(i.kt_n, i.sub_n, taps, config.rows, config.cols).any(axis=(2, 4))
+                lanes = np.zeros((i.kt_n, config.word), bool)
+                count = min(config.word, i.sub_n * config.rows)
+                lanes[:, :count] = used.reshape(i.kt_n, -1)[:, :count]
+            self.lanes_known[key] = np.asarray(lanes.reshape(-1, config.lane_groups, config.lanes).any(axis=2))
         return self.lanes_known[key]
-
-    def _beside(self, array: int, after: Words) -> range:
-        """Vector instructions that no ordering field keeps apart from an array instruction, which waits for `after`."""
-        first = after[array]
-        end = int(np.searchsorted(self.vector_after, array, side="right"))
-        return range(first, max(first, end))
 
     # -- accumulators --------------------------------------------------------------------------
     def accumulators(self, times: Timeline) -> None:
         """Filled before drained, never filled while drained, never accumulated too soon."""
         rows = [footprint.accumulator_rows(i) for i in self.arrays]
-        filled = np.full((2, self.config.acc_depth), NEVER, np.int64)
+        filled = np.full((WINDOW_BANK + 1, self.config.acc_depth), NEVER, np.int64)
         last: dict[int, int] = {}
         for index, array in enumerate(self.arrays):
             box = filled[array.acc_bank, rows[index]]
@@ -267,32 +292,60 @@ class _Checker:
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
             filled[array.acc_bank, rows[index]] = np.minimum(box, index)
-            for other in self._beside(index, self.array_after_reads):
+            for other in self.array.beside(index, self.array.after_reads):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
                     text = vector.text()
                     self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {text}")
+        self._windows(filled[WINDOW_BANK])
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN:
                 box = filled[vector.acc_bank, footprint.accumulator_rows(vector)]
-                if int(box.max()) >= self.vector_after[index]:
+                stream = self.depthwise if vector.acc_bank == WINDOW_BANK else self.array
+                if int(box.max()) >= stream.vector_after[index]:
                     self._fail("E1208", "vector", index, "may drain rows before they are filled")
+
+    def _windows(self, filled: Words) -> None:
+        """The sums of the depthwise unit; `filled` gets the first instruction that fills each row."""
+        stream, drains = self.depthwise, self._window_drains()
+        last = np.full(self.config.acc_depth, -1, np.int64)
+        for index, strip in enumerate(self.strips):
+            rows = footprint.accumulator_rows(strip)
+            for previous in (int(number) for number in np.unique(last[rows]) if number >= 0):
+                between = drains[stream.drained_from(previous) : stream.after_reads[index]]
+                if not between[:, rows[last[rows] == previous]].any(axis=0).all():
+                    what = f"overwrites the sums of depthwise[{previous}] before they are drained"
+                    self._fail("E1208", "depthwise", index, what)
+            last[rows] = index
+            filled[rows] = np.minimum(filled[rows], index)
+            for other in stream.beside(index, stream.after_reads):
+                mine = drains[other] if strip.reads_sums else drains[other, rows]
+                if mine.any():
+                    text = self.vectors[other].text()
+                    self._fail("E1209", "depthwise", index, f"may fill sums that vector[{other}] drains: {text}")
+
+    def _window_drains(self) -> npt.NDArray[np.bool_]:
+        """``[vector instructions, rows]``: which of the depthwise unit's sums each reads."""
+        found = np.zeros((len(self.vectors), self.config.acc_depth), bool)
+        for index, vector in enumerate(self.vectors):
+            if vector.op == VectorOp.DRAIN and vector.acc_bank == WINDOW_BANK:
+                found[index, footprint.accumulator_rows(vector)] = True
+        return found
 
     def _apart(self, earlier: int, later: int, times: Timeline) -> int:
         """Fewest cycles from the last to the first use of an accumulator row by two array instructions."""
         used = np.full((2, self.config.acc_depth), [[-NEVER], [NEVER]], np.int64)
         for which, index in enumerate((earlier, later)):
             i = self.arrays[index]
-            first = self.first_tile[index + 1] - i.nt_n if which == 0 else self.first_tile[index]
-            starts = np.array(times.tile_start[first : first + i.nt_n]) + sums_pipeline(self.config, i.depthwise)
-            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + footprint.summed(i)).ravel()
+            first = self.array.first_tile[index + 1] - i.nt_n if which == 0 else self.array.first_tile[index]
+            starts = np.array(times.tile_start[first : first + i.nt_n])
+            used[which, footprint.accumulator_rows(i)] = (starts[:, None] + np.arange(pixels(i))).ravel()
         return int((used[1] - used[0]).min())
 
     def _drained(self, filler: int, later: int) -> bool:
         """Whether a DRAIN of the bank is ordered after one array instruction and before another."""
-        first = int(np.searchsorted(self.vector_after, filler, side="right"))
         bank = self.arrays[filler].acc_bank
-        drains = self.vectors[first : self.array_after_reads[later]]
+        drains = self.vectors[self.array.drained_from(filler) : self.array.after_reads[later]]
         return any(i.op == VectorOp.DRAIN and i.acc_bank == bank for i in drains)
 
     # -- bank conflicts ------------------------------------------------------------------------
@@ -308,18 +361,19 @@ class _Checker:
             seen = [set((words // depth).tolist()) for words in (footprint.vector_a(i), footprint.vector_b(i))]
             if i.op == VectorOp.DOT and seen[0] & seen[1]:
                 self._fail("E1210", "vector", index, "reads a bank for both operands")
-        readers = [index for index, reads in enumerate(self.vector_reads) if len(reads)]
-        vector_banks = {index: set((self.vector_reads[index] // depth).tolist()) for index in readers}
-        spans = times.spans
-        for index, reads in enumerate(self.array_reads):
-            mine = set((reads // depth).tolist())
-            span = spans["array"][index]
-            for other in readers:
-                theirs = spans["vector"][other]
+        readers = [
+            (unit, index, times.spans[unit][index], set((words // depth).tolist()))
+            for unit, reads in (
+                ("array", self.array.reads), ("depthwise", self.depthwise.reads), ("vector", self.vector_reads),
+            )
+            for index, words in enumerate(reads) if len(words)
+        ]  # fmt: skip
+        for place, (unit, index, span, mine) in enumerate(readers):
+            for other, number, theirs, banks in readers[place + 1 :]:
                 apart = theirs.issue + START > span.end or span.issue + START > theirs.end
-                if not apart and mine & vector_banks[other]:
-                    text = self.vectors[other].text()
-                    self._fail("E1210", "array", index, f"reads a bank that vector[{other}] reads: {text}")
+                if other != unit and not apart and mine & banks:
+                    text = self.program.code[other][number].text()
+                    self._fail("E1210", unit, index, f"reads a bank that {other}[{number}] reads: {text}")
 
     # -- the tensor table ----------------------------------------------------------------------
     def tensors(self) -> None:

@@ -1,15 +1,13 @@
 """Works of convolutions on the depthwise unit: every output channel sees one input channel, its own."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Tensor
-from ..isa.instructions import Array, Load, Ordered, wait_reads
-from ..isa.timing import timeline
+from ..isa.instructions import WINDOW_BANK, Depthwise, Load
 from .array_work import ADDRESS, Geometry, drain_steps, limit
 from .columns import Drain, drain_sets, drains
 from .images import Images
@@ -86,47 +84,28 @@ def depthwise_works(g: Geometry, lanes: list[Lanes], choice: Choice, config: HwC
 def _work(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> Work:
     x, (down, across) = lanes.tensor, lanes.pieces
     ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
-    array = Array(
+    strip = Depthwise(
         act_base=(lanes.plane * x.height * x.width + ih0 * x.width + iw0) & ADDRESS,
         kh_n=down,
         kw_n=across,
         oh_n=(rows[1] - rows[0] - 1) * g.strides[0] + WINDOW,
         ow_n=(cols[1] - cols[0] - 1) * g.strides[1] + WINDOW,
         a_kh=WINDOW * x.width & ADDRESS,
-        a_kw=WINDOW,
         a_oh=x.width,
-        a_ow=1,
         ih0=ih0,
         iw0=iw0,
-        ih_kh=WINDOW,
-        iw_kw=WINDOW,
-        ih_oh=1,
-        iw_ow=1,
         in_h=x.height,
         in_w=x.width,
         pad=g.pad,
-        depthwise=1,
-        dw_group=lanes.group,
-        dw_sh=g.strides[0],
-        dw_sw=g.strides[1],
+        group=lanes.group,
+        sh=g.strides[0],
+        sw=g.strides[1],
     )
     seen_rows = window_rows(*rows, g.strides[0], g.pads[0], WINDOW * down, 1, x.height)
     seen_cols = window_rows(*cols, g.strides[1], g.pads[1], WINDOW * across, 1, x.width)
     region = Region(x.name, (lanes.plane, lanes.plane + 1), seen_rows, seen_cols)
     empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
     load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
-    step = ArrayStep(load, array, x.name, () if empty else (region,))
-    return Work(g.op, (step,), tuple(drain_steps(g, drain_sets([lanes.drains]), rows, cols)))
-
-
-def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
-    """Exact cycles of the works of one operation whose operands are there and lie in banks of their own."""
-    code: dict[str, list[Ordered]] = {"load": [], "array": [], "vector": []}
-    drained = [0, 0]
-    for number, work in enumerate(works):
-        for step in work.arrays:
-            code["load"].append(step.load)
-            code["array"].append(step.array.but(**wait_reads(0, drained[number % 2])))
-        code["vector"] += [step.vector.but(after_array=len(code["array"])) for step in work.vectors]
-        drained[number % 2] = len(code["vector"])
-    return timeline(config, code).cycles
+    step = ArrayStep(load, strip, x.name, () if empty else (region,))
+    drains = drain_steps(g, drain_sets([lanes.drains]), rows, cols)
+    return Work(g.op, (step,), tuple(replace(drain, vector=drain.vector.but(acc_bank=WINDOW_BANK)) for drain in drains))

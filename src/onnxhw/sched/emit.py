@@ -2,8 +2,8 @@
 
 Read one work after the other, the sequence is the meaning of the program; the units run it
 concurrently, held together by ordering fields (`order`). Array operations keep the graph's order, but
-neighbours that do not need each other take turns. A vector operation's work is put as soon as its
-operands are complete, so that it runs while the array is busy with the next tile. Without `eager` all
+neighbours that do not need each other take turns. A work of the vector unit or the depthwise unit is put as soon
+as its operands are complete, so that it runs while the array is busy with the next tile. Without `eager` all
 works keep the graph's order, which needs less memory.
 """
 
@@ -78,11 +78,11 @@ def sequence(graph: Graph, works: dict[str, list[Work]], homes: Homes, config: H
 
     for op in graph.ops:
         mine = works[op.name]
-        if mine and not mine[0].arrays:
+        if mine and not mine[0].on_array:
             waiting.append(list(mine))
             settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for group in _independent(graph, [op for op in graph.ops if any(work.arrays for work in works[op.name])]):
+    for group in _independent(graph, [op for op in graph.ops if any(work.on_array for work in works[op.name])]):
         for work in _merged([works[op.name] for op in group]):
             put(work)
             settle()

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from ..config import WINDOW, HwConfig
-from ..isa.instructions import Array, Load, Vector, VectorOp
+from ..config import HwConfig
+from ..isa.instructions import Array, Depthwise, Load, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 
 Words = npt.NDArray[np.int64]
@@ -24,20 +24,21 @@ def _sum(base: int, outer: Words, rows: Words, cols: Words) -> Words:
     return np.unique((base + outer[:, None, None] + rows[:, None] + cols) & ADDRESS)
 
 
-def _window(i: Array | Vector) -> tuple[Words, Words]:
+def _window(i: Array | Depthwise | Vector) -> tuple[Words, Words]:
     rows = _axis(i.kh_n, i.oh_n, i.ih0, i.ih_kh, i.ih_oh, i.in_h, i.a_kh, i.a_oh)
     cols = _axis(i.kw_n, i.ow_n, i.iw0, i.iw_kw, i.iw_ow, i.in_w, i.a_kw, i.a_ow)
     return rows, cols
 
 
-def array_plane(i: Array) -> Words:
-    """Activation words that an array instruction reads at kt = 0; those of kt are ``kt * a_kt`` further on."""
+def array_plane(i: Array | Depthwise) -> Words:
+    """Activation words that an array or depthwise instruction reads, of an array's those at kt = 0; those of kt are
+    ``kt * a_kt`` further on."""
     return _sum(i.act_base, np.zeros(1, np.int64), *_window(i))
 
 
-def array_reads(i: Array) -> Words:
-    """Activation words that an array instruction reads."""
-    return _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))
+def array_reads(i: Array | Depthwise) -> Words:
+    """Activation words that an array or depthwise instruction reads."""
+    return array_plane(i) if isinstance(i, Depthwise) else _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))
 
 
 def vector_a(i: Vector) -> Words:
@@ -73,21 +74,13 @@ def vector_writes(i: Vector) -> Words:
     return vector_steps(i, i.o_base, i.o_cb, i.o_oh, i.o_ow)
 
 
-def accumulator_rows(i: Array | Vector) -> Words:
-    """Accumulator rows that an array instruction fills, in loop order, or a DRAIN reads."""
-    if isinstance(i, Array):
+def accumulator_rows(i: Array | Depthwise | Vector) -> Words:
+    """Accumulator rows that an array or depthwise instruction fills, in loop order, or a DRAIN reads."""
+    if isinstance(i, (Array, Depthwise)):
         height, width = sums(i)
-        return np.arange(i.acc_base, i.acc_base + i.nt_n * height * width)
+        count = height * width * (i.nt_n if isinstance(i, Array) else 1)
+        return np.arange(i.acc_base, i.acc_base + count)
     return vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) if i.op == VectorOp.DRAIN else np.zeros(0, np.int64)
-
-
-def summed(i: Array) -> Words:
-    """The pixel, counted from the start of a weight tile, whose arrival completes each sum of the tile's."""
-    rows, cols = sums(i)
-    if not i.depthwise:
-        return np.arange(rows * cols)
-    row, col = WINDOW - 1 + np.arange(rows) * i.dw_sh, WINDOW - 1 + np.arange(cols) * i.dw_sw
-    return (row[:, None] * i.ow_n + col).ravel()
 
 
 def tile_words(i: Load, config: HwConfig) -> Words:

@@ -8,16 +8,18 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
+from ..isa.instructions import Ordered
 from .array_work import array_works, geometry
 from .certificate import Sums, certify
 from .columns import concat_columns, conv_columns, conv_scales
 from .copy_work import lower_copy
-from .depthwise import cycles_alone, depthwise_lanes, depthwise_works, possible
+from .depthwise import depthwise_lanes, depthwise_works, possible
 from .images import Images
 from .matmul_work import lower_matmul
 from .places import Homes, find_homes
 from .ranges import value_ranges
 from .refusals import TooLargeError, UnmappedError
+from .sums import cycles_alone
 from .tiling import coarsest
 from .vector_work import lower_vector
 from .work import Choice, Work
@@ -110,7 +112,8 @@ def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
     """`TooLargeError` E4307 if a property of the operation exceeds a field of its instruction."""
     for work in works:
         for step in work.vectors:
-            instructions = [step.vector, *(s for array in work.arrays for s in (array.load, array.array))]
+            instructions: list[Ordered] = [step.vector]
+            instructions += [part for stream in work.arrays for part in (stream.load, stream.array)]
             for instruction in instructions:
                 for spec in instruction.specs():
                     value = int(getattr(instruction, spec.name))

@@ -1,15 +1,17 @@
-"""From relative works to a program: addresses bound, accumulator banks named, ordering fields set.
+"""From relative works to a program: addresses bound, accumulators named, ordering fields set.
 
 Works are read in sequence; a memory of "who touched this last" per activation word, activation bank and
-accumulator bank gives each instruction what it must wait for:
+accumulator gives each instruction what it must wait for:
 
-- an array instruction waits for the vector instructions that wrote what it reads; those that drained its
-  accumulator bank, or read one of its activation banks (a bank has one read port), need only have read it;
-- a vector instruction waits for the array instructions that filled what it drains, that still read
+- an instruction of the array or the depthwise unit waits for the vector instructions that wrote what it reads, and for
+  the other of the two units where it reads one of its activation banks (a bank has one read port); vector instructions
+  that drained its accumulators, or read one of its activation banks, need only have read them;
+- a vector instruction waits for the array and depthwise instructions that filled what it drains, that still read
   what it overwrites, and that read one of its activation banks; and for the vector instructions that
   wrote what it reads.
 
-Vector instructions read and write in order, so they need not wait for what they overwrite.
+Vector instructions read and write in order, so they need not wait for what they overwrite. `sums` has the accumulators,
+`loads` the order of the loads.
 """
 
 import numpy as np
@@ -17,12 +19,24 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import Array, Ordered, Vector, VectorOp, wait_reads
+from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..program.layout import Place
+from .loads import Owned, ordered
 from .places import Homes
+from .sums import Sums
 from .work import ArrayStep, Region, VectorStep, Work
 
 ADDRESS = 0xFFFF
+Memory = npt.NDArray[np.int64]
+"""Of each word, the number of the last instruction that touched it."""
+
+
+class Reader:
+    """A unit that reads activations beside the vector unit: its instructions, and what each word and bank is to it."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.read_by: Memory = np.zeros(config.act_words, np.int64)
+        self.bank = [0] * config.act_banks
 
 
 class Binder:
@@ -38,69 +52,78 @@ class Binder:
     def __init__(self, graph: Graph, homes: Homes, bases: dict[str, int], config: HwConfig) -> None:
         self.config = config
         self.places = {name: homes.place(tensor, bases) for name, tensor in graph.tensors.items()}
-        self.loads: list[Ordered] = []
-        self.arrays: list[Array] = []
+        self.arrays: list[tuple[Array, Owned]] = []
+        self.strips: list[tuple[Depthwise, Owned]] = []
         self.vectors: list[Vector] = []
-        self.owners: dict[str, list[str]] = {"load": [], "array": [], "vector": []}
+        self.owners: dict[str, list[str]] = {unit: [] for unit in UNITS}
         self.writes: list[Region] = []
-        self.written_by: npt.NDArray[np.int64] = np.zeros(config.act_words, np.int64)  # vector count
-        self.read_by: npt.NDArray[np.int64] = np.zeros(config.act_words, np.int64)  # array count
+        self.written_by: Memory = np.zeros(config.act_words, np.int64)
         self.bank_vector = [0] * config.act_banks
-        self.bank_array = [0] * config.act_banks
-        self.drained = [0, 0]
-        self.filled = [0, 0]
-        self.acc_bank = 0
+        self.readers = {"array": Reader(config), "depthwise": Reader(config)}
+        self.sums = Sums(config)
 
-    @property
     def code(self) -> dict[str, list[Ordered]]:
-        """Instructions per unit."""
-        return {"load": list(self.loads), "array": list(self.arrays), "vector": list(self.vectors)}
+        """Instructions per unit; the loads, and their owners, are put in order here."""
+        loads = ordered(self.arrays, self.strips, self.vectors, self.config)
+        self.owners["load"] = [owned.op for owned in loads]
+        return {
+            "load": [owned.load for owned in loads],
+            "array": [instruction for instruction, _ in self.arrays],
+            "depthwise": [instruction for instruction, _ in self.strips],
+            "vector": list(self.vectors),
+        }
 
     def emit(self, work: Work) -> None:
         """Append the instructions of a work."""
+        self.sums.begin(work)
         for step in work.arrays:
-            self._array(work.op, step)
+            target, reads = self.sums.fill(step.array)
+            fields, owned = target | self._stream(step, reads), Owned(step.load, work.op)
+            if isinstance(step.array, Array):
+                self.arrays.append((step.array.but(**fields), owned))
+            else:
+                self.strips.append((step.array.but(**fields), owned))
+            self.owners[step.array.UNIT].append(work.op)
         for vector in work.vectors:
-            self._vector(work.op, vector)
-        if work.arrays:
-            self.acc_bank ^= 1
+            self._vector(work, vector)
 
-    def _array(self, op: str, step: ArrayStep) -> None:
-        after, reads = 0, self.drained[self.acc_bank]
-        count = len(self.arrays) + 1
+    def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
+        """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
+        unit = step.array.UNIT
+        other = "depthwise" if unit == "array" else "array"
+        mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
             after = max(after, int(self._box(self.written_by, region).max()))
             for bank in self._banks(region):
                 reads = max(reads, self.bank_vector[bank])
-                self.bank_array[bank] = count
-            self._box(self.read_by, region)[...] = count
+                beside = max(beside, self.readers[other].bank[bank])
+                mine.bank[bank] = number
+            self._box(mine.read_by, region)[...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
-        self.filled[self.acc_bank] = count
-        self.loads.append(step.load)
-        fields = {"act_base": base, "acc_bank": self.acc_bank, **wait_reads(after, reads)}
-        self.arrays.append(step.array.but(**fields))
-        self.owners["load"].append(op)
-        self.owners["array"].append(op)
+        return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
 
-    def _vector(self, op: str, step: VectorStep) -> None:
-        after, written = int(self._box(self.read_by, step.writes).max()), 0
+    def _vector(self, work: Work, step: VectorStep) -> None:
+        written = 0
+        after = {unit: int(self._box(one.read_by, step.writes).max()) for unit, one in self.readers.items()}
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
-            after = max(after, self.filled[self.acc_bank])
-            self.drained[self.acc_bank] = count
-            fields["acc_bank"] = self.acc_bank
+            drained = self.sums.drain(work, step.vector, count)
+            after |= {unit: drained.pop(f"after_{unit}") for unit in after if f"after_{unit}" in drained}
+            fields |= drained
         for name, region in (("a_base", step.a), ("b_base", step.b)):
             if region:
                 fields[name] = (getattr(step.vector, name) + self.places[region.tensor].base) & ADDRESS
                 for bank in self._banks(region):
-                    after = max(after, self.bank_array[bank])
+                    for unit, one in self.readers.items():
+                        after[unit] = max(after[unit], one.bank[bank])
                     self.bank_vector[bank] = count
                 written = max(written, int(self._box(self.written_by, region).max()))
         self._box(self.written_by, step.writes)[...] = count
         self.writes.append(step.writes)
-        self.vectors.append(step.vector.but(after_array=after, after_vector=written, **fields))
-        self.owners["vector"].append(op)
+        waits = {f"after_{unit}": number for unit, number in after.items()}
+        self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
+        self.owners["vector"].append(work.op)
 
     def _box(self, memory: npt.NDArray[np.int64], region: Region) -> npt.NDArray[np.int64]:
         place: Place = self.places[region.tensor]

@@ -82,7 +82,7 @@ def build(plan: Plan, setting: Setting) -> Candidate | None:
     binder = Binder(plan.graph, plan.homes, bases, plan.config)
     for work in works:
         binder.emit(work)
-    code = binder.code
+    code = binder.code()
     return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code))
 
 
@@ -134,7 +134,7 @@ Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choice]]
 
 
 def _descend(plan: Plan, found: Candidate, ways: Ways) -> Candidate:
-    size = 1 + len(found.code["array"]) + len(found.code["vector"])
+    size = 1 + sum(len(found.code[unit]) for unit in UNITS if unit != "load")
     left = max(8, min(TRIES, EFFORT // size))
     ops = {op.name: op for op in plan.graph.ops}
     moved = True

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..errors import InternalError
 from ..ir.graph import Port
-from ..isa.instructions import Array, Ordered, Vector
+from ..isa.instructions import Array, Depthwise, Ordered, Vector
 from ..program.model import Program
 from . import footprint
 from .tenancy import tensor_words
@@ -18,17 +18,19 @@ Words = npt.NDArray[np.int64]
 def input_free(program: Program) -> tuple[int, int]:
     """The fewest completed array and vector instructions after which no word of an input is touched; see `Program`.
 
+    A depthwise instruction has completed when a vector instruction has that waited for it: the one that drains it.
     (0, 0) if the outputs lie where inputs do: these must be read before.
     """
     inputs = _words(program, program.inputs)
     if (inputs & _words(program, program.outputs)).any():
         return 0, 0
-    last = [0, 0]
-    for which, unit in enumerate(("array", "vector")):
+    last = dict.fromkeys(("array", "depthwise", "vector"), 0)
+    for unit in last:
         for index, instruction in enumerate(program.code.get(unit, ())):
             if inputs[_touched(instruction)].any():
-                last[which] = index + 1
-    return last[0], last[1]
+                last[unit] = index + 1
+    waited = (index + 1 for index, i in enumerate(program.code["vector"]) if i.after_depthwise >= last["depthwise"])
+    return last["array"], max(last["vector"], next(waited, 0) if last["depthwise"] else 0)
 
 
 def check_window(program: Program) -> None:
@@ -48,6 +50,11 @@ def check_window(program: Program) -> None:
                 word = int(_touched(instruction)[int(hit.argmax())])
                 what = f"touches word {word} of an input, which shall be free after {done} {unit} instructions"
                 raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
+    waited = max((i.after_depthwise for i in program.code.get("vector", ())[: program.input_free[1]]), default=0)
+    for index, instruction in enumerate(program.code.get("depthwise", ())[waited:], waited):
+        if inputs[_touched(instruction)].any():
+            what = f"reads an input, which shall be free after {program.input_free[1]} vector instructions"
+            raise InternalError("E1212", what, where=f"depthwise[{index}] {instruction.text()}")
 
 
 def _words(program: Program, ports: Sequence[Port]) -> npt.NDArray[np.bool_]:
@@ -60,7 +67,7 @@ def _words(program: Program, ports: Sequence[Port]) -> npt.NDArray[np.bool_]:
 
 def _touched(instruction: Ordered) -> Words:
     """The words that an instruction reads or writes."""
-    if isinstance(instruction, Array):
+    if isinstance(instruction, (Array, Depthwise)):
         return footprint.array_reads(instruction)
     assert isinstance(instruction, Vector)
     parts = footprint.vector_a(instruction), footprint.vector_b(instruction), footprint.vector_writes(instruction)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ..isa.instructions import Array, Load, Vector
+from ..isa.instructions import Array, Depthwise, Load, Vector
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,14 @@ class Region:
 
 @dataclass(frozen=True)
 class ArrayStep:
-    """A weight load and the array instruction that takes its tiles; `act_base` counts from the tensor's base.
+    """A weight load and the instruction that takes its tiles, of the array or of the depthwise unit; `act_base` counts
+    from the tensor's base.
 
     `reads` is empty if every position lies in the padding.
     """
 
     load: Load
-    array: Array
+    array: Array | Depthwise
     tensor: str
     reads: tuple[Region, ...]
 
@@ -44,15 +45,21 @@ class VectorStep:
 
 @dataclass(frozen=True)
 class Work:
-    """What must happen together: array steps into one accumulator bank and the vector steps after them.
+    """What must happen together: steps of the array into one accumulator bank, or of the depthwise unit into its sums,
+    and the vector steps after them.
 
-    The accumulator bank is chosen when the work is emitted; works of vector operations have no array
-    steps.
+    The accumulator bank, or the rows of the depthwise unit's sums, are chosen when the work is emitted; works of vector
+    operations have vector steps alone.
     """
 
     op: str
     arrays: tuple[ArrayStep, ...] = ()
     vectors: tuple[VectorStep, ...] = field(default_factory=tuple)
+
+    @property
+    def on_array(self) -> bool:
+        """Whether the array has a part in it."""
+        return any(isinstance(step.array, Array) for step in self.arrays)
 
     def regions_read(self) -> list[Region]:
         """Everything the work needs in activation memory."""
@@ -75,12 +82,15 @@ class Choice:
         ``(0, ..., N)``; empty: one at a time. Sets that do not fit the accumulators are cut further.
     split : array operations: an instruction of the first set that reads planes on both sides of this one is cut
         there, so as to begin when the planes before it are written.
+    apart : array operations: each plane of the result is drained by an instruction of its own, so that whoever needs
+        only that one can begin.
     """
 
     cuts: tuple[int, ...]
     planes_first: bool = False
     columns: tuple[int, ...] = ()
     split: int = 0
+    apart: bool = False
 
     @property
     def tiles(self) -> list[tuple[int, int]]:

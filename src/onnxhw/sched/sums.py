@@ -1,0 +1,75 @@
+"""Which accumulators a work's sums go to, and what filling and draining them must wait for.
+
+The array fills its two banks in turn. The depthwise unit's sums are a ring of rows: while some are drained, others are
+filled; only an instruction that accumulates has their read port to itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..isa.instructions import Array, Depthwise, Vector, wait_reads
+from ..isa.timing import sums, timeline
+from .loads import Owned, ordered
+from .work import Work
+
+
+class Sums:
+    """The accumulators of a program in the making; vector instructions are counted from 1."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.rows = config.acc_depth
+        self.filled = {"array": 0, "depthwise": 0}
+        """Instructions so far."""
+        self.bank = 1
+        self.base = self.end = 0
+        self._drained = [0, 0]
+        self._window_drained: npt.NDArray[np.int64] = np.zeros(config.acc_depth, np.int64)
+
+    def begin(self, work: Work) -> None:
+        """A work's instructions follow."""
+        self.bank ^= work.on_array
+
+    def fill(self, instruction: Array | Depthwise) -> tuple[dict[str, int], int]:
+        """Fields of the work's next instruction, and the vector instructions that must have read before it."""
+        self.filled[instruction.UNIT] += 1
+        if isinstance(instruction, Array):
+            return {"acc_bank": self.bank}, self._drained[self.bank]
+        height, width = sums(instruction)
+        self.base = self.end if self.end + height * width <= self.rows else 0
+        self.end = self.base + height * width
+        before = self._window_drained if instruction.reads_sums else self._window_drained[self.base : self.end]
+        return {"acc_base": self.base}, int(before.max())
+
+    def drain(self, work: Work, vector: Vector, number: int) -> dict[str, int]:
+        """Fields of a vector instruction that drains the work's sums."""
+        if work.on_array:
+            self._drained[self.bank] = number
+            return {"acc_bank": self.bank, "after_array": self.filled["array"]}
+        self._window_drained[self.base : self.end] = number
+        return {"a_base": self.base + vector.a_base, "after_depthwise": self.filled["depthwise"]}
+
+
+def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
+    """Exact cycles of the works of one operation whose operands are there and lie in banks of their own."""
+    arrays: list[tuple[Array, Owned]] = []
+    strips: list[tuple[Depthwise, Owned]] = []
+    vectors: list[Vector] = []
+    accumulators = Sums(config)
+    for work in works:
+        accumulators.begin(work)
+        for step in work.arrays:
+            fields, reads = accumulators.fill(step.array)
+            fields |= wait_reads(0, reads)
+            owned = Owned(step.load, work.op)
+            if isinstance(step.array, Array):
+                arrays.append((step.array.but(**fields), owned))
+            else:
+                strips.append((step.array.but(**fields), owned))
+        for drain in work.vectors:
+            vectors.append(drain.vector.but(**accumulators.drain(work, drain.vector, len(vectors) + 1)))
+    loads = [owned.load for owned in ordered(arrays, strips, vectors, config)]
+    code = {"load": loads, "array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": vectors}
+    return timeline(config, code).cycles
