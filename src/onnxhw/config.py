@@ -245,12 +245,13 @@ _FULL = HwConfig(
     acc_depth=512,
     param_depth=512,
     tables=4,
-    load_ucode=512,
-    array_ucode=2048,
-    vector_ucode=2048,
+    load_ucode=1024,
+    array_ucode=1024,
+    depthwise_ucode=512,
+    vector_ucode=3072,
     requant_dsps=2,
     inner_product="fast",
-    depthwise=512,
+    depthwise=64,
 )
 
 # 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
@@ -280,8 +281,8 @@ PRESETS: dict[str, HwConfig] = {
         _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
-            _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, array_ucode=1024,
-            vector_ucode=1024,
+            _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, load_ucode=512,
+            array_ucode=1024, vector_ucode=1024,
         ),
         _PLAIN,
         # The same array with a depthwise unit; IC, KWS and VWW fit on chip.
@@ -356,7 +357,7 @@ PRESETS: dict[str, HwConfig] = {
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(
             _FULL, name="virtual", act_depth=8192, weight_depth=2048, load_ucode=2048, array_ucode=8192,
-            vector_ucode=16384,
+            depthwise_ucode=2048, vector_ucode=16384,
         ),
     )
 }

@@ -3,8 +3,8 @@
 A root lives from the position in the work sequence that first writes it to the position that last reads
 it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that the
 next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add,
-Mul or MatMul are read in the same cycle and must meet in different banks (a *pair*). Vector work that runs beside the
-array runs without waiting if it reads other banks than the array (a *wish*).
+Mul or MatMul are read in the same cycle and must meet in different banks (a *pair*). Work of the vector unit or the
+depthwise unit that runs beside the array runs without waiting if it reads other banks than the array (a *wish*).
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from .places import Homes, blocks
 from .work import Region, Work
 
 LOOK_AHEAD = 2
-"""Array steps after a vector step that are taken to run beside it."""
+"""Array steps after a step of another unit that are taken to run beside it, and before a depthwise step."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,15 @@ def _pairs(work: Work, graph: Graph, homes: Homes, config: HwConfig) -> Iterable
 
 
 def _find_wishes(works: Sequence[Work], homes: Homes, needs: Needs) -> None:
-    arrays = [(position, step) for position, work in enumerate(works) for step in work.arrays]
+    arrays = [(position, step) for position, work in enumerate(works) for step in work.arrays if work.on_array]
     at = 0
     for position, work in enumerate(works):
         while at < len(arrays) and arrays[at][0] <= position:
             at += 1
         for region in _operands(work):
             mine = homes.of[region.tensor].root
-            for _, step in arrays[at : at + LOOK_AHEAD]:
+            first = at if work.on_array or not work.arrays else max(0, at - LOOK_AHEAD)
+            for _, step in arrays[first : at + LOOK_AHEAD]:
                 other = homes.of[step.tensor].root
                 if mine != other:
                     for one, two in ((mine, other), (other, mine)):
@@ -98,7 +99,8 @@ def _find_wishes(works: Sequence[Work], homes: Homes, needs: Needs) -> None:
 
 
 def _operands(work: Work) -> list[Region]:
-    return [region for step in work.vectors for region in (step.a, step.b) if region]
+    strips = [] if work.on_array else [region for step in work.arrays for region in step.reads]
+    return strips + [region for step in work.vectors for region in (step.a, step.b) if region]
 
 
 def banks_meet(a: int, b: int, words: int, depth: int) -> bool:

@@ -65,15 +65,16 @@ def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: 
     pairs = [(box, tiles) for box in boxes for tiles in sets]
     if choice.planes_first:
         pairs = [(box, tiles) for tiles in sets for box in boxes]
-    return [_work(g, tiles, *box, choice.split if tiles is sets[0] else 0, config) for box, tiles in pairs]
+    return [_work(g, tiles, *box, choice, tiles is sets[0], config) for box, tiles in pairs]
 
 
 def _work(
-    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], split: int, config: HwConfig
+    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], choice: Choice, first: bool,
+    config: HwConfig,
 ) -> Work:
     arrays: list[ArrayStep] = []
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
-    runs = [part for whole in tiles[0].runs for part in whole.cut(split, config)]
+    runs = [part for whole in tiles[0].runs for part in whole.cut(choice.split if first else 0, config)]
     for run in runs:
         x = run.tensor
         plane = x.height * x.width
@@ -109,7 +110,7 @@ def _work(
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
         arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
-    found = drain_sets([column.drains for column in tiles])
+    found = drain_sets([column.drains for column in tiles], choice.apart)
     return Work(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 

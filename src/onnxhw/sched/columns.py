@@ -112,13 +112,14 @@ def together(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> lis
     return sets
 
 
-def drain_sets(columns: list[tuple[Drain, ...]]) -> list[DrainSet]:
-    """The drains of a set of column tiles; those that go to adjacent planes alike are one."""
+def drain_sets(columns: list[tuple[Drain, ...]], apart: bool = False) -> list[DrainSet]:
+    """The drains of a set of column tiles; those that go to adjacent planes alike are one, unless they shall be `apart`.
+    """
     found: dict[tuple[int, int, int], list[list[tuple[int, Drain]]]] = {}
     for tile, column in enumerate(columns):
         for drain in column:
             rows = found.setdefault((drain.lane_group, drain.column_group, drain.groups), [])
-            if rows and _continues(rows[-1], tile, drain):
+            if rows and not apart and _continues(rows[-1], tile, drain):
                 rows[-1].append((tile, drain))
             else:
                 rows.append([(tile, drain)])

@@ -74,7 +74,8 @@ def depthwise_works(g: Geometry, lanes: list[Lanes], choice: Choice, config: HwC
     most = min(config.acc_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
     parts = -(-y.width // most)
     edges = [y.width * i // parts for i in range(parts + 1)]
-    cuts = limit(choice.cuts, (MAX_PIXELS - WINDOW) // g.strides[0] + 1)
+    half = max(1, config.acc_depth // 2 // min(y.width, most))  # rows of sums that are filled while others are drained
+    cuts = limit(choice.cuts, min(half, (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
     boxes = [(rows, cols) for rows in pairwise(cuts) for cols in pairwise(edges)]
     if choice.planes_first:
         return [_work(g, group, *box) for group in lanes for box in boxes]

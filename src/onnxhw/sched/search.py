@@ -15,7 +15,7 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import AHEAD, candidates, chained, coarsest, wide, wider
+from .tiling import AHEAD, beside, candidates, chained, coarsest, wide, wider
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -98,6 +98,9 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
         if all(choices != known for known, _ in ways):
             ways.insert(-2, (choices, True))
+    choices = beside(plan.graph, finer, plan.config)
+    if choices != finer:
+        ways.insert(-2, (choices, True))
     for choices, eager in ways:
         for graph in graphs:
             yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]

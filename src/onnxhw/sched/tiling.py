@@ -13,6 +13,7 @@ from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
 from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
 from .array_work import limit, max_rows
+from .depthwise import possible
 from .places import producers
 from .work import Choice
 
@@ -94,6 +95,28 @@ def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: f
     return chosen
 
 
+def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:
+    """The same choices, but everything plane by plane where the depthwise unit runs beside the array.
+
+    Convolutions around it have their column tiles together, so that they can begin with the first planes that it has
+    made, and drain every plane apart; pools take each plane as it comes.
+    """
+    chosen = dict(choices)
+    windows = {op.name: op for op in graph.ops if isinstance(op, Conv) and possible(op, graph, config)}
+    fed = {op.inputs[0] for op in windows.values()}
+    made = {op.output for op in windows.values()}
+    for op in graph.ops:
+        y = graph.tensors[op.output]
+        if windows and isinstance(op, AveragePool):
+            chosen[op.name] = replace(chosen[op.name], planes_first=y.channels > config.word)
+        if not isinstance(op, Conv) or op.name in windows or not (op.output in fed or op.inputs[0] in made):
+            continue
+        columns = column_cuts(y, config, 0.0) if y.channels > config.used_cols else ()
+        half = -(-graph.tensors[op.inputs[0]].channels // config.word) // 2 if op.inputs[0] in made else 0
+        chosen[op.name] = replace(chosen[op.name], apart=True, columns=columns, split=half)
+    return chosen
+
+
 def column_cuts(y: Tensor, config: HwConfig, ahead: float) -> tuple[int, ...]:
     """All column tiles together, or in two sets, the first of whole planes, `ahead` of all."""
     count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
@@ -113,6 +136,7 @@ def short_tile(config: HwConfig) -> int:
 
 def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
     """Choices worth trying for one operation, given those of the others."""
+    now = chosen[op.name]
     y = graph.tensors[op.output]
     array = isinstance(op, (Conv, Concat))
     rows = max_rows(y, config) if array else y.height
@@ -128,7 +152,7 @@ def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
     for cut in cuts:
         cut = limit(cut, rows)
         for planes_first in (False, True):
-            choice = Choice(cut, planes_first)
+            choice = replace(now, cuts=cut, planes_first=planes_first)
             pointless = one_plane or (array and len(cut) == 2)
             if choice not in found and not (planes_first and pointless):
                 found.append(choice)
