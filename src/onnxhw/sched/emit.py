@@ -3,8 +3,8 @@
 Read one work after the other, the sequence is the meaning of the program; the units run it
 concurrently, held together by ordering fields (`order`). Array operations keep the graph's order, but
 neighbours that do not need each other take turns. A work of the vector unit or the depthwise unit is put as soon
-as its operands are complete, so that it runs while the array is busy with the next tile. Without `eager` all
-works keep the graph's order, which needs less memory.
+as its operands are complete, so that it runs while the array is busy with the next tile. The first operations may be held in
+the graph's order, which needs less memory: large maps are at the beginning.
 """
 
 import numpy as np
@@ -53,40 +53,67 @@ class Written:
         return bool(((self._view(region) & need) == need).all())
 
 
-def sequence(graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, eager: bool) -> list[Work]:
-    """All works, in order; `works` holds those of each operation by name."""
-    if not eager:
-        return [work for op in graph.ops for work in works[op.name]]
-    written = Written(graph, homes, config)
-    waiting: list[list[Work]] = []
-    out: list[Work] = []
+class _Sequence:
+    """The sequence in the making. `waiting`: the works of each operation that are put when their operands are complete;
+    those of an operation that is `late` only when the array has got another work, or one that needs them.
+    """
 
-    def put(work: Work) -> None:
-        out.append(work)
+    def __init__(self, written: Written, waiting: list[list[Work]], late: set[str]) -> None:
+        self.written, self.waiting, self.late = written, waiting, late
+        self.out: list[Work] = []
+        self.fed = 0
+        self.seen: dict[int, int] = {}
+
+    def put(self, work: Work) -> None:
+        """Append a work."""
+        self.out.append(work)
+        self.fed += work.on_array
         for step in work.vectors:
-            written.mark(step)
+            self.written.mark(step)
 
-    def settle() -> None:
+    def settle(self, needed: Work | None = None) -> None:
+        """Put what may be put; with `needed`, also what comes late, until that work's operands are complete."""
         progress = True
         while progress:
             progress = False
-            for queue in waiting:
-                while queue and written.complete(queue[0]):
-                    put(queue.pop(0))
+            for queue in self.waiting:
+                while queue and self._due(queue[0], needed):
+                    self.put(queue.pop(0))
                     progress = True
-        waiting[:] = [queue for queue in waiting if queue]
+        self.waiting = [queue for queue in self.waiting if queue]
 
-    for op in graph.ops:
-        mine = works[op.name]
-        if mine and not mine[0].on_array:
-            waiting.append(list(mine))
-            settle()
+    def _due(self, work: Work, needed: Work | None) -> bool:
+        if not self.written.complete(work):
+            return False
+        since = self.seen.setdefault(id(work), self.fed)
+        if work.op not in self.late or self.fed > since:
+            return True
+        return needed is not None and not self.written.complete(needed)
+
+
+def sequence(
+    graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, held: int, late: set[str]
+) -> list[Work]:
+    """All works, in order; `works` holds those of each operation by name. The first `held` operations keep their order;
+    works of the `late` ones come behind the next work of the array, so that the vector unit drains that one first.
+    """
+    later = graph.ops[held:]
+    pulled = [list(works[op.name]) for op in later if works[op.name] and not works[op.name][0].on_array]
+    order = _Sequence(Written(graph, homes, config), pulled, late)
+    for op in graph.ops[:held]:
+        for work in works[op.name]:
+            order.put(work)
+    order.settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for group in _independent(graph, [op for op in graph.ops if any(work.on_array for work in works[op.name])]):
+    for group in _independent(graph, [op for op in later if any(work.on_array for work in works[op.name])]):
         for work in _merged([works[op.name] for op in group]):
-            put(work)
-            settle()
-    return out
+            order.settle(work)
+            order.put(work)
+            order.settle()
+    for op in graph.ops:
+        order.late.discard(op.name)
+    order.settle()
+    return order.out
 
 
 def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:

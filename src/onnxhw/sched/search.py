@@ -15,25 +15,27 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import AHEAD, beside, candidates, chained, coarsest, wide, wider
+from .tiling import AHEAD, beside, candidates, chained, coarsest, neighbours, wide, wider
 from .work import Choice, Region, Work
 
 TRIES = 96
 """Candidate programs that a search evaluates at most."""
 EFFORT = 10_000
 """Instructions, summed over those programs: about a second."""
+HELD = (0, 2, 3, 4, 6, 8, 12)
+"""How many operations at the beginning keep the graph's order: the first of these that finds room."""
 WORTH = 16
 """Idle cycles of the array before an operation that make a search worth while."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that is chosen: cuts per operation, the order of operations and works, the placement strategy, and
-    whether the inputs keep their memory to themselves."""
+    """Everything that is chosen: cuts per operation, the order of operations and works (`sequence`), the placement
+    strategy, and whether the inputs keep their memory to themselves."""
 
     graph: Graph
     choices: dict[str, Choice]
-    eager: bool = True
+    held: int = 0
     order: str = "size"
     wishes: bool = True
     inputs_stay: bool = False
@@ -69,7 +71,8 @@ def fits_microcode(plan: Plan, code: dict[str, list[Ordered]]) -> bool:
 def works_of(plan: Plan, setting: Setting) -> list[Work]:
     """The sequence of works of a setting."""
     works = {name: plan.works(name, choice) for name, choice in setting.choices.items()}
-    return sequence(setting.graph, works, plan.homes, plan.config, setting.eager)
+    late = {name for name, choice in setting.choices.items() if choice.late}
+    return sequence(setting.graph, works, plan.homes, plan.config, setting.held, late)
 
 
 def build(plan: Plan, setting: Setting) -> Candidate | None:
@@ -94,16 +97,22 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     short = short_first(plan.graph)
     if [op.name for op in short.ops] != [op.name for op in plan.graph.ops]:
         graphs.append(short)
-    ways = [(finer, True), (coarse, True), (coarse, False)]
+    count = len(plan.graph.ops)
+    some = [held for held in HELD if held < count]
+    ways = [(finer, some), (coarse, some), (coarse, [count])]
     for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
         if all(choices != known for known, _ in ways):
-            ways.insert(-2, (choices, True))
-    choices = beside(plan.graph, finer, plan.config)
-    if choices != finer:
-        ways.insert(-2, (choices, True))
-    for choices, eager in ways:
+            ways.insert(-2, (choices, some))
+    for late in (False, True):
+        choices = beside(plan.graph, finer, plan.config, late)
+        if choices != finer:
+            ways.insert(-2, (choices, some))
+    for choices, held in ways:
         for graph in graphs:
-            yield [Setting(graph, choices, eager, order, wishes) for wishes in (True, False) for order in ORDERS]
+            yield [
+                Setting(graph, choices, first, order, wishes)
+                for first in held for wishes in (True, False) for order in ORDERS
+            ]  # fmt: skip
 
 
 def first(plan: Plan) -> Candidate:
@@ -125,10 +134,10 @@ def first(plan: Plan) -> Candidate:
 
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
-    """Descent: where the array waits longest, try other cuts of the operation and of what it waits for, then other
-    sets of column tiles. One after the other, because tries are few: sets must not cost those of better cuts.
+    """Descent: where the array waits longest, try other orders beside the depthwise unit, other cuts of the operation and
+    of what it waits for, then other sets of column tiles. One after the other, because tries are few: sets must not cost those of better cuts.
     """
-    for ways in (candidates, wider):
+    for ways in (neighbours, candidates, wider):
         found = _descend(plan, found, ways)
     return found
 

@@ -95,8 +95,8 @@ def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: f
     return chosen
 
 
-def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:
-    """The same choices, but everything plane by plane where the depthwise unit runs beside the array.
+def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, late: bool) -> dict[str, Choice]:
+    """The same choices, but everything plane by plane where the depthwise unit runs beside the array, perhaps `late`.
 
     Convolutions around it have their column tiles together, so that they can begin with the first planes that it has
     made, and drain every plane apart; pools take each plane as it comes.
@@ -107,6 +107,8 @@ def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dic
     made = {op.output for op in windows.values()}
     for op in graph.ops:
         y = graph.tensors[op.output]
+        if op.name in windows:
+            chosen[op.name] = replace(chosen[op.name], late=late)
         if windows and isinstance(op, AveragePool):
             chosen[op.name] = replace(chosen[op.name], planes_first=y.channels > config.word)
         if not isinstance(op, Conv) or op.name in windows or not (op.output in fed or op.inputs[0] in made):
@@ -170,3 +172,15 @@ def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) 
     now = chosen[op.name]
     ways = {column_cuts(y, config, ahead) for ahead in AHEAD}
     return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]
+
+
+def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
+    """The choice made with what decides over the order beside the depthwise unit the other way."""
+    now = chosen[op.name]
+    if not isinstance(op, Conv) or not config.depthwise:
+        return []
+    if possible(op, graph, config):
+        return [replace(now, late=not now.late)]
+    planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
+    found = [replace(now, split=split) for split in (0, planes // 2) if split != now.split]
+    return [*found, replace(now, apart=not now.apart), replace(now, columns=())]
