@@ -24,6 +24,9 @@ EFFORT = 10_000
 """Instructions, summed over those programs: about a second."""
 HELD = (0, 2, 3, 4, 6, 8, 12)
 """How many operations at the beginning keep the graph's order: the first of these that finds room."""
+PARTS = (0.5, 0.6)
+"""Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a row
+from it."""
 WORTH = 16
 """Idle cycles of the array before an operation that make a search worth while."""
 
@@ -36,6 +39,7 @@ class Setting:
     graph: Graph
     choices: dict[str, Choice]
     held: int = 0
+    timed: bool = False
     order: str = "size"
     wishes: bool = True
     inputs_stay: bool = False
@@ -71,8 +75,7 @@ def fits_microcode(plan: Plan, code: dict[str, list[Ordered]]) -> bool:
 def works_of(plan: Plan, setting: Setting) -> list[Work]:
     """The sequence of works of a setting."""
     works = {name: plan.works(name, choice) for name, choice in setting.choices.items()}
-    late = {name for name, choice in setting.choices.items() if choice.late}
-    return sequence(setting.graph, works, plan.homes, plan.config, setting.held, late)
+    return sequence(setting.graph, works, plan.homes, plan.config, setting.held, setting.timed)
 
 
 def build(plan: Plan, setting: Setting) -> Candidate | None:
@@ -103,14 +106,17 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
         if all(choices != known for known, _ in ways):
             ways.insert(-2, (choices, some))
-    for late in (False, True):
-        choices = beside(plan.graph, finer, plan.config, late)
-        if choices != finer:
-            ways.insert(-2, (choices, some))
-    for choices, held in ways:
+    clocks = [False] * len(ways)
+    for part in PARTS:
+        base = chained(plan.graph, plan.config, part)
+        choices = beside(plan.graph, base, plan.config)
+        if choices != base:
+            ways = [(choices, some), (choices, some), (base, some), *ways]
+            clocks = [False, True, True, *clocks]
+    for (choices, held), timed in zip(ways, clocks, strict=True):
         for graph in graphs:
             yield [
-                Setting(graph, choices, first, order, wishes)
+                Setting(graph, choices, first, timed, order, wishes)
                 for first in held for wishes in (True, False) for order in ORDERS
             ]  # fmt: skip
 

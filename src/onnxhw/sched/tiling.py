@@ -32,8 +32,8 @@ def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
     return Choice((0, y.height))
 
 
-def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice]) -> tuple[int, ...]:
-    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete."""
+def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice], part: float = 0.5) -> tuple[int, ...]:
+    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a `part`."""
     y = graph.tensors[op.output]
     makers = producers(graph)
     row = y.height
@@ -42,7 +42,7 @@ def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice]) -> tuple[int, ...
         if maker and maker.name in chosen and graph.tensors[maker.output].height == x.height:
             row = min(row, _computable(op, x, chosen[maker.name].cuts[-2]))
     if not 0 < row < y.height:
-        row = y.height // 2
+        row = int(y.height * part)
     return (0, row, y.height) if row else (0, y.height)
 
 
@@ -57,12 +57,12 @@ def _computable(op: Op, x: Tensor, rows: int) -> int:
     return int((rows - 1 - (kernel - 1) * dilation + pad) // stride + 1)
 
 
-def chained(graph: Graph, config: HwConfig) -> dict[str, Choice]:
+def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Choice]:
     """For every operation the cuts that let it begin before its producers end, where tiles stay large enough."""
     chosen: dict[str, Choice] = {}
     for op in graph.ops:
         y = graph.tensors[op.output]
-        cuts = follow(op, graph, chosen)
+        cuts = follow(op, graph, chosen, part)
         if isinstance(op, (Conv, Concat)):
             least = min(end - first for first, end in pairwise(cuts)) * y.width
             if least < short_tile(config):
@@ -95,11 +95,11 @@ def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: f
     return chosen
 
 
-def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, late: bool) -> dict[str, Choice]:
-    """The same choices, but everything plane by plane where the depthwise unit runs beside the array, perhaps `late`.
+def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:
+    """The same choices, but everything plane by plane where the depthwise unit runs beside the array.
 
-    Convolutions around it have their column tiles together, so that they can begin with the first planes that it has
-    made, and drain every plane apart; pools take each plane as it comes.
+    Convolutions between two of its own have their column tiles together, so that they can begin with the first planes
+    that it has made. Every plane is drained apart; pools take each as it comes.
     """
     chosen = dict(choices)
     windows = {op.name: op for op in graph.ops if isinstance(op, Conv) and possible(op, graph, config)}
@@ -107,14 +107,13 @@ def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, late: 
     made = {op.output for op in windows.values()}
     for op in graph.ops:
         y = graph.tensors[op.output]
-        if op.name in windows:
-            chosen[op.name] = replace(chosen[op.name], late=late)
         if windows and isinstance(op, AveragePool):
             chosen[op.name] = replace(chosen[op.name], planes_first=y.channels > config.word)
         if not isinstance(op, Conv) or op.name in windows or not (op.output in fed or op.inputs[0] in made):
             continue
-        columns = column_cuts(y, config, 0.0) if y.channels > config.used_cols else ()
-        half = -(-graph.tensors[op.inputs[0]].channels // config.word) // 2 if op.inputs[0] in made else 0
+        between = op.output in fed and op.inputs[0] in made and y.channels > config.used_cols
+        columns = column_cuts(y, config, 0.0) if between else ()
+        half = -(-graph.tensors[op.inputs[0]].channels // config.word) // 2 if between else 0
         chosen[op.name] = replace(chosen[op.name], apart=True, columns=columns, split=half)
     return chosen
 
@@ -177,10 +176,8 @@ def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) 
 def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
     """The choice made with what decides over the order beside the depthwise unit the other way."""
     now = chosen[op.name]
-    if not isinstance(op, Conv) or not config.depthwise:
+    if not isinstance(op, Conv) or not config.depthwise or possible(op, graph, config):
         return []
-    if possible(op, graph, config):
-        return [replace(now, late=not now.late)]
     planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
     found = [replace(now, split=split) for split in (0, planes // 2) if split != now.split]
     return [*found, replace(now, apart=not now.apart), replace(now, columns=())]

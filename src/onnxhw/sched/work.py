@@ -84,7 +84,6 @@ class Choice:
         there, so as to begin when the planes before it are written.
     apart : array operations: each plane of the result is drained by an instruction of its own, so that whoever needs
         only that one can begin.
-    late : operations of the depthwise unit: their sums are drained behind those of the array's next work.
     """
 
     cuts: tuple[int, ...]
@@ -92,7 +91,6 @@ class Choice:
     columns: tuple[int, ...] = ()
     split: int = 0
     apart: bool = False
-    late: bool = False
 
     @property
     def tiles(self) -> list[tuple[int, int]]:

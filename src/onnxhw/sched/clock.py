@@ -1,0 +1,80 @@
+"""The order of works by a clock: the vector unit keeps its order, so whose operands or sums are there first goes first.
+
+A work's sums are there when its unit, the array or the depthwise unit, has taken its turn; the clock of each unit is what
+its works take, from the instructions alone: banks of activation memory, fetching and weights are left out. Of the works
+whose operands are complete the one is put that the vector unit can begin first; the works of the array keep their order.
+"""
+
+from ..config import HwConfig
+from ..isa.timing import array_latency, pixels, tiles, vector_cycles, vector_latency
+from .work import Work
+from .written import Written
+
+
+class _Clock:
+    """When each unit is free, when tensors were written, when the array's banks were drained."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.latency = {unit: array_latency(config, depthwise) for depthwise, unit in enumerate(("array", "depthwise"))}
+        self.free = {"array": 0, "depthwise": 0, "vector": 0}
+        self.drained = [0, 0]
+        self.written: dict[str, list[tuple[int, tuple[int, int], tuple[int, int]]]] = {}
+        self.ready: dict[int, int] = {}
+
+    def operands(self, work: Work) -> int:
+        """When what a work reads has been written; asked once it is complete."""
+        if id(work) not in self.ready:
+            times = [
+                time
+                for region in work.regions_read()
+                for time, planes, rows in self.written.get(region.tensor, ())
+                if planes[0] < region.planes[1] and region.planes[0] < planes[1]
+                and rows[0] < region.rows[1] and region.rows[0] < rows[1]
+            ]  # fmt: skip
+            self.ready[id(work)] = max(times, default=0)
+        return self.ready[id(work)]
+
+    def sums(self, work: Work) -> tuple[int, int]:
+        """When the unit before the vector unit has done its part, and when the sums can be drained."""
+        begin = self.operands(work)
+        if not work.arrays:
+            return begin, begin
+        unit = work.arrays[0].array.UNIT
+        begin = max(begin, self.free[unit], self.drained[0] if work.on_array else 0)
+        end = begin + sum(tiles(step.array) * pixels(step.array) for step in work.arrays)
+        return end, end + self.latency[unit]
+
+    def take(self, work: Work) -> None:
+        """A work is put."""
+        end, time = self.sums(work)
+        if work.arrays:
+            self.free[work.arrays[0].array.UNIT] = end
+        time = max(time, self.free["vector"])
+        for step in work.vectors:
+            time += vector_cycles(step.vector)
+            writes = step.writes
+            found = self.written.setdefault(writes.tensor, [])
+            found.append((time + vector_latency(), writes.planes, writes.rows))
+        self.free["vector"] = time
+        if work.on_array:
+            self.drained = [self.drained[1], time]
+
+
+def by_clock(
+    head: list[Work], pulling: list[Work], pulled: list[list[Work]], written: Written, config: HwConfig
+) -> list[Work]:
+    """The sequence of the works: `head` first, then those of the array in order and between them the queues of `pulled`,
+    each in order."""
+    clock, out = _Clock(config), list[Work]()
+    queues = [list(reversed(queue)) for queue in ([*head], [*pulling], *pulled)]
+    alone = bool(head)
+    while any(queues):
+        able = [queue for queue in (queues[:1] if alone else queues) if queue and (alone or written.complete(queue[-1]))]
+        queue = min(able, key=lambda queue: clock.sums(queue[-1])[1])
+        work = queue.pop()
+        clock.take(work)
+        out.append(work)
+        for step in work.vectors:
+            written.mark(step)
+        alone = bool(queues[0])
+    return out
