@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
+from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.program import Program, from_host, to_host
 from onnxhw.program.image import memories
@@ -19,7 +20,7 @@ Check = Callable[[Program, Act, dict[str, int], Act], None]
 
 def units(program: Program) -> list[int]:
     """What the registers from `Control.LOAD_COUNT` on take: instructions per unit."""
-    return [len(program.code[unit]) for unit in ("load", "array", "vector")]
+    return [len(program.code.get(unit, ())) for unit in UNITS]
 
 
 class CompiledBench:

@@ -7,8 +7,8 @@ import numpy as np
 
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
-from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.instructions import wait_reads
+from onnxhw.isa import UNITS, Array, Depthwise, Load, Vector, VectorOp
+from onnxhw.isa.instructions import WINDOW_BANK, wait_reads
 from onnxhw.isa.timing import sums, tiles, timeline
 from onnxhw.program import Program
 
@@ -30,7 +30,7 @@ class Builder:
 
     def __init__(self, config: HwConfig, seed: int) -> None:
         self.config, self.rng = config, random.Random(seed)
-        self.code: dict[str, list] = {"load": [], "array": [], "vector": []}
+        self.code: dict[str, list] = {unit: [] for unit in UNITS}
         numbers = np.random.default_rng(seed)
         self.weights = numbers.integers(0, 256, (config.weight_depth, config.weight_word), np.uint8)
         self.params: list[list[int]] = []
@@ -41,7 +41,7 @@ class Builder:
         self.read_area, self.write_area = (0, bank), (2 * bank, bank)
 
     def wait_all(self) -> dict[str, int]:
-        return {"after_array": len(self.code["array"]), "after_vector": len(self.code["vector"])}
+        return {f"after_{unit}": len(self.code[unit]) for unit in UNITS if unit != "load"}
 
     def wait_reads(self) -> dict[str, int]:
         """What an array instruction waits for: it meets no word that a vector instruction writes."""
@@ -53,7 +53,7 @@ class Builder:
         last, r = self.code["vector"][-1], self.rng
         fields = {f"{level}_n": r.randint(1, getattr(last, f"{level}_n")) for level in ("cb", "oh", "ow")}
         fields |= {"o_base": self.write_area[0] + r.randrange(0, 64), "o_oh": r.randint(8, 12)}
-        fields |= {"after_array": 0, "after_vector": 0, "zy": last.zy if r.random() < 0.8 else r.randint(-128, 127)}
+        fields |= {"after_array": 0, "after_depthwise": 0, "after_vector": 0, "zy": last.zy if r.random() < 0.8 else r.randint(-128, 127)}
         self.code["vector"].append(replace(last, **fields))
 
     def array(self, *, accumulate: bool = False, bank: int = 0, wait: bool = True) -> tuple[int, int]:
@@ -103,48 +103,73 @@ class Builder:
                 self.code["load"].append(Load(base=base, tiles=count, nt_n=nt, nt_step=step))
         return oh, ow
 
-    def depthwise(self, *, bank: int = 0) -> tuple[int, int]:
+    def depthwise(self, *, beside: bool = False, row: int = -1, reads: int = -1) -> tuple[int, int]:
+        """A strip: of bank 3, `beside` array instructions; its sums from a `row` on, one window, beside a drain: behind
+        what the first `reads` vector instructions have read."""
         c, r = self.config, self.rng
-        kh, kw, kt = r.randint(1, 2), r.randint(1, 2), r.randint(1, 2)
+        kh, kw = (r.randint(1, 2), r.randint(1, 2)) if row < 0 else (1, 1)
         oh, ow = r.randint(3, 9), r.choice([3, r.randint(3, 8), min(c.depthwise, 9)])
-        instruction = Array(
-            **self.wait_reads(),
-            act_base=r.randrange(0, 16),
-            kt_n=kt,
+        waits = self.wait_reads()
+        if row >= 0:
+            waits |= wait_reads(0, reads)
+        if beside:
+            waits["after_array"] = 0
+        instruction = Depthwise(
+            **waits,
+            act_base=(3 * c.act_depth if beside else 0) + r.randrange(30, 46),
             kh_n=kh,
             kw_n=kw,
             oh_n=oh,
             ow_n=ow,
-            a_kt=r.randint(0, 40),
             a_kh=r.randint(0, 9),
-            a_kw=r.randint(0, 3),
             a_oh=r.randint(0, 10),
-            a_ow=r.randint(0, 2),
             ih0=r.randint(-3, 3),
             iw0=r.randint(-3, 3),
-            ih_kh=r.randint(0, 3),
-            iw_kw=r.randint(0, 3),
-            ih_oh=r.randint(0, 2),
-            iw_ow=r.randint(0, 2),
             in_h=r.randint(1, 8),
             in_w=r.randint(1, 8),
             pad=r.randint(-128, 127),
-            acc_base=r.randint(0, 7),
-            acc_bank=bank,
-            depthwise=1,
-            dw_group=r.randrange(c.word // c.depthwise_lanes),
-            dw_sh=r.randint(1, 3),
-            dw_sw=r.choice([1, 2, 7]),
+            acc_base=r.randint(0, 7) if row < 0 else row,
+            group=r.randrange(c.word // c.depthwise_lanes),
+            sh=r.randint(1, 3),
+            sw=r.choice([1, 2, 7]),
         )
-        self.code["array"].append(instruction)
-        tiles = kt * kh * kw
-        base = r.randrange(0, c.weight_depth - tiles * c.depthwise_words)
-        self.code["load"].append(Load(base=base, tiles=tiles, depthwise=1))
+        self.code["depthwise"].append(instruction)
+        base = r.randrange(0, c.weight_depth - kh * kw * c.depthwise_words)
+        self.code["load"].append(Load(base=base, tiles=kh * kw, depthwise=1))
         return sums(instruction)
+
+    def drain(self, instruction: Array | Depthwise) -> None:
+        """A drain of an instruction's sums."""
+        oh, ow = sums(instruction)
+        if isinstance(instruction, Array):
+            self.vector(VectorOp.DRAIN, bank=instruction.acc_bank, cb=instruction.nt_n, oh=oh, ow=ow)
+        else:
+            self.vector(VectorOp.DRAIN, bank=WINDOW_BANK, cb=1, oh=oh, ow=ow)
+        self.code["vector"][-1] = replace(self.code["vector"][-1], a_base=instruction.acc_base)
+
+    def strips(self) -> None:
+        """Instructions of the depthwise unit beside those of the array, and sums that are filled beside a drain."""
+        r, code = self.rng, self.code
+        first = r.random() < 0.6
+        if first:
+            self.array(bank=r.randint(0, 1))
+        self.depthwise(beside=True)
+        if r.random() < 0.6:
+            self.array(bank=r.randint(0, 1), wait=not first)
+        self.drain(code["depthwise"][-1])
+        if r.random() < 0.6:
+            before, reads = code["depthwise"][-1], len(code["vector"]) - 1
+            oh, ow = sums(before)
+            rows, cols = self.depthwise(beside=True, row=before.acc_base + oh * ow, reads=reads)
+            last = code["depthwise"][-1]
+            if last.acc_base + rows * cols > self.config.acc_depth:
+                code["depthwise"][-1] = replace(last, acc_base=0, **wait_reads(0, reads + 1))
+            self.drain(code["depthwise"][-1])
 
     def vector(self, op: VectorOp, *, bank: int = 0, cb: int = 0, oh: int = 0, ow: int = 0, groups: int = 0) -> None:
         c, r = self.config, self.rng
-        limit = c.col_groups if op == VectorOp.DRAIN else c.lane_groups
+        columns = c.depthwise_lanes // c.lanes if bank == WINDOW_BANK else c.col_groups
+        limit = columns if op == VectorOp.DRAIN else c.lane_groups
         groups = groups or (1 if op == VectorOp.DOT else r.randint(1, min(limit, c.lane_groups)))
         lane_group = r.randint(0, c.lane_groups - groups)
         window = op in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT)
@@ -195,7 +220,7 @@ class Builder:
             o_oh=8,
             o_ow=1,
             groups=groups,
-            column_group=r.randint(0, c.col_groups - groups) if op == VectorOp.DRAIN else 0,
+            column_group=r.randint(0, columns - groups) if op == VectorOp.DRAIN else 0,
             lane_group=lane_group,
             param_base=len(self.params),
             param_cb=r.randint(0, 3),
@@ -232,26 +257,15 @@ def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Progra
     build = Builder(config, seed)
     for _ in range(length):
         if build.rng.random() < 0.5:
-            bank = build.rng.randint(0, 1)
             if config.depthwise and build.rng.random() < 0.7:
-                if build.rng.random() < 0.5:  # right behind an array instruction
-                    build.array(bank=1 - bank)
-                build.depthwise(bank=bank)
-                if build.rng.random() < 0.5:  # right before one
-                    build.array(bank=1 - bank, wait=False)
-                    build.depthwise(bank=bank)
-            else:
-                build.array(bank=bank)
+                build.strips()
+                continue
+            build.array(bank=build.rng.randint(0, 1))
             if build.rng.random() < 0.4:  # the same rows again, at once
                 again = build.code["array"][-1]
-                build.code["array"].append(type(again)(**{**vars(again), "accumulate": 1, "after_array": 0}))
-                build.code["load"].append(Load(0, 0, 0, 0, tiles(again) // again.nt_n, again.nt_n, 0, again.depthwise))
-            done = build.code["array"][-1]
-            oh, ow = sums(done)
-            build.vector(VectorOp.DRAIN, bank=bank, cb=done.nt_n, oh=oh, ow=ow)
-            build.code["vector"][-1] = type(build.code["vector"][-1])(
-                **{**vars(build.code["vector"][-1]), "a_base": build.code["array"][-1].acc_base}
-            )
+                build.code["array"].append(replace(again, accumulate=1, after_array=0))
+                build.code["load"].append(Load(tiles=tiles(again) // again.nt_n, nt_n=again.nt_n))
+            build.drain(build.code["array"][-1])
         else:
             build.vector(build.rng.choice([VectorOp.SUM, VectorOp.MAX, VectorOp.ADD, VectorOp.MUL, VectorOp.DOT]))
         for _ in range(build.rng.choice([0, 0, 1, 3])):

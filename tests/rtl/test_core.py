@@ -118,7 +118,7 @@ def test_an_array_instruction_waits_for_reads_alone() -> None:
 def test_the_watchdog_stops_a_run_and_the_next_run_is_right() -> None:
     config = GEOMETRIES[0]
     program, act = random_program(config, 3, 3)
-    stuck = dataclasses.replace(program.code["vector"][-1], after_array=9999)
+    stuck = dataclasses.replace(program.code["vector"][-1], after_array=4000)
     hopeless = dataclasses.replace(program, code={**program.code, "vector": [*program.code["vector"][:-1], stuck]})
 
     def check(case, before, registers, after) -> None:

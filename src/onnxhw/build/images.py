@@ -53,8 +53,7 @@ def contents(program: Program) -> dict[str, list[int]]:
         for unit in UNITS
     }
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
-    load, array, vector = (len(code.get(unit, ())) for unit in UNITS)
-    start = Standalone(load, array, vector, budget=2 * program.cycles, at_reset=True)
+    start = Standalone(tuple(len(code.get(unit, ())) for unit in UNITS), budget=2 * program.cycles, at_reset=True)
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
     found["parameters"] = words(program.params.astype("<u8").view(np.uint8))

@@ -36,9 +36,8 @@ def memory_writes(program: Program) -> Words:
     yield from ((Space.PARAM, address, int(word), ALL) for address, word in enumerate(params))
     tables = program.tables.reshape(-1).view(np.uint8)
     yield from ((Space.TABLE, address, int(word), ALL) for address, word in enumerate(tables))
-    counts = {"load": Control.LOAD_COUNT, "array": Control.ARRAY_COUNT, "vector": Control.VECTOR_COUNT}
-    for unit, register in counts.items():
-        yield Space.CONTROL, int(register), len(program.code.get(unit, ())), ALL
+    for number, unit in enumerate(UNITS):
+        yield Space.CONTROL, Control.LOAD_COUNT + number, len(program.code.get(unit, ())), ALL
     yield Space.CONTROL, int(Control.BUDGET), 0, ALL
 
 

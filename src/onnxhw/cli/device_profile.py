@@ -13,9 +13,12 @@ from .output import Output
 CAUSES = {
     "stall_order_load": "load unit waits for other units",
     "stall_order_array": "array waits for other units",
+    "stall_order_depthwise": "depthwise unit waits for other units",
     "stall_order_vector": "vector unit waits for other units",
-    "stall_weights": "array waits for weights",
+    "stall_weights_array": "array waits for weights",
+    "stall_weights_depthwise": "depthwise unit waits for weights",
     "busy_array": "array streams pixels",
+    "busy_depthwise": "depthwise unit streams pixels",
     "busy_vector": "vector unit works",
 }
 """The core's counters of cycles and what they count."""

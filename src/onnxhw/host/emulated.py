@@ -19,6 +19,7 @@ from ..isa.memory import (
     Control,
     Space,
     host_stride,
+    ucode_words,
     word_bytes,
 )
 from ..isa.timing import Timeline, timeline
@@ -42,9 +43,7 @@ class EmulatedCore:
             Space.WEIGHT: config.weight_depth,
             Space.PARAM: config.param_depth,
             Space.TABLE: config.tables * 256,
-            Space.LOAD_UCODE: config.load_ucode,
-            Space.ARRAY_UCODE: config.array_ucode,
-            Space.VECTOR_UCODE: config.vector_ucode,
+            **{space: ucode_words(config, unit) for unit, space in UCODE_SPACES.items()},
         }
         self.memory = {
             space: np.zeros(size * host_stride(word_bytes(config, space)), np.uint32) for space, size in sizes.items()

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ..errors import LinkError
 from ..isa.link import MAX_STEP, MAX_WORDS, Command
+from ..isa.instructions import UNITS
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
 from ..program.model import Program
 from ..program.result import Result
@@ -78,7 +79,7 @@ class Inferences:
             raise LinkError(
                 "E9108",
                 f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"(load, array, vector): {state[Control.LOAD_DONE : Control.LOAD_DONE + 3]}",
+                f"({', '.join(UNITS)}): {state[Control.LOAD_DONE : Control.VECTOR_DONE + 1]}",
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

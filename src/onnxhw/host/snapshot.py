@@ -12,7 +12,7 @@ SNAPSHOT_WORDS = Control.RING + RING_SIZE
 class Snapshot:
     """One reading of the control registers.
 
-    `done` of `counts` instructions of the units load, array and vector are completed; `last` are the instructions
+    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the instructions
     issued last, oldest first: unit and index. `token` is that of the last RUN.
     """
 
@@ -39,8 +39,8 @@ class Snapshot:
             ended=bool(status & ENDED),
             watchdog=bool(status & WATCHDOG),
             token=token,
-            counts=tuple(words[Control.LOAD_COUNT : Control.LOAD_COUNT + 3]),
-            done=tuple(words[Control.LOAD_DONE : Control.LOAD_DONE + 3]),
+            counts=tuple(words[Control.LOAD_COUNT : Control.VECTOR_COUNT + 1]),
+            done=tuple(words[Control.LOAD_DONE : Control.VECTOR_DONE + 1]),
             budget=words[Control.BUDGET],
             cycles=words[Control.CYCLES],
             counters={register.name.lower(): words[register] for register in COUNTERS},

@@ -26,9 +26,10 @@ from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from .memory import Space, host_stride, word_bytes
+from .instructions import UNITS
+from .memory import Space, host_stride, ucode_words, word_bytes
 
-VERSION = 4
+VERSION = 5
 """Version of this protocol; another one is refused by both sides."""
 MAX_WORDS = 128
 """Payload words of one frame."""
@@ -49,7 +50,7 @@ FIFO_BYTES = 4096
 CREDIT_UNIT = 16
 RECENT = 128
 """A sequence number at most this far behind the one that is due was performed before; others are ahead of it."""
-REGISTERS = 8
+REGISTERS = 10
 """Address space of `Register`: the link's own registers, read-only."""
 
 
@@ -76,7 +77,7 @@ class Command(IntEnum):
     run that is in progress has ended."""
 
 
-COMMIT_WORDS = 6
+COMMIT_WORDS = 7
 
 
 class Status(IntEnum):
@@ -146,7 +147,7 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-HEAD_WORDS = 18
+HEAD_WORDS = 19
 """Words of the description before the configuration's text."""
 SIZED = tuple(space for space in Space if Space.ACT <= space <= Space.VECTOR_UCODE)
 """Spaces whose sizes are in the description, in the order of their numbers."""
@@ -175,8 +176,8 @@ class Info:
     def of(cls, config: HwConfig, *, clock_hz: int, baud: int, build_id: int = 0, standalone: bool = False) -> "Info":
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
-        memories = (config.act_words, config.weight_depth, config.param_depth, 256 * config.tables)
-        depths = (*memories, config.load_ucode, config.array_ucode, config.vector_ucode)
+        depths = [config.act_words, config.weight_depth, config.param_depth, 256 * config.tables]
+        depths += [ucode_words(config, unit) for unit in UNITS]
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         return cls(config.fingerprint, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes)
 

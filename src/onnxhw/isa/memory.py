@@ -8,7 +8,7 @@ The host sees every memory through 32-bit words. A memory whose words have n byt
 from enum import IntEnum
 
 from ..config import HwConfig
-from .instructions import UNITS
+from .instructions import UNITS, units_of
 
 
 class Space(IntEnum):
@@ -81,6 +81,11 @@ COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= regist
 RING_SIZE = 16
 UNIT_CODE = {unit: 1 + number for number, unit in enumerate(UNITS)}
 """Unit numbers in the ring."""
+
+
+def ucode_words(config: HwConfig, unit: str) -> int:
+    """Words of a unit's microcode memory; 0 where there is no such unit."""
+    return int(getattr(config, f"{unit}_ucode")) if unit in units_of(config) else 0
 
 
 def word_bytes(config: HwConfig, space: Space) -> int:

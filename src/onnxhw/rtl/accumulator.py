@@ -1,4 +1,5 @@
-"""`Accumulators`: two banks of C-wide accumulator rows, read, added to and written every cycle."""
+"""`Accumulators`: two banks of C-wide accumulator rows, read, added to and written every cycle; `WindowSums`: the rows
+of the depthwise unit."""
 
 from typing import Any
 
@@ -31,7 +32,7 @@ class Accumulators(wiring.Component):
         super().__init__(
             {
                 "i_target": In(target(config)),
-                "i_sums": In(signed(config.sum_bits)).array(config.cols),
+                "i_sums": In(signed(config.psum_bits)).array(config.cols),
                 "drain_bank": In(1),
                 "drain_row": In(bits_for(config.acc_depth)),
                 "drain": Out(config.cols * config.acc_bits),
@@ -80,5 +81,61 @@ class Accumulators(wiring.Component):
         drain_bank_3 = delay(m, self.drain_bank, 1 + MEMORY, name="drain_bank")
         drain = Signal.like(self.drain, reset_less=True)
         m.d.sync += drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
+        m.d.comb += self.drain.eq(drain)
+        return m
+
+
+def window_target(config: HwConfig) -> data.StructLayout:
+    """Where a row of the depthwise unit's sums goes, and whether it replaces what is there."""
+    return data.StructLayout({"valid": 1, "row": bits_for(config.acc_depth), "replace": 1})
+
+
+class WindowSums(wiring.Component):
+    """``window[row][d] = (0 if replace else window[row][d]) + sums[d]``.
+
+    `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. ``drain_row`` -> ``drain`` takes `DRAIN_READ` cycles; the
+    drain must not read what is being written, nor anything while sums are added to, for they share a read port.
+    """
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "i_target": In(window_target(config)),
+                "i_sums": In(signed(config.window_bits)).array(config.depthwise_lanes),
+                "drain_row": In(bits_for(config.acc_depth)),
+                "drain": Out(config.depthwise_lanes * config.acc_bits),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self.config
+        lanes, bits = config.depthwise_lanes, config.acc_bits
+        m.submodules.rows = rows = BlockRam(width=lanes * bits, depth=config.acc_depth)
+
+        # Cycle 1: the row to read.
+        row_1 = Signal.like(self.drain_row, reset_less=True)
+        m.d.sync += row_1.eq(Mux(self.i_target.valid & ~self.i_target.replace, self.i_target.row, self.drain_row))
+        m.d.comb += rows.r_addr.eq(row_1)
+
+        # Cycle 1 + MEMORY: add. Cycle 2 + MEMORY: write.
+        target_2, target_3, target_4 = (Signal(window_target(config)) for _ in range(3))
+        m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
+        m.d.sync += [target_3.eq(target_2), target_4.eq(target_3)]
+        m.submodules.how = how = Copies(1, lanes)  # whether to replace, for each lane
+        m.d.comb += how.i.eq(target_2.replace)
+        sums_4 = Signal(lanes * bits, reset_less=True)
+        for d in range(lanes):
+            before, after = Signal(signed(bits), name=f"before_{d}"), Signal(signed(bits), name=f"after_{d}")
+            m.d.comb += [
+                before.eq(Mux(how.o[d], 0, rows.r_data.word_select(d, bits))),
+                after.eq(before + self.i_sums[d]),
+            ]
+            m.d.sync += sums_4.word_select(d, bits).eq(after)
+        m.d.comb += [rows.w_addr.eq(target_4.row), rows.w_data.eq(sums_4), rows.w_en.eq(target_4.valid)]
+
+        drain = Signal.like(self.drain, reset_less=True)
+        m.d.sync += drain.eq(rows.r_data)
         m.d.comb += self.drain.eq(drain)
         return m

@@ -16,20 +16,19 @@ MEMORY_NAME = "autorun"
 
 @dataclass(frozen=True)
 class Standalone:
-    """What a baked program needs beside its memories: its instruction counts and cycle budget.
+    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.UNITS`, and cycle
+    budget.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.
     """
 
-    load_count: int
-    array_count: int
-    vector_count: int
+    counts: tuple[int, ...]
     budget: int
     at_reset: bool = False
 
     def words(self) -> tuple[int, ...]:
         """Contents of `Autorun`'s memory: flags, then Control.LOAD_COUNT .. BUDGET at their register numbers."""
-        return (1 | self.at_reset << 1, self.load_count, self.array_count, self.vector_count, self.budget)
+        return (1 | self.at_reset << 1, *self.counts, self.budget)
 
 
 class Autorun(wiring.Component):

@@ -7,11 +7,13 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS
+from ..isa.instructions import units_of
 from ..isa.memory import RING_SIZE, UNIT_CODE, Control
 from .fetch import COUNT_BITS
 
 ADDRESS_BITS = 6
+STREAMING = ("array", "depthwise")
+"""Units that stream pixels under weight tiles."""
 
 
 class RunControl(wiring.Component):
@@ -28,6 +30,7 @@ class RunControl(wiring.Component):
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
+        self.units = units_of(config)
         members: dict[str, In | Out] = {
             "addr": In(ADDRESS_BITS),
             "w_en": In(1),
@@ -35,13 +38,13 @@ class RunControl(wiring.Component):
             "r_data": Out(32),
             "running": Out(1),
             "input_free": Out(1),
-            "starved": In(1),
-            "streaming": In(1),
             "vector_busy": In(1),
             "done_reads": In(1),
             "completed_reads": Out(COUNT_BITS),
         }
-        for unit in UNITS:
+        for unit in self.units:
+            if unit in STREAMING:
+                members |= {f"starved_{unit}": In(1), f"streaming_{unit}": In(1)}
             members |= {
                 f"done_{unit}": In(1),
                 f"take_{unit}": In(1),
@@ -64,7 +67,7 @@ class RunControl(wiring.Component):
         m.d.comb += start.eq(begin & ~self.running)
 
         finished = []
-        for unit in UNITS:
+        for unit in self.units:
             completed, count = getattr(self, f"completed_{unit}"), getattr(self, f"count_{unit}")
             finished_unit = Signal(name=f"finished_{unit}")
             m.d.sync += finished_unit.eq((completed == count) & self.running)
@@ -93,10 +96,11 @@ class RunControl(wiring.Component):
             Control.BUDGET: budget,
             Control.CYCLES: cycles,
         }
-        for i, unit in enumerate(UNITS):
-            registers[Control.LOAD_COUNT + i] = getattr(self, f"count_{unit}")
-            registers[Control.LOAD_DONE + i] = getattr(self, f"completed_{unit}")
-            with m.If(self.w_en & (self.addr == Control.LOAD_COUNT + i) & ~self.running):
+        for unit in self.units:
+            count = Control[f"{unit.upper()}_COUNT"]
+            registers[count] = getattr(self, f"count_{unit}")
+            registers[Control[f"{unit.upper()}_DONE"]] = getattr(self, f"completed_{unit}")
+            with m.If(self.w_en & (self.addr == count) & ~self.running):
                 m.d.sync += getattr(self, f"count_{unit}").eq(self.w_data)
         with m.If(self.w_en & (self.addr == Control.BUDGET) & ~self.running):
             m.d.sync += budget.eq(self.w_data)
@@ -129,14 +133,12 @@ class RunControl(wiring.Component):
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
         """Stall and busy counters."""
-        events = {
-            Control.STALL_ORDER_LOAD: self.waiting_load,
-            Control.STALL_ORDER_ARRAY: self.waiting_array,
-            Control.STALL_ORDER_VECTOR: self.waiting_vector,
-            Control.STALL_WEIGHTS: self.starved,
-            Control.BUSY_ARRAY: self.streaming,
-            Control.BUSY_VECTOR: self.vector_busy,
-        }
+        events = {Control.BUSY_VECTOR: self.vector_busy}
+        for unit in self.units:
+            events[Control[f"STALL_ORDER_{unit.upper()}"]] = getattr(self, f"waiting_{unit}")
+            if unit in STREAMING:
+                events[Control[f"STALL_WEIGHTS_{unit.upper()}"]] = getattr(self, f"starved_{unit}")
+                events[Control[f"BUSY_{unit.upper()}"]] = getattr(self, f"streaming_{unit}")
         counters: dict[int, Signal] = {}
         for number, event in events.items():
             counter = Signal(32, name=number.name.lower())
@@ -154,7 +156,7 @@ class RunControl(wiring.Component):
         head, entry = Signal(range(RING_SIZE)), Signal(32)
         taken = Signal()
         m.d.sync += taken.eq(0)
-        for unit in reversed(UNITS):
+        for unit in reversed(self.units):
             with m.If(getattr(self, f"take_{unit}") & self.running):
                 index = getattr(self, f"index_{unit}")
                 m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(UNIT_CODE[unit] << 12, 16)))]

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS
+from ..isa.instructions import UNITS, units_of
 from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
 from .cells import Copies
 from .control import ADDRESS_BITS, RunControl
@@ -17,6 +17,7 @@ from .load import LoadUnit
 from .memory import ActMemory
 from .stream import ArrayUnit
 from .vector import VectorUnit
+from .window import WindowUnit
 
 ADDRESS = 24
 
@@ -57,14 +58,16 @@ class Core(wiring.Component):
         m.submodules.control = control = RunControl(config)
         m.submodules.act = act = ActMemory(config)
         # A cycle late, for it goes everywhere: a register for each unit and each fetcher.
-        m.submodules.resting = resting = Copies(1, 2 * len(UNITS), init=1)
+        names = units_of(config)
+        m.submodules.resting = resting = Copies(1, 2 * len(names), init=1)
         m.d.comb += resting.i.eq(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
-        depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
-        fetchers = {name: Fetcher(UNITS[name], depths[name]) for name in units}
-        for number, (name, unit) in enumerate(units.items()):
-            fetch = fetchers[name]
+        if config.depthwise:
+            units["depthwise"] = WindowUnit(config)
+        fetchers = {name: Fetcher(UNITS[name], getattr(config, f"{name}_ucode"), names) for name in names}
+        for number, name in enumerate(names):
+            unit, fetch = units[name], fetchers[name]
             m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)
             m.submodules[f"{name}_fetch"] = ResetInserter(resting.o[2 * number + 1])(fetch)
             m.d.comb += [
@@ -76,20 +79,19 @@ class Core(wiring.Component):
                 getattr(control, f"take_{name}").eq(unit.take),
                 getattr(control, f"index_{name}").eq(fetch.index),
                 getattr(control, f"waiting_{name}").eq(fetch.waiting & unit.free),
-                *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in (*UNITS, "reads")),
+                *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in (*names, "reads")),
             ]
+        if config.depthwise:
+            self._window(m, control, act, load, units["depthwise"], vector)
         m.d.comb += [
             self.running.eq(control.running),
             self.input_free.eq(control.input_free),
             self.host_waiting.eq(act.waiting),
             # weights: load -> array
             array.loaded.eq(load.started),
-            array.loaded_depthwise.eq(load.started_depthwise),
             load.taken.eq(array.taken),
-            load.taken_depthwise.eq(array.taken_depthwise),
             array.weights.eq(load.weights),
             array.row_enable.eq(load.row_enable),
-            array.depthwise_enable.eq(load.depthwise_enable),
             # activations
             act.read_array.eq(array.read),
             array.word.eq(act.word_array),
@@ -99,17 +101,34 @@ class Core(wiring.Component):
             vector.word_b.eq(act.word_b),
             act.write_vector.eq(vector.write),
             # accumulators: array -> vector
-            array.drain_bank.eq(vector.drain_bank),
+            array.drain_bank.eq(vector.drain_bank[0]),
             array.drain_row.eq(vector.drain_row),
             vector.drain.eq(array.drain),
             # counters
-            control.starved.eq(array.starved),
-            control.streaming.eq(array.streaming),
+            control.starved_array.eq(array.starved),
+            control.streaming_array.eq(array.streaming),
             control.vector_busy.eq(vector.busy | vector.take),
             control.done_reads.eq(vector.done_reads),
         ]
         self._host(m, control, act, load, vector, fetchers)
         return m
+
+    def _window(
+        self, m: Module, control: RunControl, act: ActMemory, load: LoadUnit, window: WindowUnit, vector: VectorUnit
+    ) -> None:
+        """The depthwise unit among the others."""
+        m.d.comb += [
+            window.loaded.eq(load.started_depthwise),
+            load.taken_depthwise.eq(window.taken),
+            window.weights.eq(load.weights),
+            window.enable.eq(load.depthwise_enable),
+            act.read_depthwise.eq(window.read),
+            window.word.eq(act.word_depthwise),
+            window.drain_row.eq(vector.drain_row),
+            vector.drain_window.eq(window.drain),
+            control.starved_depthwise.eq(window.starved),
+            control.streaming_depthwise.eq(window.streaming),
+        ]
 
     def _host(
         self,
@@ -179,9 +198,8 @@ class Core(wiring.Component):
             control.w_data.eq(data),
             control.w_en.eq(write & ~address[ADDRESS_BITS:].any()),
         ]
-        for name, target in UCODE_SPACES.items():
-            address, data, write = own(target)
-            fetch = fetchers[name]
+        for name, fetch in fetchers.items():
+            address, data, write = own(UCODE_SPACES[name])
             m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]
 
         m.d.comb += act.read_host.addr.eq(word_2)

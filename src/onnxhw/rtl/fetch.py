@@ -1,5 +1,6 @@
 """`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Const, Module, Signal
@@ -7,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.fields import WORD_BITS, Instruction
-from ..isa.instructions import Array
+from ..isa.instructions import UNITS, Array, Depthwise
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
@@ -27,8 +28,8 @@ class Fetcher(wiring.Component):
 
     latency = FETCH_OVERHEAD
 
-    def __init__(self, instruction: type[Instruction], depth: int) -> None:
-        self.instruction, self.depth = instruction, depth
+    def __init__(self, instruction: type[Instruction], depth: int, units: Sequence[str] = tuple(UNITS)) -> None:
+        self.instruction, self.depth, self.units = instruction, depth, units
         self.words = instruction.words()
         address = max(1, (depth - 1).bit_length())
         super().__init__(
@@ -37,10 +38,7 @@ class Fetcher(wiring.Component):
                 "w_data": In(WORD_BITS),
                 "w_en": In(1),
                 "count": In(COUNT_BITS),
-                "completed_load": In(COUNT_BITS),
-                "completed_array": In(COUNT_BITS),
-                "completed_vector": In(COUNT_BITS),
-                "completed_reads": In(COUNT_BITS),
+                **{f"completed_{unit}": In(COUNT_BITS) for unit in (*units, "reads")},
                 "bits": Out(self.words * WORD_BITS),
                 "valid": Out(1),
                 "waiting": Out(1),
@@ -72,13 +70,9 @@ class Fetcher(wiring.Component):
             m.d.sync += bits.eq(Cat(bits[WORD_BITS:], ucode.r_data))
         ordered = Signal()
         fields = self.fields
-        reads = fields.after_vector + fields.more_reads if self.instruction is Array else Const(0)
-        m.d.comb += ordered.eq(
-            (self.completed_load >= fields.after_load)
-            & (self.completed_array >= fields.after_array)
-            & (self.completed_vector >= fields.after_vector)
-            & (self.completed_reads >= reads)
-        )
+        reads = fields.after_vector + fields.more_reads if self.instruction in (Array, Depthwise) else Const(0)
+        waits = [getattr(self, f"completed_{unit}") >= getattr(fields, f"after_{unit}") for unit in self.units]
+        m.d.comb += ordered.eq(Cat(*waits, self.completed_reads >= reads).all())
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)
         with m.If(delay(m, final, MEMORY, name="final")):

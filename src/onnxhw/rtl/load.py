@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,8 +17,8 @@ from .weights import WeightMemory
 class LoadUnit(wiring.Component):
     """Executes `Load`: one weight word (k rows of the tile) per cycle.
 
-    A tile starts when the one before has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles earlier) and
-    then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
+    A tile starts when the one before of its unit has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles
+    earlier) and then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
     ``row_enable[g]`` of the array come `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`),
     ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
     """
@@ -60,11 +60,15 @@ class LoadUnit(wiring.Component):
         steps = max(config.tile_words, config.depthwise_words) if config.depthwise else config.tile_words
         row = Signal(steps, init=1)  # one-hot step inside a tile
         last_row = Signal()
-        free = Signal(init=1)  # the shadow registers may be overwritten
         stepping, starts, ends, now_free = Signal(), Signal(), Signal(), Signal()
-        wait = shadow_free(config)
+        free_array = self._free(m, "array", self.taken, self.started, shadow_free(config))
+        free_depthwise: Value = Const(1)
+        if config.depthwise:
+            free_depthwise = self._free(
+                m, "depthwise", self.taken_depthwise, self.started_depthwise, shadow_free(config, 1)
+            )
         m.d.comb += [
-            now_free.eq(free | (self.taken if wait == 0 else 0)),
+            now_free.eq(Mux(depthwise, free_depthwise, free_array)),
             stepping.eq((tiles != 0) & (~row[0] | now_free)),
             starts.eq(stepping & row[0]),
             self.started.eq(starts & ~depthwise),
@@ -102,14 +106,6 @@ class LoadUnit(wiring.Component):
             with m.If(depthwise):
                 m.d.comb += last_row.eq(row[config.depthwise_words - 1])
 
-        with m.If(delay(m, self.taken, max(0, wait - 1), name="taken")):
-            m.d.sync += free.eq(1)
-        if config.depthwise:
-            with m.If(delay(m, self.taken_depthwise, shadow_free(config, 1) - 1, name="taken_depthwise")):
-                m.d.sync += free.eq(1)
-        with m.If(starts):
-            m.d.sync += free.eq(0)
-
         enable = Signal(config.tile_words)
         m.d.comb += [
             enable.eq(row & (stepping & ~depthwise).replicate(config.tile_words)),
@@ -120,6 +116,16 @@ class LoadUnit(wiring.Component):
             loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")
             m.d.comb += self.depthwise_enable.eq(loading)
         return m
+
+    @staticmethod
+    def _free(m: Module, unit: str, taken: Value, started: Value, wait: int) -> Value:
+        """Whether a unit's shadow registers may be overwritten."""
+        free = Signal(init=1, name=f"free_{unit}")
+        with m.If(delay(m, taken, max(0, wait - 1), name=f"taken_{unit}")):
+            m.d.sync += free.eq(1)
+        with m.If(started):
+            m.d.sync += free.eq(0)
+        return free | taken if wait == 0 else free
 
     def _words(self, depthwise: Value) -> Value | int:
         """Weight words of a tile."""

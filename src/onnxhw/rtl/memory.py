@@ -12,8 +12,8 @@ from .cells import BlockRam
 from .delay import delay
 from .floorplan import memory_sites
 
-READERS = ("array", "a", "b", "host")
-"""Users of the read ports: the array, both operands of the vector unit, the host."""
+READERS = ("array", "depthwise", "a", "b", "host")
+"""Users of the read ports: the array, the depthwise unit if there is one, both operands of the vector unit, the host."""
 WRITERS = ("vector", "host")
 ADDRESS_BITS = 16
 
@@ -41,8 +41,9 @@ class ActMemory(wiring.Component):
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        members = {f"read_{user}": In(read_request()) for user in READERS}
-        members |= {f"word_{user}": Out(8 * config.word) for user in READERS}
+        self.readers = [user for user in READERS if user != "depthwise" or config.depthwise]
+        members = {f"read_{user}": In(read_request()) for user in self.readers}
+        members |= {f"word_{user}": Out(8 * config.word) for user in self.readers}
         members |= {f"write_{user}": In(write_request(config)) for user in WRITERS}
         members["waiting"] = Out(1)
         super().__init__(members)
@@ -66,7 +67,7 @@ class ActMemory(wiring.Component):
 
         # Cycle 1: requests, with the bank decoded.
         offsets, hits = {}, {}
-        for user in READERS:
+        for user in self.readers:
             request = getattr(self, f"read_{user}")
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
@@ -103,7 +104,7 @@ class ActMemory(wiring.Component):
         # A bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
             read = 0
-            for user in READERS:
+            for user in self.readers:
                 read = read | Mux(hits[user][i], offsets[user], 0)
             r_addr = Signal(split, name=f"r_addr_{i}", reset_less=True)
             w_en = Signal(config.word, name=f"w_en_{i}")
@@ -131,7 +132,7 @@ class ActMemory(wiring.Component):
         """Cycle 2 + MEMORY: select the bank for each reader; `words` are what all banks show."""
         config = self.config
         number_bits = bits_for(config.act_banks)
-        for user in READERS:
+        for user in self.readers:
             number = getattr(self, f"read_{user}").addr[bits_for(config.act_depth) :][:number_bits]
             number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
             word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)

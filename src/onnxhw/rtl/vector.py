@@ -58,9 +58,10 @@ class VectorUnit(wiring.Component):
                 "word_a": In(8 * config.word),
                 "read_b": Out(read_request()),
                 "word_b": In(8 * config.word),
-                "drain_bank": Out(1),
+                "drain_bank": Out(2),
                 "drain_row": Out(bits_for(config.acc_depth)),
                 "drain": In(config.cols * config.acc_bits),
+                **({"drain_window": In(config.depthwise_lanes * config.acc_bits)} if config.depthwise else {}),
                 "write": Out(write_request(config)),
                 "busy": Out(1),
                 "done_reads": Out(1),
@@ -209,7 +210,13 @@ class VectorUnit(wiring.Component):
         valid_6, fresh_5 = delay(m, valid_4, MEMORY, name="valid_4"), delay(m, fresh_4, MEMORY - 1, name="fresh_4")
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, the parameters at their memory.
-        drain_6 = delay(m, self.drain, ACT_READ + reduce.latency - DRAIN_READ, name="drain", reset=False)
+        drained: Value = self.drain
+        if config.depthwise:  # a register for the choice, one of those that follow elsewhere
+            of_window = delay(m, self.drain_bank, DRAIN_READ, name="drain_bank", reset=False)[1]
+            drained = Signal.like(self.drain, name="drained", reset_less=True)
+            m.d.sync += drained.eq(Mux(of_window, self.drain_window, self.drain))
+        wait = ACT_READ + reduce.latency - DRAIN_READ - bool(config.depthwise)
+        drain_6 = delay(m, drained, wait, name="drain", reset=False)
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
         m.submodules.of_group = of_group = Copies(2 + column_bits + lane_bits, config.lanes)
