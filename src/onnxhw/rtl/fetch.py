@@ -13,6 +13,7 @@ from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
+from .depthwise import SHORT_UCODE
 
 COUNT_BITS = 16
 
@@ -30,6 +31,7 @@ class Fetcher(wiring.Component):
 
     def __init__(self, instruction: type[Instruction], depth: int, units: Sequence[str] = tuple(UNITS)) -> None:
         self.instruction, self.depth, self.units = instruction, depth, units
+        self.distributed = instruction is Depthwise and depth <= SHORT_UCODE
         self.words = instruction.words()
         address = max(1, (depth - 1).bit_length())
         super().__init__(
@@ -50,7 +52,7 @@ class Fetcher(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth)
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, distributed=self.distributed)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())

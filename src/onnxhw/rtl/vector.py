@@ -59,7 +59,7 @@ class VectorUnit(wiring.Component):
                 "read_b": Out(read_request()),
                 "word_b": In(8 * config.word),
                 "drain_bank": Out(2),
-                "drain_row": Out(bits_for(config.acc_depth)),
+                "drain_row": Out(bits_for(config.drain_rows)),
                 "drain": In(config.cols * config.acc_bits),
                 **({"drain_window": In(config.depthwise_lanes * config.acc_bits)} if config.depthwise else {}),
                 "write": Out(write_request(config)),

@@ -20,13 +20,13 @@ class Sums:
     """The accumulators of a program in the making; vector instructions are counted from 1."""
 
     def __init__(self, config: HwConfig) -> None:
-        self.rows = config.acc_depth
+        self.rows = config.window_depth
         self.filled = {"array": 0, "depthwise": 0}
         """Instructions so far."""
         self.bank = 1
         self.base = self.end = 0
         self._drained = [0, 0]
-        self._window_drained: npt.NDArray[np.int64] = np.zeros(config.acc_depth, np.int64)
+        self._window_drained: npt.NDArray[np.int64] = np.zeros(config.window_depth, np.int64)
 
     def begin(self, work: Work) -> None:
         """A work's instructions follow."""
