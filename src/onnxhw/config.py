@@ -100,8 +100,10 @@ class HwConfig:
             value = getattr(self, name)
             if value & (value - 1):
                 self._refuse(f"{name} must be a power of two, not {value}")
-        for name, bits in (("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
-                           ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14)):
+        for name, bits in (
+            ("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
+            ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14),
+        ):  # fmt: skip
             if getattr(self, name) > 1 << bits:
                 self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
         if self.tables > 16:

@@ -101,8 +101,8 @@ def shadow_free(config: HwConfig, depthwise: int = 0) -> int:
 def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
     """Cycles from the start of a tile's load until that tile may start.
 
-    The array's swap must not overtake the load; the depthwise unit needs all of it: with every word it shifts every byte
-    that any word uses.
+    The array's swap must not overtake the load; the depthwise unit needs all of it: with every word it shifts every
+    byte that any word uses.
     """
     if depthwise:
         used = min(WINDOW**2 * config.depthwise_lanes, config.weight_word)

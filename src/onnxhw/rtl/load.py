@@ -18,8 +18,8 @@ class LoadUnit(wiring.Component):
     """Executes `Load`: one weight word (k rows of the tile) per cycle.
 
     A tile starts when the one before of its unit has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles
-    earlier) and then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step. ``weights`` and
-    ``row_enable[g]`` of the array come `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`),
+    earlier) and then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step.
+    ``weights`` and ``row_enable[g]`` of the array come `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`),
     ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
     """
 

@@ -91,8 +91,9 @@ class _Checker:
         self.arrays = [i for i in code.get("array", ()) if isinstance(i, Array)]
         self.strips = [i for i in code.get("depthwise", ()) if isinstance(i, Depthwise)]
         self.vectors = [i for i in code.get("vector", ()) if isinstance(i, Vector)]
-        for unit, found in zip(UNITS, (self.loads, self.arrays, self.strips, self.vectors), strict=True):
-            if len(found) != len(code.get(unit, ())):
+        counts = (len(self.loads), len(self.arrays), len(self.strips), len(self.vectors))
+        for unit, count in zip(UNITS, counts, strict=True):
+            if count != len(code.get(unit, ())):
                 raise InternalError("E1202", f"{unit} holds an instruction of another unit")
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
@@ -207,7 +208,8 @@ class _Checker:
         """
         state = Tenancy(self.program)
         waiting = sorted(
-            ((int(after), number, index) for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
+            ((int(after), number, index)
+             for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
             reverse=True,
         )
         for count in range(len(self.vectors) + 1):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Depthwise, Vector, wait_reads
+from ..isa.instructions import Array, Depthwise, Ordered, Vector, wait_reads
 from ..isa.timing import sums, timeline
 from .loads import Owned, ordered
 from .work import Work
@@ -70,6 +70,10 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
                 strips.append((step.array.but(**fields), owned))
         for drain in work.vectors:
             vectors.append(drain.vector.but(**accumulators.drain(work, drain.vector, len(vectors) + 1)))
-    loads = [owned.load for owned in ordered(arrays, strips, vectors, config)]
-    code = {"load": loads, "array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": vectors}
+    code: dict[str, list[Ordered]] = {
+        "load": [owned.load for owned in ordered(arrays, strips, vectors, config)],
+        "array": [instruction for instruction, _ in arrays],
+        "depthwise": [instruction for instruction, _ in strips],
+        "vector": list(vectors),
+    }
     return timeline(config, code).cycles

@@ -33,7 +33,8 @@ def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
 
 
 def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice], part: float = 0.5) -> tuple[int, ...]:
-    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a `part`."""
+    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a
+    `part`."""
     y = graph.tensors[op.output]
     makers = producers(graph)
     row = y.height
