@@ -12,11 +12,12 @@ import onnx
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Reshape
 from .blockers import BlockedError, Blocker, Excluded
-from .context import Context, label
+from .context import Context
 from .fold import fold
-from .handlers import DEFAULT, handler
+from .handlers import handler
 from .hosting import Hosting
 from .inference import undeclared
+from .nodes import DEFAULT, Node
 from .reading.apart import Apart
 from .reading.limits import DEFAULT as LIMITS
 from .reading.limits import Limits
@@ -75,7 +76,7 @@ def convert(
     hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
     while True:
         made = _converted(model, shapes, dtypes or {}, hosted, inner, limits, apart or Apart())
-        here = inner - {label(made.host.nodes[index]) for index in made.reasons}
+        here = inner - {made.host.nodes[index].label for index in made.reasons}
         idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
         new = made.softmax - inner - edge - hosted.keys()
         if not idle and not new:
@@ -118,14 +119,14 @@ def _converted(
     for tensor in source.initializer:
         away = apart.arrays.get(tensor.name)
         context.values[tensor.name] = Const(array(tensor) if away is None else away)
-    nodes = list(source.node)
+    nodes = [Node.of(node) for node in source.node]
     inputs = frozenset(value.name for value in source.input if value.name not in context.values)
     host = Hosting(context, nodes, inputs)
     for name in inputs:
         context.values[name] = host.result(name)
     made = Conversion(model, context, host, apart)
     for index, node in enumerate(nodes):
-        made.index.setdefault(label(node), index)
+        made.index.setdefault(node.label, index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
         for index, node in enumerate(nodes):
             _node(made, index, node, excluded)
@@ -135,7 +136,7 @@ def _converted(
     return made
 
 
-def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded) -> None:
+def _node(made: Conversion, index: int, node: Node, excluded: Excluded) -> None:
     context, host = made.context, made.host
     named = [name for name in node.input if name]
     operands = [context.values[name] for name in named]
@@ -148,8 +149,8 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded
         if folded is not None:
             context.values[node.output[0]] = folded
             return
-        if excluded and label(node) in excluded:
-            raise BlockedError(*excluded[label(node)])
+        if excluded and node.label in excluded:
+            raise BlockedError(*excluded[node.label])
         convert_node = handler(node)
         _examine(named, operands)
         results = convert_node(context, node)
@@ -177,7 +178,7 @@ def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
             raise BlockedError(f"input {name!r} has no elements")
 
 
-def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) -> None:
+def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:
     """Enter the values of the node's outputs, if their shapes are those that onnx infers.
 
     `InvalidModelError` E3400 if they are not those that the model declares, where onnx infers none.
@@ -186,7 +187,7 @@ def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) ->
     for output, value in zip(node.output, values, strict=False):
         known = context.shapes.get(output)
         if known is not None and value.shape != known:
-            where, what = label(node), f"result {output!r} has shape {list(value.shape or ())}"
+            where, what = node.label, f"result {output!r} has shape {list(value.shape or ())}"
             if undeclared(made.model).get(output) == known:
                 raise InternalError("E1303", f"{what}, onnx infers {list(known)}", where=where)
             raise InvalidModelError(
@@ -195,7 +196,7 @@ def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) ->
         context.values[output] = value
 
 
-def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Value], blocked: BlockedError) -> None:
+def _block(made: Conversion, index: int, node: Node, operands: list[Value], blocked: BlockedError) -> None:
     """Run the node on the host, and note whose fault it is."""
     context = made.context
     # A QuantizeLinear that completes an operation speaks for that operation.
@@ -208,19 +209,19 @@ def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Va
         made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
     new = made.host.put(index)
     own = made.host.nodes[guilty]
-    blocker = Blocker(label(own), own.op_type, blocked.reason, blocked.hint)
+    blocker = Blocker(own.label, own.op_type, blocked.reason, blocked.hint)
     if guilty not in made.reasons:
         made.reasons[guilty] = blocker
         if not follows or not _has_handler(node):
             made.blockers.append(blocker)
     for other in new:
-        reason = f"its real result is needed on the host by {label(node)!r}"
+        reason = f"its real result is needed on the host by {node.label!r}"
         if other == index:
-            reason = f"it quantizes the result of {label(own)!r}, which runs on the host"
-        made.reasons.setdefault(other, Blocker(label(made.host.nodes[other]), made.host.nodes[other].op_type, reason))
+            reason = f"it quantizes the result of {own.label!r}, which runs on the host"
+        made.reasons.setdefault(other, Blocker(made.host.nodes[other].label, made.host.nodes[other].op_type, reason))
 
 
-def _has_handler(node: onnx.NodeProto) -> bool:
+def _has_handler(node: Node) -> bool:
     try:
         handler(node)
     except BlockedError:
@@ -251,7 +252,7 @@ def _output(made: Conversion, name: str) -> None:
         guilty = made.index.get(value.nodes[0], host.producer[name])
         node = host.nodes[guilty]
         blocker = Blocker(
-            label(node),
+            node.label,
             node.op_type,
             f"its result is the float output {name!r}",
             "put QuantizeLinear and DequantizeLinear on the model's outputs",
@@ -262,5 +263,5 @@ def _output(made: Conversion, name: str) -> None:
     for other in new:
         node = host.nodes[other]
         made.reasons.setdefault(
-            other, Blocker(label(node), node.op_type, f"output {name!r} is computed without the hardware")
+            other, Blocker(node.label, node.op_type, f"output {name!r} is computed without the hardware")
         )

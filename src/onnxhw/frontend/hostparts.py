@@ -7,7 +7,6 @@ import onnx
 from onnx import numpy_helper
 
 from ..ir.parts import HostPart
-from .context import label
 from .convert import Conversion
 from .partition import Stages
 from .reading.apart import outline
@@ -65,12 +64,12 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
                 for name in constants
                 if name not in own
             )
-        graph.node.extend(host.nodes[index] for index in indices)
+        graph.node.extend(host.nodes[index].proto for index in indices)
         results = [name for index in indices for name in host.nodes[index].output if name in wanted]
         results += constants if stage == 0 else []
         graph.input.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in inputs)
         graph.output.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in results)
-        names = tuple(label(host.nodes[index]) for index in indices)
+        names = tuple(host.nodes[index].label for index in indices)
         parts[stage] = HostPart(tuple(inputs), tuple(results), part.SerializeToString(deterministic=True), names)
     return parts
 

@@ -86,7 +86,7 @@ def _live(made: Conversion, found: Stages) -> None:
         need(name)
     for item in reversed(host.order):
         if isinstance(item, int):
-            if not values.isdisjoint(host.results[item]):
+            if not values.isdisjoint(host.nodes[item].results):
                 found.order.append(item)
                 for name in host.operands[item]:
                     need(name)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ...errors import InvalidModelError
 from ...ir.graph import Array8, Conv, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
@@ -183,16 +183,16 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints |
     return (q.astype(np.int8) if low >= -128 and high <= 127 else q), scale
 
 
-def _bias(context: Context, node: onnx.NodeProto, index: int) -> Const | QuantConst | None:
+def _bias(context: Context, node: Node, index: int) -> Const | QuantConst | None:
     value = context.operand(node, index)
     if value is None or isinstance(value, (Const, QuantConst)):
         return value
     raise BlockedError("the bias is not constant")
 
 
-def conv(context: Context, node: onnx.NodeProto) -> Value:
+def conv(context: Context, node: Node) -> Value:
     """Conv, 1-D or 2-D, any groups."""
-    found, where = attributes(node), label(node)
+    found, where = node.attributes, node.label
     x = context.quantized(node, 0)
     q, scale = weights(context.required(node, 1), 0, where, MOST_PARTS)
     if len(x.shape) != q.ndim or q.ndim < 3:
@@ -216,9 +216,9 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
     return pending(affine, Moves.of(out, out if q.ndim == 4 else (1, len(q), shape[1])))
 
 
-def gemm(context: Context, node: onnx.NodeProto) -> Value:
+def gemm(context: Context, node: Node) -> Value:
     """Gemm with constant B and C."""
-    found, where = attributes(node), label(node)
+    found, where = node.attributes, node.label
     x = context.quantized(node, 0)
     if found.get("transA", 0):
         raise BlockedError("transA is set", "transpose the input instead")
@@ -239,17 +239,17 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
     )
 
 
-def matmul(context: Context, node: onnx.NodeProto) -> Value:
+def matmul(context: Context, node: Node) -> Value:
     """MatMul with a constant matrix on the right, or of two activations."""
     value = context.required(node, 1)
     if not isinstance(value, (Const, QuantConst)):
         return product(context, node)
     x = context.quantized(node, 0)
     axis = len(value.shape or ()) - 1
-    q, scale = weights(value, axis, label(node), MOST_PARTS)
+    q, scale = weights(value, axis, node.label, MOST_PARTS)
     if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
         raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
-    return _matrix(context, label(node), x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
+    return _matrix(context, node.label, x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
 
 
 def _matrix(

@@ -14,24 +14,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ... import fixed
 from ...errors import InvalidModelError, UsageError
 from ...ir.graph import Table, Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, Handlers, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
 
-def quantize(context: Context, node: onnx.NodeProto) -> Value:
+def quantize(context: Context, node: Node) -> Value:
     """QuantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
-    return quantized(context, value, parameters, label(node), node.output[0])
+    return quantized(context, value, parameters, node.label, node.output[0])
 
 
 def quantized(context: Context, value: Value, parameters: Parameters, name: str, output: str) -> Value:
@@ -88,10 +88,10 @@ def _ends(clamps: tuple[tuple[tuple[str, Any], ...], ...], scale: float, zero_po
     return int(low), int(high)
 
 
-def dequantize(context: Context, node: onnx.NodeProto) -> Value:
+def dequantize(context: Context, node: Node) -> Value:
     """DequantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
-    return dequantized(context, value, parameters, label(node), node.input[0], node.output[0])
+    return dequantized(context, value, parameters, node.label, node.input[0], node.output[0])
 
 
 def dequantized(
