@@ -66,7 +66,7 @@ def large_model(nodes: int, host_every: int = 10, seed: int = 0) -> onnx.ModelPr
 
 
 def chain(nodes: int, function: str = "LeakyRelu", same: bool = True) -> onnx.ModelProto:
-    """A model of at least `nodes` nodes: a quantized function, each of the one before, on the same grid or on others."""
+    """A model of at least `nodes` nodes: a quantized function, again and again, on one grid or on others."""
     constants = {"scale": np.float32(0.125), "zero": np.int8(0)}
     made: list[onnx.NodeProto] = []
     x = "x"
@@ -224,7 +224,7 @@ def measure(path: Path) -> dict[str, float]:
     with stage("specialise", seconds):
         model, known = pipeline.specialise(model, str(path))
     with stage("convert", seconds):
-        made = pipeline.convert(model, known, pipeline.element_types(model))
+        made = pipeline.convert(pipeline.Static.of(model, known))
     with stage("partition", seconds):
         mixed = pipeline.parts_of(made, [])
     with stage("fit", seconds):

@@ -1,6 +1,6 @@
 """`Context`: the graph under construction and what is known about each ONNX value."""
 
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -21,8 +21,8 @@ class Context:
 
     graph: Graph
     opset: int
-    shapes: dict[str, Shape]
-    dtypes: dict[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, Shape]
+    dtypes: Mapping[str, str]
     """numpy's element type of each value that has one."""
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
@@ -33,7 +33,9 @@ class Context:
     parts: dict[str, int] = field(default_factory=dict)
     """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
-    """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
+    """What nodes share: scales and zero points, by operator and names."""
+    tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
+    """And what conversions share: see `Static`."""
     makers: dict[str, Op] = field(default_factory=dict)
     """The operation that makes each tensor but the inputs."""
     _names: set[str] = field(default_factory=set)

@@ -3,11 +3,10 @@
 A node whose handler raises `BlockedError` runs on the host; its outputs are inputs of the hardware from then on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Reshape
@@ -18,11 +17,9 @@ from .handlers import handler
 from .hosting import Hosting
 from .inference import undeclared
 from .nodes import DEFAULT, Node
-from .reading.apart import Apart
 from .reading.limits import DEFAULT as LIMITS
 from .reading.limits import Limits
-from .shapes import Shape
-from .tensors import array
+from .static import Static
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 OLDEST_OPSET = 7
@@ -39,11 +36,9 @@ class Conversion:
     `blockers` are those whose own fault it is, in the model's order.
     """
 
-    model: onnx.ModelProto
+    static: Static
     context: Context
     host: Hosting
-    apart: Apart
-    """Initializers whose data is not in the model."""
     reasons: dict[int, Blocker] = field(default_factory=dict)
     blockers: list[Blocker] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
@@ -53,29 +48,21 @@ class Conversion:
 
 
 def convert(
-    model: onnx.ModelProto,
-    shapes: Mapping[str, Shape],
-    dtypes: Mapping[str, str] | None = None,
-    excluded: Excluded | None = None,
-    exact_softmax: bool = False,
-    limits: Limits = LIMITS,
-    apart: Apart | None = None,
+    static: Static, excluded: Excluded | None = None, exact_softmax: bool = False, limits: Limits = LIMITS
 ) -> Conversion:
     """The conversion of a model.
 
     Parameters
     ----------
-    shapes, dtypes : static shape and numpy's element type of each value that has them.
     excluded : nodes by label that shall run on the host, why, and what to do.
     exact_softmax : a Softmax before operations of the hardware is the host's, in float, instead of the hardware's.
     limits : how wide integers of QONNX may be.
-    apart : initializers whose data is not in the model.
 
     `InvalidModelError` E302x and E303x for contradictory quantization or windows; `LimitError` E3607.
     """
     hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
     while True:
-        made = _converted(model, shapes, dtypes or {}, hosted, inner, limits, apart or Apart())
+        made = _converted(static, hosted, inner, limits)
         here = inner - {made.host.nodes[index].label for index in made.reasons}
         idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
         new = made.softmax - inner - edge - hosted.keys()
@@ -104,27 +91,17 @@ def _read_on_hardware(graph: Graph, name: str) -> bool:
 
 
 def _converted(
-    model: onnx.ModelProto,
-    shapes: Mapping[str, Shape],
-    dtypes: Mapping[str, str],
-    excluded: Excluded,
-    integer_softmax: frozenset[str],
-    limits: Limits,
-    apart: Apart,
+    static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits
 ) -> Conversion:
-    source = model.graph
-    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes))
-    context.integer_softmax, context.limits = integer_softmax, limits
-    for tensor in source.initializer:
-        away = apart.arrays.get(tensor.name)
-        context.values[tensor.name] = Const(array(tensor) if away is None else away)
-    nodes = [Node.of(node) for node in source.node]
-    inputs = frozenset(value.name for value in source.input if value.name not in context.values)
-    host = Hosting(context, nodes, inputs)
-    for name in inputs:
+    source, nodes = static.model.graph, static.nodes
+    opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
+    context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes)
+    context.integer_softmax, context.limits, context.tables = integer_softmax, limits, static.tables
+    context.values.update(static.constants)
+    host = Hosting(context, nodes, static.inputs)
+    for name in static.inputs:
         context.values[name] = host.result(name)
-    made = Conversion(model, context, host, apart)
+    made = Conversion(static, context, host)
     for index, node in enumerate(nodes):
         made.index.setdefault(node.label, index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
@@ -188,7 +165,7 @@ def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:
         known = context.shapes.get(output)
         if known is not None and value.shape != known:
             where, what = node.label, f"result {output!r} has shape {list(value.shape or ())}"
-            if undeclared(made.model).get(output) == known:
+            if undeclared(made.static.model).get(output) == known:
                 raise InternalError("E1303", f"{what}, onnx infers {list(known)}", where=where)
             raise InvalidModelError(
                 "E3400", f"{what}, the model says it is {list(known)}", where=where, hint="export the model again"

@@ -21,7 +21,7 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
 
     Unless they shall be `runnable`, large constants have no data there.
     """
-    host, model = made.host, made.model
+    host, model = made.host, made.static.model
     staged: dict[int, list[int]] = {}
     for item in found.order:
         if isinstance(item, int):
@@ -34,7 +34,7 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
     types = {
         value.name: value for value in [*model.graph.input, *model.graph.value_info, *model.graph.output] if value.name
     }
-    whole = made.apart.whole if runnable else outline
+    whole = made.static.apart.whole if runnable else outline
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
     parts = {}
     for stage, indices in sorted(staged.items()):

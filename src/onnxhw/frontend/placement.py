@@ -31,7 +31,7 @@ def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numb
         for step in _own_steps(port)
     }
     wanted = _wanted(made)
-    known = Implemented(made.model)
+    known = Implemented(made.static.model)
     rows = []
     for index, node in enumerate(made.host.nodes):
         name = node.label
@@ -107,7 +107,7 @@ def _named(node: Node) -> str:
 
 def _wanted(made: Conversion) -> set[int]:
     """The nodes that an output depends on."""
-    names = {value.name for value in made.model.graph.output}
+    names = {value.name for value in made.static.model.graph.output}
     found = set()
     for index in reversed(range(len(made.host.nodes))):
         if not names.isdisjoint(made.host.nodes[index].results):

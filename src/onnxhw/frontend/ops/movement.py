@@ -94,9 +94,9 @@ def _indices(context: Context, node: Node) -> list[Ints]:
     if max([prod(shape), *(constant.size for constant in constants if constant is not None)]) > SHARED:
         return _evaluated(context, node, shape, constants)
     key = _key(context, node, shape, constants)
-    known: list[Ints] | None = context.parameters.get(key)
+    known: list[Ints] | None = context.tables.get(key)
     if known is None:
-        known = context.parameters[key] = _evaluated(context, node, shape, constants)
+        known = context.tables[key] = _evaluated(context, node, shape, constants)
     return known
 
 

@@ -147,14 +147,14 @@ def add_table(
     """The tensor after `steps`, elementwise from int8 to int8, as a 256-entry table."""
     plain = [{key: value for key, value in step.items() if key != "name"} for step in steps]
     key = ("table", repr(plain))
-    table: npt.NDArray[Any] | None = context.parameters.get(key)
+    table: npt.NDArray[Any] | None = context.tables.get(key)
     if table is None:
         try:
             with np.errstate(all="ignore"):
                 table = apply(steps, np.arange(-128, 128).astype(np.int8)).astype(np.int8)
         except UsageError as error:
             raise BlockedError(f"its function has no quantized value everywhere: {error.what}") from error
-        context.parameters[key] = table
+        context.tables[key] = table
     nodes = tuple(dict.fromkeys([*(step["name"] for step in steps), node]))
     return enter_table(context, tensor, table, name, scale, zero_point, nodes)
 

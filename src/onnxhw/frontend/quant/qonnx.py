@@ -95,10 +95,10 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if isinstance(value, Held):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
-        integers: npt.NDArray[Any] | None = context.parameters.get(key)
+        integers: npt.NDArray[Any] | None = context.tables.get(key)
         if integers is None:
             integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
-            context.parameters[key] = integers
+            context.tables[key] = integers
         return _table(context, node, value, integers, grid)
     on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
     if not half_even and not (on_host and not form.bipolar):
