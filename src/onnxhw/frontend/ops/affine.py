@@ -45,10 +45,7 @@ class Affine:
     def finish(self, result: Result) -> Tensor:
         """Add the IR operation."""
         outputs = len(self.weight)
-        combined = np.float32(self.tensor.scale) * self.scale
-        multiplier = (combined / result.scale).astype(np.float32)
-        if not (multiplier.min() >= SMALLEST_NORMAL and multiplier.max() < np.inf):  # nor is NaN
-            raise BlockedError("input scale * weight scale / output scale leaves float32's range", "check the scales")
+        combined, multiplier = self._scales(result)
         bias = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
@@ -72,6 +69,19 @@ class Affine:
             )
         )
         return out
+
+    def _scales(self, result: Result) -> tuple[Floats, Floats]:
+        """Input scale * weight scale, and that / output scale; made once for all operations with the same."""
+        key = ("scales", self.tensor.scale, self.scale.shape, self.scale.tobytes(), float(result.scale))
+        found: tuple[Floats, Floats] | None = self.context.tables.get(key)
+        if found is None:
+            combined = np.float32(self.tensor.scale) * self.scale
+            multiplier = (combined / result.scale).astype(np.float32)
+            if not (multiplier.min() >= SMALLEST_NORMAL and multiplier.max() < np.inf):  # nor is NaN
+                what = "input scale * weight scale / output scale leaves float32's range"
+                raise BlockedError(what, "check the scales")
+            found = self.context.tables[key] = combined, multiplier
+        return found
 
     def _in_parts(self, nodes: tuple[str, ...]) -> tuple[Tensor, Array8]:
         """Input and int8 weights; weights beyond int8 are sums of parts, each with its copy of the input's channels.
@@ -164,10 +174,11 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints |
         if isinstance(value, Const):
             raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
         raise BlockedError("the weights are not constant")
-    q: Ints | Array8 = value.centred()
+    narrow = value.q.dtype == np.int8 and not value.zero_point.any()
+    q = value.q if narrow else value.centred()
     if q.ndim <= axis:
         raise BlockedError(f"the weights have shape {list(q.shape)}", "use a matrix of two dimensions")
-    low, high = (int(q.min()), int(q.max())) if q.size else (0, 0)
+    low, high = (int(q.min()), int(q.max())) if q.size and not narrow else (0, 0)
     if q.size == 0 or low < -128 * parts or high > 127 * parts:
         raise BlockedError(
             f"weights less their zero point leave {-128 * parts}..{127 * parts}",

@@ -1,7 +1,7 @@
 """Operators of two and more activations, element by element: Add, Sub, Mul, Max, Min; with constants as well."""
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class Binary:
         names = (self.left.name, self.right.name)
         multiplies = self.op_type == "Mul"
         ratios = [np.float32(sa * sb) / result.scale] if multiplies else [sa / result.scale, sb / result.scale]
-        if not all(np.isfinite(ratio) and ratio >= SMALLEST_NORMAL for ratio in ratios):
+        if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, ratios)):
             raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
         out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
         if multiplies:

@@ -130,7 +130,7 @@ def per_channel(
         raise BlockedError(f"{node.op_type} with a constant per channel", "use a scalar")
     otherwise = None
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
-        q = per_channel_values(constant.q, x, tensor)
+        q = per_channel_values(constant.q.astype(np.int64), x, tensor)
         assert q is not None
         otherwise = Known(context, node.op_type, node.label, tensor, constant, q).finish
     made = Channelwise(context, node.label, tensor, line, otherwise)

@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto
 
 from ...errors import InvalidModelError
+from ...ir.graph import Array8
 from ..blockers import BlockedError
 from ..context import Context
 from ..nodes import Node
@@ -188,9 +189,9 @@ class Parameters:
         """The dequantized form of constant integers."""
         if dtype_name(q.dtype) not in RANGES:
             raise BlockedError(f"dequantizes {q.dtype}, which has no integers", "quantize to int8 or uint8")
-        whole = wide(q)
         if self.block:
-            return merge_blocks(whole, *self.spread(q.shape, where), self._axis(q.shape, where))
+            return merge_blocks(wide(q), *self.spread(q.shape, where), self._axis(q.shape, where))
+        whole = integers(q)
         if self.scale.size == 1:
             return QuantConst(whole, self.scale.reshape(()), self.zero_point.reshape(()), None)
         return QuantConst(whole, self.scale, self.zero_point, self._axis(q.shape, where))
@@ -217,6 +218,11 @@ def bounded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def wide(q: npt.NDArray[Any]) -> Ints:
     """Constant integers to compute with; `bounded`."""
     return bounded(q).astype(np.int64)
+
+
+def integers(q: npt.NDArray[Any]) -> Ints | Array8:
+    """Constant integers: int8 as they are, others to compute with; `bounded`."""
+    return bounded(q) if q.dtype == np.int8 else wide(q)
 
 
 def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> QuantConst:

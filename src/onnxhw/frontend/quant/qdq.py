@@ -73,7 +73,7 @@ def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> 
         if value.integer:
             raise BlockedError("quantizes integers")
         if value.plain and grid.whole and same_grid(value.tensor, grid):
-            return replace(value, functions=(), unsigned=grid.unsigned)
+            return Held(value.tensor, value.moves, (), grid.unsigned)
         steps = (*value.functions, *last)
         tensor = add_table(context, value.tensor, steps, output, float(grid.scale), grid.zero_point, name)
         return Held(tensor, value.moves, unsigned=grid.unsigned)

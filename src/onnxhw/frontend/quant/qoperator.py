@@ -8,6 +8,7 @@ QLinearX(a, s_a, z_a, ..., s_y, z_y)   Q(X(DQ(a, s_a, z_a), ...), s_y, z_y)
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import NONE, Node
 from ..values import Const, QuantConst, Value
-from .parameters import Parameters, check_scale, wide
+from .parameters import Parameters, check_scale, integers
 from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
+
+
+@cache
+def _handlers() -> Handlers:
+    from ..handlers import HANDLERS  # here: that table holds this module's handlers too
+
+    return HANDLERS
 
 
 class Expansion:
@@ -58,10 +66,8 @@ class Expansion:
 
     def apply(self, op_type: str, inputs: list[str], given: dict[str, Any] = NONE) -> Value:
         """Convert one node of the default domain, with the attributes `given`."""
-        from ..handlers import HANDLERS  # here: that table holds this module's handlers too
-
         node = Node(op_type, inputs, [f"{self.output}.part{len(self.made)}"], self.label, given)
-        result = HANDLERS["", op_type](self.context, node)
+        result = _handlers()["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
 
     def real(self, index: int) -> str:
@@ -81,7 +87,7 @@ class Expansion:
         check_scale(scale, where)
         zero_point = np.zeros((), np.int64) if zero_point is None else zero_point.astype(np.int64)
         if scale.size == zero_point.size == 1:
-            return self.enter(QuantConst(wide(q), scale.reshape(()), zero_point.reshape(()), None))
+            return self.enter(QuantConst(integers(q), scale.reshape(()), zero_point.reshape(()), None))
         count = q.shape[axis]
         if any(values.size not in (1, count) for values in (scale, zero_point)):
             raise InvalidModelError(
@@ -91,7 +97,7 @@ class Expansion:
             )
         ones = np.ones(count, np.int64)
         per_output = (scale.ravel() * ones.astype(np.float32), zero_point.ravel() * ones)
-        return self.enter(QuantConst(wide(q), *per_output, axis % q.ndim))
+        return self.enter(QuantConst(integers(q), *per_output, axis % q.ndim))
 
     def bias(self, index: int, x: int, weights: str) -> list[str]:
         """The int32 bias, if there is one, with scale ``s_x * s_w`` and zero point 0."""
