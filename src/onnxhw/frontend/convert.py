@@ -27,6 +27,8 @@ OLDEST_OPSET = 7
 LONGEST_CHAIN = 64
 """Most steps between a tensor and a value; what is longer is cut by a host node, so that time stays linear."""
 
+CONSTANT = (Const, QuantConst)
+
 
 @dataclass
 class Conversion:
@@ -144,14 +146,15 @@ def _node(made: Conversion, index: int, node: Node, excluded: Excluded) -> None:
 def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
     """`BlockedError` for operands that no operation of the hardware can have."""
     for name, value in zip(names, operands, strict=True):
-        if isinstance(value, (Const, QuantConst)):
+        if isinstance(value, CONSTANT):
             continue
-        if isinstance(value, Unknown) or value.shape is None:
+        shape = value.shape
+        if isinstance(value, Unknown) or shape is None:
             raise BlockedError(
                 f"the shape or type of input {name!r} is not known before the run",
                 "give dynamic dimensions a value: --shape NAME=VALUE",
             )
-        if 0 in value.shape:
+        if 0 in shape:
             raise BlockedError(f"input {name!r} has no elements")
 
 

@@ -60,10 +60,8 @@ def fold(context: Context, node: Node) -> Const | None:
     A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from; so does a
     CastLike of a constant to the type of any value, which functions have for their scales.
     """
-    if node.key == ("", "Constant"):
-        return constant_node(node.proto)
     if node.op_type not in FOLDABLE or node.domain not in DEFAULT or len(node.output) != 1:
-        return None
+        return constant_node(node.proto) if node.key == ("", "Constant") else None
     feeds: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for index, name in enumerate(node.input):
         if not name:

@@ -59,10 +59,7 @@ def infer(
     inferred = _first(model, where)
     found = static_shapes(inferred)
     check(found)
-    operators = propagating()
-    if not any(node.op_type in operators for node in model.graph.node):
-        return inferred, found, counted  # no values that could tell more
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if not names <= found.keys() and _carries(model.graph) else 0):
         if names <= found.keys():
             break
         more = propagated(model, inferred)
@@ -73,6 +70,20 @@ def infer(
         found |= added
         check(found)
     return inferred, found, counted
+
+
+def _carries(graph: onnx.GraphProto) -> bool:
+    """May a value be propagated to the result of any node: of shapes, or of constants? Else there is nothing that
+    inference could learn from values."""
+    operators = propagating()
+    known = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        op_type = node.op_type
+        if op_type in operators and (op_type not in BROADCASTING or known.issuperset(node.input)):
+            return True
+        if op_type == "Constant":
+            known.update(node.output)
+    return False
 
 
 def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:

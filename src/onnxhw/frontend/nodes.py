@@ -10,6 +10,10 @@ DEFAULT = ("", "ai.onnx")
 """Names of the default domain."""
 NONE: dict[str, Any] = {}
 """The attributes of a node without any."""
+SMALL = 512
+"""Bytes of a node up to which its attributes are looked for among those of others."""
+Attributes = dict[tuple[bytes, ...], dict[str, Any] | None]
+"""Decoded attributes by what they are serialized; None for those with graphs."""
 
 
 class Node:
@@ -21,7 +25,7 @@ class Node:
     results : the values that it makes.
     """
 
-    __slots__ = ("_attributes", "_proto", "domain", "input", "key", "label", "op_type", "output", "results")
+    __slots__ = ("_attributes", "_plain", "_proto", "domain", "input", "key", "label", "op_type", "output", "results")
 
     def __init__(
         self,
@@ -36,25 +40,28 @@ class Node:
         self.op_type, self.domain, self.input, self.output, self.label = op_type, domain, inputs, outputs, label
         self.key = ("" if domain in DEFAULT else domain), op_type
         self.results = outputs if "" not in outputs else [name for name in outputs if name]
-        self._attributes, self._proto = attributes, proto
+        self._attributes, self._proto, self._plain = attributes, proto, attributes is not None
 
     @classmethod
-    def of(cls, proto: onnx.NodeProto) -> "Node":
-        """The node that `proto` describes."""
+    def of(cls, proto: onnx.NodeProto, known: Attributes | None = None) -> "Node":
+        """The node that `proto` describes; `known`: what nodes with the same attributes share."""
         op_type, outputs = proto.op_type, [*proto.output]
         label = proto.name or f"{op_type}({', '.join(outputs[:1])})"
-        attributes = None if proto.attribute else NONE
+        attributes: dict[str, Any] | None = NONE
+        if proto.attribute:
+            attributes = None
+            if known is not None and proto.ByteSize() <= SMALL:
+                texts = tuple([attribute.SerializeToString() for attribute in proto.attribute])
+                if texts not in known:
+                    known[texts] = None if nested(proto) else _decoded(proto)
+                attributes = known[texts]
         return cls(op_type, [*proto.input], outputs, label, attributes, proto.domain, proto)
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes by name; strings decoded."""
         if self._attributes is None:
-            self._attributes = {}
-            for attribute in self.proto.attribute:
-                value = onnx.helper.get_attribute_value(attribute)
-                text = value.decode(errors="replace") if isinstance(value, bytes) else value
-                self._attributes[attribute.name] = text
+            self._attributes = _decoded(self.proto)
         return self._attributes
 
     @property
@@ -66,9 +73,17 @@ class Node:
     @property
     def reads(self) -> tuple[str, ...]:
         """The values that it reads, once each; with those that its subgraphs take from the outer scope."""
-        if self._attributes is NONE and "" not in self.input:
-            return tuple(dict.fromkeys(self.input))
-        return reads(self.proto)
+        if self._proto is None or self._plain:
+            return tuple(dict.fromkeys([name for name in self.input if name]))
+        return reads(self._proto)
+
+
+def _decoded(proto: onnx.NodeProto) -> dict[str, Any]:
+    found = {}
+    for attribute in proto.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return found
 
 
 def reads(node: onnx.NodeProto) -> tuple[str, ...]:

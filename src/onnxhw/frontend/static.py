@@ -6,11 +6,11 @@ from typing import Any
 
 import onnx
 
-from .nodes import Node
+from .nodes import Attributes, Node
 from .reading.apart import Apart
 from .reading.elements import ELEMENTS
+from .reading.payload import unpacked
 from .shapes import Shape
-from .tensors import array
 from .values import Const
 
 NAMES = {number: str(kind.dtype) for number, kind in ELEMENTS.items()}
@@ -41,15 +41,16 @@ class Static:
 
     @classmethod
     def of(cls, model: onnx.ModelProto, shapes: Mapping[str, Shape], apart: Apart | None = None) -> "Static":
-        """From a specialised model and the shapes of its values."""
+        """From a model that was read and specialised, and the shapes of its values."""
         graph, away = model.graph, apart or Apart()
         constants = {}
         for tensor in graph.initializer:
             name = tensor.name
             values = away.arrays.get(name)
-            constants[name] = Const(array(tensor) if values is None else values)
+            constants[name] = Const(unpacked(tensor) if values is None else values)
         inputs = frozenset(value.name for value in graph.input if value.name not in constants)
-        nodes = [Node.of(node) for node in graph.node]
+        alike: Attributes = {}
+        nodes = [Node.of(node, alike) for node in graph.node]
         return cls(model, shapes, away, _element_types(graph), nodes, constants, inputs)
 
 

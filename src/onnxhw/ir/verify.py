@@ -106,7 +106,8 @@ def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     _shape(op.bias.dtype == np.int32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
     scales = op.multiplier
     _shape(scales.dtype == np.float32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
-    _shape(bool((np.isfinite(scales) & (scales > 0)).all()), op.name, "multipliers must be finite and positive")
+    positive = bool(scales.min(initial=1) > 0 and scales.max(initial=1) < inf)  # nor is there a NaN
+    _shape(positive, op.name, "multipliers must be finite and positive")
     _windows(op, (weight.shape[2], weight.shape[3]), inputs[0], y)
     _bounds(op, op.lo, op.hi)
 

@@ -163,7 +163,11 @@ def _may_fit(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int) -
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of all output channels, without padding; equal ones count once, as they may be stored."""
-    rows = {row.tobytes() for op in graph.ops if isinstance(op, Conv) for row in op.weight}
+    rows: set[bytes] = set()
+    for op in graph.ops:
+        if isinstance(op, Conv):
+            data, size = op.weight.tobytes(), op.weight[0].size
+            rows.update(data[start : start + size] for start in range(0, len(data), size))
     return sum(map(len, rows))
 
 
