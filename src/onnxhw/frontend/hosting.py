@@ -47,7 +47,8 @@ class Hosting:
         new = self.context.graph.ops[self._seen :]
         self._seen += len(new)
         self.order += new
-        self.made.update(op.output for op in new)
+        for op in new:
+            self.made.add(op.output)
 
     def put(self, index: int) -> list[int]:
         """Run node `index` on the host; all nodes that go there for it."""

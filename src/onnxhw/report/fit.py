@@ -71,10 +71,12 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
+    if over and operations > max(quick, MAPPED):
+        return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
 
     if over:
-        for graph in graphs if operations <= max(quick, MAPPED) else ():
+        for graph in graphs:
             if operations <= quick or excess(graph, config):
                 sched.map_operations(graph, config)
         code, reason = over[0]

@@ -98,6 +98,10 @@ def dequantized(
     context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str
 ) -> Value:
     """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
+    if isinstance(value, Held):  # first, for it is by far the most frequent
+        if not parameters.explicit:
+            parameters = parameters.typed("uint8" if value.unsigned else "int8")
+        return out_of(context, value, parameters.activation(value.shape, name), name, source, output)
     if isinstance(value, Const):
         if parameters.explicit and dtype_name(value.array.dtype) != parameters.dtype:
             raise InvalidModelError(
@@ -108,8 +112,6 @@ def dequantized(
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}", "feed int8, uint8 or float32")
         parameters = parameters.typed(value.dtype)
-    if isinstance(value, Held) and not parameters.explicit:
-        parameters = parameters.typed("uint8" if value.unsigned else "int8")
     grid = parameters.activation(value.shape, name)
     if isinstance(value, Hosted):
         if value.dtype not in ("int8", "uint8"):
