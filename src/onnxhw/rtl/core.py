@@ -61,8 +61,7 @@ class Core(wiring.Component):
         m.d.comb += resting.i.eq(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
-        depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
-        fetchers = {name: Fetcher(UNITS[name], depths[name]) for name in units}
+        fetchers = {name: Fetcher(name, config) for name in units}
         for number, (name, unit) in enumerate(units.items()):
             fetch = fetchers[name]
             m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)
@@ -135,12 +134,12 @@ class Core(wiring.Component):
         ]
 
         # Cycle 2: registers of each memory's own, near its block RAMs.
-        def own(target: Space) -> tuple[Signal, Signal, Signal]:
-            """Address, data and write enable."""
+        def own(target: Space, bits: int = ADDRESS) -> tuple[Signal, Signal, Signal]:
+            """Address, data and write enable; it has no more than so many bits of address."""
             name = target.name.lower()
-            address, data = Signal(ADDRESS, name=f"address_{name}"), Signal(32, name=f"data_{name}")
+            address, data = Signal(bits, name=f"address_{name}"), Signal(32, name=f"data_{name}")
             write = Signal(name=f"write_{name}")
-            m.d.sync += write.eq(write_1 & (space_1 == target))
+            m.d.sync += write.eq(write_1 & (space_1 == target) & ~address_1[bits:].any())
             with m.If(space_1 == target):  # else they would be equal in all spaces, and one register for all
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             return address, data, write
@@ -173,12 +172,8 @@ class Core(wiring.Component):
         wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en, late=True)
         address, data, write = own(Space.TABLE)
         m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
-        address, data, write = own(Space.CONTROL)
-        m.d.comb += [
-            control.addr.eq(address[:ADDRESS_BITS]),
-            control.w_data.eq(data),
-            control.w_en.eq(write & ~address[ADDRESS_BITS:].any()),
-        ]
+        address, data, write = own(Space.CONTROL, ADDRESS_BITS)
+        m.d.comb += [control.addr.eq(address), control.w_data.eq(data), control.w_en.eq(write)]
         for name, target in UCODE_SPACES.items():
             address, data, write = own(target)
             fetch = fetchers[name]
