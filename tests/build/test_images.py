@@ -39,7 +39,7 @@ def test_every_memory_gets_its_contents(program):
     # Entry 0 is the table's value at -128, itself -128.
     assert found[f"{core}vector.tables.lane_0"][:2] == [0x80, 0x81]
     assert found[f"{core}vector.tables.lane_1"] == found[f"{core}vector.tables.lane_0"]
-    assert found["autorun"] == [3, 1, 2, 3, 200]
+    assert found["autorun"] == [3, 1, 2, 0, 3, 200]
     assert (
         not {name for name in found if "act" in name or "accumulators" in name}
         - {f"{core}array_fetch.ucode"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..isa.instructions import UNITS
+from ..isa.instructions import units_of
 from ..isa.timing import Timeline
 from ..program.model import Program
 
@@ -48,7 +48,7 @@ def usage(program: Program) -> list[Usage]:
         Usage("requantizer parameters", len(program.params), config.param_depth, program.params.nbytes),
         Usage("tables", len(program.tables), config.tables, program.tables.size),
     ]
-    for unit in UNITS:
+    for unit in units_of(config):
         words = sum(instruction.words() for instruction in program.code.get(unit, []))
         rows.append(Usage(f"microcode, {unit} unit", words, getattr(config, f"{unit}_ucode"), words * 4))
     return rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS, Ordered
+from ..isa.instructions import UNITS, Ordered, units_of
 from ..isa.timing import Timeline, timeline
 from ..program.model import Program
 from .modes import ENOUGH, SHARE, Judge
@@ -100,7 +100,7 @@ def profile(program: Program) -> Profile:
     times = timeline(program.config, program.code)
     peak = program.config.macs_per_cycle
     utilization = program.macs / (times.cycles * peak) if times.cycles else 0.0
-    units = [_unit(unit, program.code.get(unit, []), times, program.config) for unit in UNITS]
+    units = [_unit(unit, program.code.get(unit, []), times, program.config) for unit in units_of(program.config)]
     return Profile(times, _layers(program, times), units, times.cycles, utilization)
 
 

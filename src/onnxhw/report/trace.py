@@ -7,7 +7,7 @@ as one microsecond, or as its real length when the clock is known.
 import json
 from typing import Any
 
-from ..isa.instructions import UNITS, VectorOp
+from ..isa.instructions import UNITS, VectorOp, units_of
 from ..program.model import Program
 from .profile import Profile
 
@@ -19,7 +19,8 @@ def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
     """The trace of a program's run, as JSON text."""
     cycle = 1 / mhz if mhz else 1.0
     events: list[dict[str, Any]] = [_named("process_name", 0, f"{program.model} on {program.config.name}")]
-    events += [_named("thread_name", tid, f"{unit} unit") for unit, tid in UNIT_TRACKS.items()]
+    tracks = {unit: UNIT_TRACKS[unit] for unit in units_of(program.config)}
+    events += [_named("thread_name", tid, f"{unit} unit") for unit, tid in tracks.items()]
     events.append(_named("thread_name", LAYER_TRACK, "layers (progress)"))
     frontier = 0
     for row in profile.layers:
@@ -35,7 +36,7 @@ def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
                 )
             )
             frontier += row.cycles
-    for unit, tid in UNIT_TRACKS.items():
+    for unit, tid in tracks.items():
         owner = layer_of(program, unit)
         for index, span in enumerate(profile.timeline.spans[unit]):
             instruction = program.code[unit][index]
