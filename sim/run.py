@@ -81,7 +81,6 @@ class VectorBench(wiring.Component):
 
 def benches() -> list[Bench]:
     """Every bench."""
-    from onnxhw.isa import Load
     from onnxhw.rtl.array import SystolicArray
     from onnxhw.rtl.cells import BlockRam, Multiplier
     from onnxhw.rtl.core import Core
@@ -130,7 +129,7 @@ def benches() -> list[Bench]:
                 config,
             ),
         ]
-    out += [Bench("fetch", "bench_fetch", lambda: Fetcher(Load, 128), {"overhead": FETCH_OVERHEAD})]
+    out += [Bench("fetch", "bench_fetch", lambda: Fetcher("load", small), {"overhead": FETCH_OVERHEAD})]
     core = HwConfig("core", rows=4, cols=4, word=4, lanes=2, act_depth=1024, weight_depth=4096, acc_bits=24)
     out += [Bench("core", "bench_core", lambda: Core(core), {}, core)]
     return out

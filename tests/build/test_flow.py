@@ -60,6 +60,16 @@ def test_the_bitstream_is_for_the_board(built):
     assert manifest.mismatches({"top.bit": built.bitstream}) == []
 
 
+def test_the_clock_stands_still_until_the_pll_has_locked_and_nothing_is_reset(built):
+    gate = re.search(r"^arc: G_(\w)DCC(\d)CLKI G_\w*PLL0CLKOP$", built.config, re.MULTILINE)
+    assert gate
+    assert f"DCC_{gate[1]}{gate[2]}.MODE DCCA" in built.config
+    il = elaborate(clocked(), BOARD, Options())["top.il"]
+    connections = dict(re.findall(r"connect \\(\S+) \\(\S+)", il[il.index("cell \\DCCA") :].split("end")[0]))
+    assert connections == {"CLKI": "pll_clk", "CE": "settled", "CLKO": "clk"}
+    assert not re.findall(r"wire .*rst", il)
+
+
 def test_the_second_build_comes_from_the_cache(built, store):
     stages = []
     again = build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, progress=lambda event: stages.append(event.stage))

@@ -170,7 +170,7 @@ class Intruder(Bench):
 @pytest.mark.rtl
 @pytest.mark.parametrize("config", [GEOMETRIES[0], GEOMETRIES[3]], ids=lambda c: c.name)
 def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None:
-    """They land, the run is the emulator's to the cycle, and in the banks that it writes they wait for it."""
+    """They land, the run is the emulator's to the cycle, and where it writes they wait for it."""
     bench, rng = Intruder(config), np.random.default_rng(1)
     stride = host_stride(config.word)
 

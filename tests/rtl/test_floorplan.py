@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -16,11 +17,14 @@ from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
 DEVICE = SimpleNamespace(device="LFE5U-85F")
 MULTIPLIERS, BLOCK_RAMS = 156, 208
 """Of the LFE5U-85F, by its data sheet."""
-KEYS = {"activations": "act_", "accumulators": "acc_", "weights": "weights "}
+KEYS = {
+    "activations": "act_", "accumulators": "acc_", "weights": "weights ",
+    "load microcode": "ucode_load", "array microcode": "ucode_array", "vector microcode": "ucode_vector",
+}  # fmt: skip
 """How the names of the planned memories begin."""
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-depthwise", "ulx3s-45f", "mini"])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-85f-depthwise", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     config = PRESETS[name]
     array = array_sites(DEVICE, config)
@@ -31,11 +35,13 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     ram = [site for sites in memories.values() for site in sites]
     banks = {f"act_{bank}" for bank in range(config.act_banks)}
     weights = {f"weights {block.name}" for block in blocks(config)}
-    assert not memories or set(memories) == {*banks, "acc_0", "acc_1", *weights}
+    ucode = {key for key in memories if key.startswith("ucode_")}
+    assert not ucode or ucode == {"ucode_load", "ucode_array", "ucode_vector"}
+    assert not memories or set(memories) - ucode == {*banks, "acc_0", "acc_1", *weights}
     for name, (count, shape) in estimate.memories(config).items() if memories else ():
         if name in KEYS:
             mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
-            assert [len(sites) for sites in mine] == [len(ebr.plan(*shape))] * count
+            assert [len(sites) for sites in mine] == [len(ebr.plan(*shape))] * count or (not mine and "micro" in name)
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
@@ -48,6 +54,20 @@ def test_weights_leave_the_rows_between_to_parameters_and_tables():
     assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}
     assert all(rows[f"act_{bank}"] == {"Y22", "Y46"} for bank in range(4))
+    assert all(rows[f"ucode_{unit}"] == {"Y46"} for unit in ("load", "array", "vector"))
+
+
+def test_blocks_of_whole_tile_words_lie_from_left_to_right_as_the_rows_of_the_array_do():
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
+    columns = [
+        [int(found[0].split("/")[0][1:]) for key, found in sites.items() if key.startswith(f"weights row_{row}_")]
+        for row in (0, 4, 8, 12)
+    ]
+    assert [len(group) for group in columns] == [16] * 4
+    for left, right in pairwise(columns):
+        assert max(left) < min(right) + 9  # groups of block RAMs are 9 columns apart
+        assert sum(left) < sum(right)
+    assert {site.split("/")[1] for site in sites["ucode_vector"]} == {"Y46"}
 
 
 def test_an_unknown_device_and_a_large_array_get_no_plan():

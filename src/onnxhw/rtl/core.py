@@ -65,7 +65,7 @@ class Core(wiring.Component):
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
         if config.depthwise:
             units["depthwise"] = WindowUnit(config)
-        fetchers = {name: Fetcher(UNITS[name], getattr(config, f"{name}_ucode"), names) for name in names}
+        fetchers = {name: Fetcher(name, config, names) for name in names}
         for number, name in enumerate(names):
             unit, fetch = units[name], fetchers[name]
             m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)
@@ -154,12 +154,12 @@ class Core(wiring.Component):
         ]
 
         # Cycle 2: registers of each memory's own, near its block RAMs.
-        def own(target: Space) -> tuple[Signal, Signal, Signal]:
-            """Address, data and write enable."""
+        def own(target: Space, bits: int = ADDRESS) -> tuple[Signal, Signal, Signal]:
+            """Address, data and write enable; it has no more than so many bits of address."""
             name = target.name.lower()
-            address, data = Signal(ADDRESS, name=f"address_{name}"), Signal(32, name=f"data_{name}")
+            address, data = Signal(bits, name=f"address_{name}"), Signal(32, name=f"data_{name}")
             write = Signal(name=f"write_{name}")
-            m.d.sync += write.eq(write_1 & (space_1 == target))
+            m.d.sync += write.eq(write_1 & (space_1 == target) & ~address_1[bits:].any())
             with m.If(space_1 == target):  # else they would be equal in all spaces, and one register for all
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             return address, data, write
@@ -192,12 +192,8 @@ class Core(wiring.Component):
         wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en, late=True)
         address, data, write = own(Space.TABLE)
         m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
-        address, data, write = own(Space.CONTROL)
-        m.d.comb += [
-            control.addr.eq(address[:ADDRESS_BITS]),
-            control.w_data.eq(data),
-            control.w_en.eq(write & ~address[ADDRESS_BITS:].any()),
-        ]
+        address, data, write = own(Space.CONTROL, ADDRESS_BITS)
+        m.d.comb += [control.addr.eq(address), control.w_data.eq(data), control.w_en.eq(write)]
         for name, fetch in fetchers.items():
             address, data, write = own(UCODE_SPACES[name])
             m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]

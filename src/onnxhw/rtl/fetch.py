@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import Cat, Const, Module, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.fields import WORD_BITS, Instruction
+from ..config import HwConfig, bits_for
+from ..isa.fields import WORD_BITS
 from ..isa.instructions import UNITS, Array, Depthwise
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
+from .floorplan import memory_sites
 
 COUNT_BITS = 16
 
@@ -28,10 +30,11 @@ class Fetcher(wiring.Component):
 
     latency = FETCH_OVERHEAD
 
-    def __init__(self, instruction: type[Instruction], depth: int, units: Sequence[str] = tuple(UNITS)) -> None:
-        self.instruction, self.depth, self.units = instruction, depth, units
-        self.words = instruction.words()
-        address = max(1, (depth - 1).bit_length())
+    def __init__(self, unit: str, config: HwConfig, units: Sequence[str] = tuple(UNITS)) -> None:
+        self.unit, self.config, self.units = unit, config, units
+        self.instruction, self.depth = UNITS[unit], int(getattr(config, f"{unit}_ucode"))
+        self.words = self.instruction.words()
+        address = bits_for(self.depth)
         super().__init__(
             {
                 "w_addr": In(address),
@@ -46,19 +49,23 @@ class Fetcher(wiring.Component):
                 "index": Out(COUNT_BITS),
             }
         )
-        self.fields = Decoded(instruction, self.bits)
+        self.fields = Decoded(self.instruction, self.bits)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth)
+        sites = memory_sites(platform, self.config).get(f"ucode_{self.unit}", ())
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, sites=sites)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
         left = Signal(range(self.words + 1), init=self.words)
         reading, final = Signal(), Signal()
+        # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
+        more, following = Signal(reset_less=True), Signal(COUNT_BITS, init=1)
+        m.d.sync += more.eq(Mux(self.take, following, self.index) != self.count)
         m.d.comb += [
             ucode.r_addr.eq(address),
-            reading.eq((left != 0) & (self.index != self.count)),
+            reading.eq((left != 0) & more),
             final.eq(reading & (left == 1)),
         ]
         with m.If(reading):
@@ -83,7 +90,8 @@ class Fetcher(wiring.Component):
                 self.valid.eq(0),
                 fetched_1.eq(0),
                 left.eq(self.words),
-                self.index.eq(self.index + 1),
+                self.index.eq(following),
+                following.eq(following + 1),
             ]
         with m.Else():
             m.d.sync += [self.valid.eq(fetched & ordered), fetched_1.eq(fetched)]

@@ -9,6 +9,7 @@ them by `weight_hops`). The column of activation products is the first.
 from typing import Any
 
 from ..config import HwConfig
+from ..isa.fields import WORD_BITS
 from . import ebr
 from .blocks import blocks, tail
 
@@ -85,51 +86,86 @@ def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
 def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 
-    Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out;
-    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are. Where
-    activations fill the near row, weights lie in the last row, and the rows between are left to what nobody places:
-    parameters, tables, line buffers, microcode and the link's memories, which nextpnr would put into the last row, far
-    from their logic. The keys are ``act_<bank>``, ``acc_<bank>`` and ``weights <block>``.
+    Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out,
+    and beside them, if there is room, the microcode, whose fetchers stand between the units that they serve;
+    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are and down
+    as its columns. Where activations fill the near row, other weights lie in the last row, and the rows between are
+    left to what nobody places: parameters, tables, line buffers and the link's memories, which nextpnr would put into
+    the last row, far from their logic. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>`` and
+    ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
         return {}
     near, middle, far, last = MEMORY_ROWS[device]
-    groups = GROUPS[device]
-    per_row = len(EBR_GROUP) * len(groups)
-
-    def site(line: int, index: int) -> str:
-        group, member = divmod(index, len(EBR_GROUP))
-        offset, name = EBR_GROUP[member]
-        return f"X{groups[group] + offset}/Y{line}/{name}"
-
-    row = config.cols * config.acc_bits
+    per_row = len(EBR_GROUP) * len(GROUPS[device])
+    row, banks = config.cols * config.acc_bits, config.act_banks
     act = len(ebr.plan(8 * config.word, config.act_depth, 8))
     acc = len(ebr.plan(row, config.acc_depth, row))
+    depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
+    if config.depthwise:
+        depths["depthwise"] = config.depthwise_ucode
+    ucode = {name: len(ebr.plan(WORD_BITS, depth, WORD_BITS)) for name, depth in depths.items()}
     parts = blocks(config)
     tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
-    weights = [part.bytes[tile.slots[0].low // 8] for part in parts for tile in tiles]  # first byte of each
-    lowest = [byte if config.tile_words == 1 else byte % config.cols for byte in weights]
-    order = sorted(range(len(weights)), key=lambda number: lowest[number])
-    banks = config.act_banks
+    weights = len(parts) * len(tiles)
     above = min(act, per_row // banks)  # tiles of each bank in the near row; the last ones lie below the array's end
     below = banks * (act - above)
     room = per_row - 2 * acc - below
-    if room < 0 or len(weights) > room + per_row:
+    whole = config.tile_words == 1
+    if room < 0 or weights > room + per_row * (1 + whole):
         return {}
-    if below and config.tile_words > 1 and len(weights) <= per_row:
-        free = [site(last, place) for place in range(per_row)]
-    else:
-        free = [site(middle, place) for place in range(room)] + [site(far, place) for place in range(per_row)]
+    programs = sum(ucode.values())
+    if programs > room or weights > room - programs + per_row * (1 + whole):
+        programs = 0
     found = {}
     for bank in range(banks):
-        upper = (site(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above))
-        lower = (site(middle, room + (tile - above) * banks + bank) for tile in range(above, act))
-        found[f"act_{bank}"] = (*upper, *lower)
+        upper = [(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above)]
+        lower = [(middle, room + (tile - above) * banks + bank) for tile in range(above, act)]
+        found[f"act_{bank}"] = upper + lower
     for bank in range(2):
-        found[f"acc_{bank}"] = tuple(site(middle, room + below + 2 * tile + bank) for tile in range(acc))
-    rank = {number: place for place, number in enumerate(order)}
+        found[f"acc_{bank}"] = [(middle, room + below + 2 * tile + bank) for tile in range(acc)]
+    at = room - programs
+    for name, count in ucode.items() if programs else ():
+        found[f"ucode_{name}"] = [(middle, at + tile) for tile in range(count)]
+        at += count
+    at = room - programs
+    free = [*((middle, place) for place in range(at)), *((far, place) for place in range(per_row))]
+    if whole:
+        rest = max(0, weights - at - per_row)
+        start = at if rest <= per_row - at else 0  # above them lie the weights of the middle row
+        free += [(last, start + number * (per_row - start) // rest) for number in range(rest)]
+        order = _by_rows(free[:weights], config.cols)
+    else:
+        if below and weights <= per_row:
+            free = [(last, place) for place in range(per_row)]
+        order = _by_columns(free, parts[0].bytes, tiles, config.cols)
     for n, part in enumerate(parts):
-        mine = range(n * len(tiles), (n + 1) * len(tiles))
-        found[f"weights {part.name}"] = tuple(free[rank[number]] for number in mine)
-    return found
+        found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
+    return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
+
+
+Place = tuple[int, int]
+"""A row of the chip and the number of a block RAM's site in it, from the left."""
+
+
+def _by_rows(free: list[Place], cols: int) -> list[Place]:
+    """Places of the blocks of whole-tile words, which come row of blocks by row of blocks, column by column."""
+    left_to_right = sorted(free, key=lambda place: (place[1], place[0]))
+    groups = (left_to_right[first : first + cols] for first in range(0, len(free), cols))
+    return [place for group in groups for place in sorted(group)]
+
+
+def _by_columns(free: list[Place], lanes: tuple[int, ...], tiles: tuple[ebr.Tile, ...], cols: int) -> list[Place]:
+    """Places of the tiles of one memory, those that hold the same columns of the array side by side."""
+    column = [lanes[tile.slots[0].low // 8] % cols for tile in tiles]
+    order = sorted(range(len(tiles)), key=lambda number: column[number])
+    rank = {number: place for place, number in enumerate(order)}
+    return [free[rank[number]] for number in range(len(tiles))]
+
+
+def _site(device: str, line: int, index: int) -> str:
+    """nextpnr's name of the block RAM `index` of a row."""
+    group, member = divmod(index, len(EBR_GROUP))
+    offset, name = EBR_GROUP[member]
+    return f"X{GROUPS[device][group] + offset}/Y{line}/{name}"

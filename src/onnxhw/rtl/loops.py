@@ -43,7 +43,7 @@ class LoopNest(wiring.Component):
     def _counters(self, m: Module) -> dict[str, Signal]:
         """Count each level; the result says which single level a step increments.
 
-        Both that and ``last_LEVEL`` come from registers: what they will be is worked out a step ahead.
+        Both that and ``last_LEVEL`` are registers: what they will be is worked out a step ahead.
         """
         advance: dict[str, Signal] = {}
         inner_last: Value = Const(1)
@@ -56,10 +56,9 @@ class LoopNest(wiring.Component):
                 for what in ("before_last", "at_last", "last", "single")
             )
             at_last_next, last_next = (Signal(name=f"{what}_{level}_next") for what in ("at_last", "last"))
-            advance[level] = Signal(name=f"advance_{level}")
+            advance[level] = Signal(name=f"advance_{level}", reset_less=True)
             m.d.comb += [
                 getattr(self, f"last_{level}").eq(last),
-                advance[level].eq(~last & inner_last),
                 at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
                 last_next.eq(at_last_next & inner_last_next),
             ]
@@ -71,7 +70,11 @@ class LoopNest(wiring.Component):
             with m.Elif(self.step & inner_last):
                 m.d.sync += [left.eq(left - 1), before_last.eq(left == 2)]
             with m.If(self.start | self.step):
-                m.d.sync += [at_last.eq(at_last_next), last.eq(last_next)]
+                m.d.sync += [
+                    at_last.eq(at_last_next),
+                    last.eq(last_next),
+                    advance[level].eq(~last_next & inner_last_next),
+                ]
             inner_last, inner_last_next = last, last_next
         return advance
 
@@ -82,15 +85,13 @@ class LoopNest(wiring.Component):
         m.d.comb += getattr(self, name).eq(at[on[-1]])
         base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
-        held, stride = base, 0
+        held, stride = Const(0), Const(0)
         origin = base
-        for level in self.levels:  # the innermost advancing level decides; advance is one-hot
+        for level in self.levels:  # `advance` is one-hot
             if level in on:
-                held = Mux(advance[level], at[level], held)
-                stride = Mux(advance[level], getattr(self, f"{name}_{level}"), stride)
+                stride = stride | Mux(advance[level], getattr(self, f"{name}_{level}"), 0)
                 origin = at[level]
-            else:
-                held = Mux(advance[level], origin, held)
+            held = held | Mux(advance[level], origin, 0)
         m.d.comb += following.eq(held + stride)
         with m.If(self.start):
             m.d.sync += [signal.eq(getattr(self, f"base_{name}")) for signal in (base, *at.values())]

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..fixed import SUM_BITS
 from ..isa.instructions import VectorOp
+from .cells import Copies
 
 
 class WindowReduce(wiring.Component):
-    """One word of each operand per cycle; ``a`` and ``b`` show 2 cycles later.
+    """One word of each operand per cycle; ``a`` and ``b`` show 2 cycles later. `inside` comes a cycle before its word.
 
     ``a[i]``: sum (or, for MAX, maximum) of ``word_a[i] - za`` since the last `first`, leaving out positions that
     are not `inside`; -256 or 0 if there was none. ``b[i] = word_b[i] - zb``. They hold until the next `valid`. For
@@ -39,15 +40,17 @@ class WindowReduce(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        valid_1, first_1 = Signal(), Signal()
-        m.d.sync += [valid_1.eq(self.valid), first_1.eq(self.first)]
+        # A register of each lane's own for what decides in all of them.
+        m.submodules.insides, m.submodules.when = insides, when = Copies(1, self.word), Copies(2, self.word)
+        m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
         maximum = Signal()
         m.d.comb += maximum.eq(self.op == VectorOp.MAX)
         for i in range(self.word):
             # Cycle 1: without zero point; a position outside gives what changes nothing.
             a_1 = Signal(signed(9), name=f"a_1_{i}", reset_less=True)
             b_1 = Signal(signed(9), name=f"b_1_{i}", reset_less=True)
-            with m.If(self.inside):
+            valid_1, first_1 = when.o[i]
+            with m.If(insides.o[i]):
                 m.d.sync += a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za)
             with m.Else():
                 m.d.sync += a_1.eq(Mux(maximum, -256, 0))

@@ -94,17 +94,19 @@ class UartReceiver(wiring.Component):
                 with m.Else():
                     m.d.sync += byte.eq(Cat(byte[1:], bit))
 
-        lost = Signal()
+        # A cycle later: whoever takes the byte may stand far from what decides.
+        lost, arrived, broken = Signal(), Signal(), Signal()
+        m.d.sync += [arrived.eq(complete), broken.eq(~bit)]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
-        with m.If(complete):
+        with m.If(arrived):
             with m.If(self.o.valid & ~self.o.ready):
                 m.d.sync += lost.eq(1)
             with m.Else():
                 m.d.sync += [
                     self.o.valid.eq(1),
                     self.o.payload.data.eq(byte),
-                    self.o.payload.error.eq(lost | ~bit),
+                    self.o.payload.error.eq(lost | broken),
                     lost.eq(0),
                 ]
         return m

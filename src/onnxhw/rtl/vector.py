@@ -97,7 +97,7 @@ class VectorUnit(wiring.Component):
             dotting.eq(now.op == VectorOp.DOT),  # the lanes sum, so every word is the window's first and only
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first | dotting, ACT_READ, name="first")),
-            reduce.inside.eq(delay(m, inside, ACT_READ, name="inside")),
+            reduce.inside.eq(delay(m, inside, ACT_READ - 1, name="inside")),
             # These hold still, and go to all lanes of a word.
             reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
             reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
@@ -105,11 +105,11 @@ class VectorUnit(wiring.Component):
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
-        before = ACT_READ + reduce.latency - 1 - MEMORY
-        word_3 = delay(m, word_ends, before, name="word_ends")
-        param_3 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
+        before = ACT_READ + reduce.latency - 2 - MEMORY
+        word_2 = delay(m, word_ends, before, name="word_ends")
+        param_2 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
         again_5 = delay(m, dotting & ~first, ACT_READ + reduce.latency - 1, name="again", reset=False)
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_3, param_3, again_5)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_2, param_2, again_5)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -191,25 +191,26 @@ class VectorUnit(wiring.Component):
 
     def _lanes(
         self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded,
-        word_3: Value, param_3: Value, again_5: Value,
+        word_2: Value, param_2: Value, again_5: Value,
     ) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle; those of DOT every word, of its only group."""
         config = self.config
-        # Cycle 4: a new group number. Cycle 5: its parameter row's address.
-        group_4, left, valid_4, fresh_4 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
-        param_4 = Signal.like(param_3, reset_less=True)
-        m.d.sync += [valid_4.eq(word_3 | (left != 0)), fresh_4.eq(word_3), group_4.eq(0)]
-        with m.If(word_3):
-            m.d.sync += [left.eq(now.groups - 1), param_4.eq(param_3)]
+        # Cycle 3: a new group number, and its parameter row's address.
+        group_3, left, valid_3, fresh_3 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
+        param_3 = Signal.like(param_2, reset_less=True)
+        m.d.sync += [valid_3.eq(word_2 | (left != 0)), fresh_3.eq(word_2), group_3.eq(0)]
+        with m.If(word_2):
+            m.d.sync += [left.eq(now.groups - 1), param_3.eq(param_2)]
         with m.Elif(left != 0):
-            m.d.sync += [group_4.eq(group_4 + 1), left.eq(left - 1)]
+            m.d.sync += [group_3.eq(group_3 + 1), left.eq(left - 1)]
             with m.If(now.per_channel):
-                m.d.sync += param_4.eq(param_4 + 1)
-        m.d.comb += self.params.r_addr.eq(param_4)
-        group_5 = delay(m, group_4, MEMORY - 1, name="group", reset=False)
-        valid_6, fresh_5 = delay(m, valid_4, MEMORY, name="valid_4"), delay(m, fresh_4, MEMORY - 1, name="fresh_4")
+                m.d.sync += param_3.eq(param_3 + 1)
+        m.d.comb += self.params.r_addr.eq(param_3)
+        group_5 = delay(m, group_3, MEMORY, name="group", reset=False)
+        valid_6, fresh_5 = delay(m, valid_3, MEMORY + 1, name="valid_3"), delay(m, fresh_3, MEMORY, name="fresh_3")
 
-        # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, the parameters at their memory.
+        # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, and a register behind their memory,
+        # for it may lie far away, the parameters.
         drained: Value = self.drain
         if config.depthwise:  # a register for the choice, one of those that follow elsewhere
             of_window = delay(m, self.drain_bank, DRAIN_READ, name="drain_bank", reset=False)[1]
@@ -217,6 +218,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += drained.eq(Mux(of_window, self.drain_window, self.drain))
         wait = ACT_READ + reduce.latency - DRAIN_READ - bool(config.depthwise)
         drain_6 = delay(m, drained, wait, name="drain", reset=False)
+        param_6 = delay(m, self.params.r_data, 1, name="parameters", reset=False)
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
         m.submodules.of_group = of_group = Copies(2 + column_bits + lane_bits, config.lanes)
@@ -242,7 +244,7 @@ class VectorUnit(wiring.Component):
             columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
             operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
-            entry = self.params.r_data.word_select(q, PARAM_BITS)
+            entry = param_6.word_select(q, PARAM_BITS)
             for port, choices, index in (
                 (unit.acc, columns, column),
                 (unit.a, operands_a, lane),
