@@ -50,6 +50,7 @@ class HwConfig:
     inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
     depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
         its microcode).
+    window_depth : rows of the depthwise unit's sums (D each).
     """
 
     name: str
@@ -73,6 +74,7 @@ class HwConfig:
     requant_dsps: int = 5
     inner_product: str = "plain"
     depthwise: int = 0
+    window_depth: int = 512
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -98,8 +100,10 @@ class HwConfig:
             value = getattr(self, name)
             if value & (value - 1):
                 self._refuse(f"{name} must be a power of two, not {value}")
-        for name, bits in (("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("param_depth", 16),
-                           ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14)):
+        for name, bits in (
+            ("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
+            ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14),
+        ):  # fmt: skip
             if getattr(self, name) > 1 << bits:
                 self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
         if self.tables > 16:
@@ -158,6 +162,11 @@ class HwConfig:
     def array_multipliers(self) -> int:
         """Multipliers of the array."""
         return self.rows // self.element_rows * (self.cols + (1 if self.fast else 0))
+
+    @property
+    def drain_rows(self) -> int:
+        """Rows of the largest accumulator memory."""
+        return max(self.acc_depth, self.window_depth if self.depthwise else 0)
 
     @property
     def psum_bits(self) -> int:
@@ -288,7 +297,7 @@ PRESETS: dict[str, HwConfig] = {
         # The same array with a depthwise unit; IC, KWS and VWW fit on chip.
         dataclasses.replace(
             _PLAIN, name="ulx3s-85f-depthwise", depthwise=128, acc_bits=27, act_depth=2048, weight_depth=6144,
-            load_ucode=1024, array_ucode=2560, vector_ucode=4096,
+            load_ucode=1024, array_ucode=1536, depthwise_ucode=1024, vector_ucode=4096,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
@@ -307,10 +316,12 @@ PRESETS: dict[str, HwConfig] = {
             tables=4,
             load_ucode=512,
             array_ucode=1024,
+            depthwise_ucode=320,
             vector_ucode=1536,
             requant_dsps=0,
             inner_product="fast",
             depthwise=16,
+            window_depth=128,
         ),
         # All 28 multipliers, in the array; also the 12F (same die).
         HwConfig(

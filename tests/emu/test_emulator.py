@@ -135,7 +135,7 @@ def test_counters_follow_the_timeline(case) -> None:
     spans = timeline(case.program.config, case.program.code).spans
     # The second array instruction was fetched and free while the first ran; only weights can stall it.
     assert counters["stall_order_array"] == 0
-    assert counters["stall_weights"] == sum(span.stalled for span in spans["array"])
+    assert counters["stall_weights_array"] == sum(span.stalled for span in spans["array"])
     # The vector unit waits for the first tile from the moment its instruction and parameters are there.
     vector = spans["vector"]
     waits = [vector[0].issue - vector[0].ready]

@@ -11,7 +11,8 @@ from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.errors import InternalError
 from onnxhw.fixed import Scale, lane_add, lane_drain
-from onnxhw.isa import Array, Load, Vector, VectorOp
+from onnxhw.isa import Array, Depthwise, Load, Vector, VectorOp
+from onnxhw.isa.instructions import WINDOW_BANK
 
 DEPTHS = {"act_banks": 4, "act_depth": 512, "weight_depth": 512, "acc_depth": 64, "param_depth": 256, "tables": 3}
 GEOMETRIES = [
@@ -39,7 +40,7 @@ class Literal:
         self.config = machine.config
         self.act, self.acc = machine.act.astype(int).tolist(), machine.acc.tolist()
         self.weights, self.params = machine.weights.tolist(), machine.params.tolist()
-        self.tables = machine.tables.tolist()
+        self.tables, self.window = machine.tables.tolist(), machine.window.tolist()
         self.shadow: deque[list[list[int]]] = deque()
         self.windows: deque[list[int]] = deque()
 
@@ -86,34 +87,29 @@ class Literal:
                                         row[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
                         first = False
 
-    def depthwise(self, i: Array) -> None:
+    def depthwise(self, i: Depthwise) -> None:
         d, bits = self.config.depthwise_lanes, self.config.acc_bits
-        first = not i.accumulate
-        for kt in range(i.kt_n):
-            for kh in range(i.kh_n):
-                for kw in range(i.kw_n):
-                    w = self.windows.popleft()
-                    x: dict[tuple[int, int], list[int]] = {}
-                    row = i.acc_base
-                    for oh in range(i.oh_n):
-                        for ow in range(i.ow_n):
-                            ih = i.ih0 + kh * i.ih_kh + oh * i.ih_oh
-                            iw = i.iw0 + kw * i.iw_kw + ow * i.iw_ow
-                            a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
-                            x[oh, ow] = [i.pad] * d
-                            if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
-                                x[oh, ow] = self.act[a % 65536][i.dw_group * d : i.dw_group * d + d]
-                            if oh < 2 or ow < 2 or (oh - 2) % i.dw_sh or (ow - 2) % i.dw_sw:
-                                continue
-                            acc = self.acc[i.acc_bank][row]
-                            for column in range(self.config.cols):
-                                total = 0 if first else acc[column]
-                                for th in range(3 if column < d else 0):
-                                    for tw in range(3):
-                                        total += x[oh - 2 + th, ow - 2 + tw][column] * w[(th * 3 + tw) * d + column]
-                                acc[column] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-                            row += 1
-                    first = False
+        for kh in range(i.kh_n):
+            for kw in range(i.kw_n):
+                w = self.windows.popleft()
+                x: dict[tuple[int, int], list[int]] = {}
+                row = i.acc_base
+                for oh in range(i.oh_n):
+                    for ow in range(i.ow_n):
+                        ih, iw = i.ih0 + 3 * kh + oh, i.iw0 + 3 * kw + ow
+                        a = i.act_base + kh * i.a_kh + 3 * kw + oh * i.a_oh + ow
+                        x[oh, ow] = [i.pad] * d
+                        if 0 <= ih < i.in_h and 0 <= iw < i.in_w:
+                            x[oh, ow] = self.act[a % 65536][i.group * d : i.group * d + d]
+                        if oh < 2 or ow < 2 or (oh - 2) % i.sh or (ow - 2) % i.sw:
+                            continue
+                        for lane in range(d):
+                            total = 0 if kh == kw == 0 else self.window[row][lane]
+                            for th in range(3):
+                                for tw in range(3):
+                                    total += x[oh - 2 + th, ow - 2 + tw][lane] * w[(th * 3 + tw) * d + lane]
+                            self.window[row][lane] = (total + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+                        row += 1
 
     def vector(self, i: Vector) -> None:
         q = self.config.lanes
@@ -166,6 +162,7 @@ def filled(config: HwConfig, seed: int) -> Machine:
     machine.weights[:] = rng.choice([128, 127, *rng.integers(0, 256, 6)], machine.weights.shape)
     half = 1 << (config.acc_bits - 1)
     machine.acc[:] = rng.choice([half - 1, -half, *rng.integers(-half, half, 9), *range(-40, 40)], machine.acc.shape)
+    machine.window[:] = rng.integers(-half, half, machine.window.shape)
     chance = random.Random(seed)
     scales = [
         Scale(chance.choice([1 << 23, chance.randrange(1 << 26)]), chance.choice([23, 24, 26, 33, 40]),
@@ -245,7 +242,7 @@ def test_array_is_its_loop(config: HwConfig, seed: int) -> None:
         machine.execute(i)
         literal.array(i)
     assert machine.acc.tolist() == literal.acc
-    assert not machine.fifo
+    assert not any(machine.fifo)
 
 
 @pytest.mark.parametrize("config", WINDOWS, ids=lambda config: config.name)
@@ -255,42 +252,64 @@ def test_depthwise_is_its_loop(config: HwConfig, seed: int) -> None:
     machine = filled(config, seed)
     literal = Literal(machine)
     for _ in range(2):
-        size = {"oh_n": rng.randint(3, 7), "ow_n": rng.randint(3, config.depthwise)}
-        strip = {**size, "sub_n": 1, "nt_n": 1, "depthwise": 1}
-        group = rng.randrange(config.word // config.depthwise_lanes)
-        strides = {"dw_sh": rng.randint(1, 3), "dw_sw": rng.choice([1, 2, 7])}
-        i = replace(random_array(config, rng), **strip, **strides, dw_group=group)
-        tiles = i.kt_n * i.kh_n * i.kw_n
+        i = Depthwise(
+            act_base=READ - 200 + rng.randrange(100),
+            kh_n=rng.randint(1, 3), kw_n=rng.randint(1, 3),
+            oh_n=rng.randint(3, 7), ow_n=rng.randint(3, config.depthwise),
+            a_kh=rng.randint(0, 30), a_oh=rng.randint(0, 12),
+            ih0=rng.randint(-4, 4), iw0=rng.randint(-4, 4), in_h=rng.randint(1, 12), in_w=rng.randint(1, 12),
+            pad=rng.randint(-128, 127), acc_base=rng.randint(0, 9),
+            group=rng.randrange(config.word // config.depthwise_lanes),
+            sh=rng.randint(1, 3), sw=rng.choice([1, 2, 7]),
+        )  # fmt: skip
+        tiles = i.kh_n * i.kw_n
         base = rng.randint(0, config.weight_depth - tiles * config.depthwise_words)
         load = Load(base=base, tiles=tiles, depthwise=1)
         machine.execute(load)
         literal.load(load)
         machine.execute(i)
         literal.depthwise(i)
+    assert machine.window.tolist() == literal.window
     assert machine.acc.tolist() == literal.acc
-    assert not machine.fifo
+    assert not any(machine.fifo)
+
+
+def test_the_depthwise_units_sums_are_drained_as_those_of_the_array() -> None:
+    machine = filled(WINDOWS[0], 1)
+    rows = machine.window[3:8, :2].copy()
+    machine.acc[0, 3:8, :2] = rows
+    results = []
+    for bank in (0, WINDOW_BANK):
+        drain = Vector(op=VectorOp.DRAIN, acc_bank=bank, a_base=3, a_ow=1, ow_n=5, o_base=WRITE, o_ow=1, lane_group=1)
+        machine.execute(drain)
+        results.append(machine.act[WRITE : WRITE + 5].copy())
+    np.testing.assert_array_equal(*results)
+    for fields in ({"acc_bank": 3}, {"acc_bank": WINDOW_BANK, "a_base": machine.config.window_depth}):
+        with pytest.raises(InternalError):
+            machine.execute(replace(drain, **fields))
+    with pytest.raises(InternalError, match="no accumulator bank 2"):
+        Machine(GEOMETRIES[0]).execute(drain)
 
 
 @pytest.mark.parametrize(
     ("fields", "code"),
-    [({"ow_n": 8}, "E1121"), ({"dw_group": 1}, "E1121"), ({"oh_n": 2}, "E1122"), ({"ow_n": 2}, "E1122"),
-     ({"dw_sh": 0}, "E1122"), ({"dw_sw": 0}, "E1122"), ({"sub_n": 2}, "E1122"), ({"nt_n": 2}, "E1122"),
-     ({"kw_n": 2}, "E1124")],
+    [({"ow_n": 8}, "E1121"), ({"group": 1}, "E1121"), ({"oh_n": 2}, "E1122"), ({"ow_n": 2}, "E1122"),
+     ({"sh": 0}, "E1122"), ({"sw": 0}, "E1122"), ({"kw_n": 2}, "E1124")],
 )  # fmt: skip
 def test_a_strip_that_means_nothing_is_refused(fields: dict[str, int], code: str) -> None:
     machine = Machine(WINDOWS[0])
     machine.execute(Load(tiles=1, depthwise=1))
     with pytest.raises(InternalError) as caught:
-        machine.execute(replace(Array(depthwise=1, oh_n=3, ow_n=3), **fields))
+        machine.execute(replace(Depthwise(), **fields))
     assert caught.value.code == code
 
 
 def test_a_tile_belongs_to_one_unit() -> None:
-    for loaded in (0, 1):
+    for loaded, taker in enumerate((Depthwise(), Array(oh_n=3, ow_n=3))):
         machine = Machine(WINDOWS[0])
         machine.execute(Load(tiles=1, depthwise=loaded))
-        with pytest.raises(InternalError, match=r"E1124 .*another unit"):
-            machine.execute(Array(depthwise=1 - loaded, oh_n=3, ow_n=3))
+        with pytest.raises(InternalError, match=f"E1124 .*{taker.UNIT} unit takes a weight tile that was not loaded"):
+            machine.execute(taker)
 
 
 @pytest.mark.parametrize("config", GEOMETRIES, ids=lambda config: config.name)

@@ -43,9 +43,9 @@ def test_load_writes_every_memory_and_the_counts_last(device, port, client):
     seen = []
     client.load(program(), lambda done, of: seen.append((done, of)))
     assert port.log[0] == (Space.CONTROL, Control.RUN, 1)
-    assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 5)
+    assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 6)
     assert {space for space, _, _ in port.log[1:-1]} == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
-    assert port.read(0, Control.LOAD_COUNT, 5) == [3, 0, 0, 100, 7 | 9 << 16]
+    assert port.read(0, Control.LOAD_COUNT, 6) == [3, 0, 0, 0, 100, 7 | 9 << 16]
     assert device.loaded
     assert seen == sorted(seen)
     assert seen[-1] == (len(port.log), len(port.log))
@@ -319,11 +319,11 @@ def test_snapshot_orders_the_ring(port, client):
     for number in range(20):
         port.memory[0, Control.RING + number % RING_SIZE] = 2 << 28 | number
     port.memory[0, Control.RING_HEAD] = 20 % RING_SIZE
-    port.memory.update({(0, Control.LOAD_COUNT + at): value for at, value in enumerate((5, 6, 7, 1000))})
-    port.memory.update({(0, Control.CYCLES + at): value for at, value in enumerate((99, 1, 2, 3))})
+    port.memory.update({(0, Control.LOAD_COUNT + at): value for at, value in enumerate((5, 6, 7, 8, 1000))})
+    port.memory.update({(0, Control.CYCLES + at): value for at, value in enumerate((99, 1, 2, 3, 4))})
     seen = client.snapshot()
     assert seen.last == tuple(("array", number) for number in range(4, 20))
-    assert (seen.counts, seen.done, seen.budget, seen.cycles) == ((5, 6, 7), (1, 2, 3), 1000, 99)
+    assert (seen.counts, seen.done, seen.budget, seen.cycles) == ((5, 6, 7, 8), (1, 2, 3, 4), 1000, 99)
     assert not seen.running
 
 

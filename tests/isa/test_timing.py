@@ -7,20 +7,16 @@ import pytest
 
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import InternalError
-from onnxhw.isa import Array, Load, Vector
+from onnxhw.isa import Array, Depthwise, Load, Vector
 from onnxhw.isa.instructions import SETTINGS, follows
 from onnxhw.isa.timing import (
-    DEPTHWISE,
     FINISH,
     MIN_TILE,
     ORDER,
     START,
     array_latency,
-    array_pipeline,
-    settle,
     shadow_free,
     shadow_ready,
-    sums_pipeline,
     timeline,
     vector_apart,
     vector_latency,
@@ -89,31 +85,36 @@ def test_the_recurrences_hold(config: HwConfig, pixels: int, columns: int) -> No
 WINDOWS = dataclasses.replace(PRESETS["mini"], depthwise=16)
 
 
-def test_depthwise_tiles_keep_their_distance() -> None:
-    """A wide array behind which depthwise sums must stay, and tiles of another number of weight words."""
+def test_tiles_of_both_units_share_the_load_unit() -> None:
+    """In one order, of different numbers of weight words; each waits for the tile before of its own unit."""
     config = dataclasses.replace(WINDOWS, cols=16, rows=2, load_rows=2, word=16)
-    strip = Array(depthwise=1, oh_n=3, ow_n=3)
+    strip = Depthwise(oh_n=3, ow_n=3)
     code = {
         "load": [Load(tiles=2), Load(tiles=2, depthwise=1), Load(tiles=1)],
-        "array": [Array(kw_n=2, ow_n=9), strip, strip, Array()],
+        "array": [Array(kw_n=2, ow_n=90), Array()],
+        "depthwise": [strip, strip],
     }
     times = timeline(config, code)
-    starts, begun = times.load_start, times.tile_start
-    assert (config.tile_words, config.depthwise_words, settle(config), shadow_ready(config, 1)) == (1, 5, 12, 4 + 15)
-    assert begun[2] == max(begun[1] + 9 + 12, starts[2] + 19)
-    assert begun[3] == max(times.spans["array"][2].issue + START, begun[2] + 9, starts[3] + 19)
-    assert starts[3] == max(starts[2] + 5, begun[2] + shadow_free(config, 1))
-    assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, begun[3] + shadow_free(config, 1))
-    spans = times.spans["array"]
-    assert [span.done - span.end for span in spans] == [array_latency(config, kind) for kind in (0, 1, 1, 0)]
-    assert all(a.done < b.done for a, b in pairwise(spans))
+    starts, tiles, windows = times.load_start, times.tile_start, times.window_start
+    assert (config.tile_words, config.depthwise_words, shadow_ready(config, 1)) == (1, 5, 4 + 16)
+    assert starts[1] == max(starts[0] + 1, tiles[0] + shadow_free(config))
+    assert starts[2] == max(times.spans["load"][1].issue + 1, starts[1] + 1) < tiles[1]
+    assert windows[0] == starts[2] + 20 < tiles[1], "beside the array"
+    assert starts[3] == max(starts[2] + 5, windows[0] + shadow_free(config, 1))
+    assert windows[1] == max(times.spans["depthwise"][1].issue + START, windows[0] + 9, starts[3] + 20)
+    assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, tiles[1] + shadow_free(config))
+    for kind, unit in enumerate(("array", "depthwise")):
+        assert {span.done - span.end for span in times.spans[unit]} == {array_latency(config, kind)}
 
 
-def test_sums_wait_for_the_longer_way() -> None:
-    """Where the array is shorter than the depthwise unit, nothing needs to settle."""
-    small = dataclasses.replace(WINDOWS, rows=2, cols=2, word=2)
-    assert array_pipeline(small) < DEPTHWISE
-    assert (sums_pipeline(small), sums_pipeline(small, 1), settle(small)) == (DEPTHWISE + 1, DEPTHWISE + 1, 0)
+def test_tiles_without_loads_start_as_soon_as_their_unit_can() -> None:
+    code = {"array": [Array(kw_n=3, ow_n=9)], "depthwise": [Depthwise(kw_n=2, after_array=1)]}
+    times = timeline(WINDOWS, code, weightless=True)
+    first = times.spans["array"][0].issue + START
+    assert times.tile_start == [first, first + 9, first + 18]
+    second = times.spans["array"][0].done + ORDER + START
+    assert times.window_start == [second, second + 9]
+    assert times.load_start == []
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
@@ -123,10 +124,14 @@ def test_an_instruction_waits_for_what_it_names(config: HwConfig) -> None:
         "array": [Array(ow_n=20), Array(after_load=2)],
         "vector": [Vector(after_array=1), Vector(after_array=2, after_load=1)],
     }
+    if config.depthwise:
+        code["load"].append(Load(tiles=1, depthwise=1))
+        code["depthwise"] = [Depthwise(after_vector=1)]
+        code["vector"].append(Vector(after_depthwise=1))
     times = timeline(config, code)
     spans = times.spans
     for unit, units in spans.items():
-        for span, instruction in zip(units, code[unit], strict=True):
+        for span, instruction in zip(units, code.get(unit, ()), strict=True):
             assert span.ready <= span.issue <= span.end < span.done < times.cycles
             for other in spans:
                 if count := getattr(instruction, f"after_{other}"):

@@ -30,7 +30,7 @@ def program() -> Program:
     config = HwConfig("tiny", rows=4, cols=6, word=4, lanes=2, load_rows=2)
     code = {
         unit: [random_instruction(unit, rng) for _ in range(n)]
-        for unit, n in (("load", 3), ("array", 4), ("vector", 5))
+        for unit, n in (("load", 3), ("array", 4), ("depthwise", 2), ("vector", 5))
     }
     numbers = np.random.default_rng(1)
     scales = [

@@ -57,7 +57,7 @@ def test_each_line_stands_under_its_layer(program) -> None:
     units = [line.split()[0] for line in lines]
     assert units[heads[0] + 1 : heads[1]] == ["load"] * 2 + ["array"] * 3 + ["vector"]
     assert units[heads[1] + 1 : heads[2]] == ["vector"] * 3
-    assert units[heads[2] + 1 :] == ["load", "array", "vector"]
+    assert units[heads[2] + 1 :] == ["load", "array", "depthwise", "depthwise", "vector"]
     assert lines[heads[1] + 1].endswith("  # 1")
 
 
@@ -78,7 +78,7 @@ def test_written_by_hand(program) -> None:
 @pytest.mark.parametrize(
     ("lines", "code", "words"),
     [
-        (["store base=1"], "E2127", "line 2: a line is 'config' or one of load, array, vector, not 'store'"),
+        (["store base=1"], "E2127", "line 2: a line is 'config' or one of load, array, depthwise, vector, not 'store'"),
         (["load", "load lanes=1"], "E2110", "line 3: load has no field 'lanes'"),
         (["array pad=x"], "E2111", "line 2: array.pad must be an integer, not 'x'"),
         (["array pad"], "E2111", "line 2: array.pad must be an integer, not ''"),

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxhw.config import PRESETS
+from onnxhw.config import FORMAT, PRESETS
 from onnxhw.errors import InternalError, UsageError
+from onnxhw.isa.instructions import UNITS
 from onnxhw.program import Program, container, load, save
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.schema import message, proto
@@ -42,7 +43,7 @@ def test_a_wrong_checksum_is_refused(program) -> None:
 
 def test_an_empty_program(program) -> None:
     empty = Program(
-        program.config, "", {"load": [], "array": [], "vector": []},
+        program.config, "", {unit: [] for unit in UNITS},
         np.zeros((0, 12), np.uint8), np.zeros((0, 2), np.uint64), np.zeros((0, 256), np.int8), {}, [], [], [], 0, 0,
     )  # fmt: skip
     assert_same(loads(dumps(empty)), empty)
@@ -112,8 +113,8 @@ def test_a_configuration_that_means_something_else_is_refused(program) -> None:
     ) as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
-    record.config = record.config.replace('"format": 2', '"format": 9')
-    with pytest.raises(UsageError, match="not one of this release: configuration format must be 2, not 9") as caught:
+    record.config = record.config.replace(f'"format": {FORMAT}', '"format": 9')
+    with pytest.raises(UsageError, match=f"release: configuration format must be {FORMAT}, not 9") as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from onnxhw.config import HwConfig
-from onnxhw.isa.instructions import UNITS, Array, Load, Vector, VectorOp
+from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.timing import pixels, tiles, timeline
 from onnxhw.program.model import Layer
 from onnxhw.report.modes import LOSSES, Judge
@@ -39,15 +39,15 @@ def shuffled(program, seed):
     for _ in range(16):
         layer = draw.choice(layers)
         layer.instructions["load"].append((len(code["load"]), len(code["load"]) + 1))
-        layer.instructions["array"].append((len(code["array"]), len(code["array"]) + 1))
         done = {f"after_{unit}": draw.randint(0, len(code[unit])) for unit in UNITS}
         rows, cols = draw.choice([(1, 1), (draw.randint(3, 9), draw.randint(3, 5))])
-        array = Array(
-            kh_n=draw.randint(1, 3), oh_n=rows, ow_n=cols,
-            depthwise=int(rows > 1 and draw.random() < 0.5), dw_sh=draw.randint(1, 2), **done,
-        )  # fmt: skip
-        code["load"].append(Load(tiles=tiles(array), depthwise=array.depthwise))
-        code["array"].append(array)
+        fields = {"kh_n": draw.randint(1, 3), "oh_n": rows, "ow_n": cols, **done}
+        strip = rows > 1 and not layer.instructions["array"] and draw.random() < 0.5
+        streamed = Depthwise(sh=draw.randint(1, 2), **fields) if strip else Array(**fields)
+        unit = streamed.UNIT
+        layer.instructions[unit].append((len(code[unit]), len(code[unit]) + 1))
+        code["load"].append(Load(tiles=tiles(streamed), depthwise=int(strip)))
+        code[unit].append(streamed)
         for _ in range(draw.randint(0, 2)):
             layer = draw.choice(layers)
             layer.instructions["vector"].append((len(code["vector"]), len(code["vector"]) + 1))
@@ -67,7 +67,7 @@ def test_every_cycle_has_one_cause_and_one_layer(program, seed):
         assert use.losses.keys() <= LOSSES.keys()
         assert 0 <= use.share <= 1
     on_array = [found[layer.name] for layer in drawn.layers if layer.indices("array")]
-    assert sum(use.window for use in on_array) == times.spans["array"][-1].end
+    assert sum(use.window for use in on_array) == (times.spans["array"][-1].end if on_array else 0)
 
 
 def test_a_full_array_at_work_uses_all_but_its_start(program):
@@ -126,12 +126,12 @@ def test_the_reason_names_the_largest_loss_first(program):
 
 
 def test_depthwise_strips_and_idle_lanes(program):
-    array = Array(oh_n=10, ow_n=10, depthwise=1, dw_sh=2, dw_sw=2)
-    code = {"load": [Load(tiles=1, depthwise=1)], "array": [array], "vector": []}
-    layer = Layer("depthwise", "Conv", 9 * 2 * 16, {"load": [(0, 1)], "array": [(0, 1)]})
+    strip = Depthwise(oh_n=10, ow_n=10, sh=2, sw=2)
+    code = {"load": [Load(tiles=1, depthwise=1)], "depthwise": [strip]}
+    layer = Layer("depthwise", "Conv", 9 * 2 * 16, {"load": [(0, 1)], "depthwise": [(0, 1)]})
     use = uses(made(program, code, [layer], DEPTHWISE))["depthwise"]
     assert (use.mode, use.peak) == ("depthwise", 9 * DEPTHWISE.depthwise_lanes)
-    assert use.losses["strip"] == pixels(array) - 16
+    assert use.losses["strip"] == pixels(strip) - 16
     assert use.least == 16 * 2 // DEPTHWISE.depthwise_lanes
     assert use.losses["edge"] == 16 - use.least
 

@@ -53,7 +53,8 @@ class Builder:
         last, r = self.code["vector"][-1], self.rng
         fields = {f"{level}_n": r.randint(1, getattr(last, f"{level}_n")) for level in ("cb", "oh", "ow")}
         fields |= {"o_base": self.write_area[0] + r.randrange(0, 64), "o_oh": r.randint(8, 12)}
-        fields |= {"after_array": 0, "after_depthwise": 0, "after_vector": 0, "zy": last.zy if r.random() < 0.8 else r.randint(-128, 127)}
+        fields |= {"after_array": 0, "after_depthwise": 0, "after_vector": 0}
+        fields |= {"zy": last.zy if r.random() < 0.8 else r.randint(-128, 127)}
         self.code["vector"].append(replace(last, **fields))
 
     def array(self, *, accumulate: bool = False, bank: int = 0, wait: bool = True) -> tuple[int, int]:

@@ -13,13 +13,13 @@ from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.ir.graph import Graph
 from onnxhw.ir.verify import verify, window_size
-from onnxhw.isa.instructions import Array, Load
+from onnxhw.isa.instructions import Load
 from onnxhw.program import Program
 from onnxhw.sched import check, depthwise, lower, schedule
 
 NetType = Any
-SIZES = {"act_depth": 1024, "weight_depth": 1 << 14, "param_depth": 2048, "acc_depth": 64, "array_ucode": 16384,
-         "vector_ucode": 16384, "load_ucode": 8192}  # fmt: skip
+SIZES = {"act_depth": 1024, "weight_depth": 1 << 14, "param_depth": 2048, "acc_depth": 64, "window_depth": 64,
+         "array_ucode": 16384, "depthwise_ucode": 16384, "vector_ucode": 16384, "load_ucode": 8192}  # fmt: skip
 CONFIGS = {
     "W4 C5": HwConfig("W4 C5", rows=4, cols=5, word=4, lanes=2, depthwise=16, **SIZES),
     "W16 C16": HwConfig("W16 C16", rows=16, cols=16, word=16, lanes=8, load_rows=2, depthwise=24, **SIZES),
@@ -31,13 +31,13 @@ CONFIGS = {
 
 
 def windows(program: Program) -> int:
-    """How many array instructions are the depthwise unit's."""
-    return sum(i.depthwise for i in program.code["array"] if isinstance(i, Array))
+    """How many instructions the depthwise unit has."""
+    return len(program.code["depthwise"])
 
 
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the depthwise unit for all that it can do, however long it takes."""
-    monkeypatch.setattr(lower, "cycles_alone", lambda works, config: -sum(s.array.depthwise for s in works[0].arrays))
+    monkeypatch.setattr(lower, "cycles_alone", lambda works, config: works[0].on_array)
 
 
 def equal(net: NetType, graph: Graph, hw: HwConfig) -> Program:
@@ -80,7 +80,8 @@ def test_layers(case: str, unit: HwConfig, new_net: NetType, monkeypatch: pytest
     net = new_net(len(case))
     x = net.input(*shape)
     program = equal(net, net.graph(net.conv(x, shape[0], kernel, strides, pads=pads, groups=shape[0])), unit)
-    assert windows(program) == len(program.code["array"])
+    assert windows(program) > 0
+    assert not program.code["array"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -147,14 +148,18 @@ def broken(program: Program, unit: str, **fields: int) -> Program:
 @pytest.mark.parametrize(
     ("unit", "fields", "code"),
     [
-        ("array", {"ow_n": 17}, "E1204"),
-        ("array", {"ow_n": 2}, "E1204"),
-        ("array", {"oh_n": 2}, "E1204"),
-        ("array", {"oh_n": 100}, "E1204"),
-        ("array", {"dw_sh": 0}, "E1204"),
-        ("array", {"dw_group": 1}, "E1204"),
-        ("array", {"sub_n": 2}, "E1204"),
-        ("array", {"depthwise": 0}, "E1205"),
+        ("depthwise", {"ow_n": 17}, "E1204"),
+        ("depthwise", {"ow_n": 2}, "E1204"),
+        ("depthwise", {"oh_n": 2}, "E1204"),
+        ("depthwise", {"oh_n": 200}, "E1204"),
+        ("depthwise", {"sh": 0}, "E1204"),
+        ("depthwise", {"group": 1}, "E1204"),
+        ("depthwise", {"acc_base": 60}, "E1204"),
+        ("depthwise", {"kw_n": 2}, "E1205"),
+        ("vector", {"acc_bank": 3}, "E1204"),
+        ("vector", {"a_base": 60}, "E1204"),
+        ("vector", {"column_group": 1}, "E1204"),
+        ("vector", {"after_depthwise": 0}, "E1208"),
         ("load", {"depthwise": 0}, "E1205"),
         ("load", {"base": 60}, "E1204"),
     ],
@@ -163,7 +168,8 @@ def test_the_checker_sees(unit: str, fields: dict[str, int], code: str, new_net:
     net = new_net(5)
     x = net.input(4, 6, 6)
     program = schedule(net.graph(net.conv(x, 4, pads=(1, 1, 1, 1), groups=4)), CONFIGS["W4 C5"])
-    assert windows(program) == len(program.code["array"]) > 0
+    assert windows(program) > 0
+    assert not program.code["array"]
     assert isinstance(program.code["load"][0], Load)
     with pytest.raises(InternalError) as caught:
         check(broken(program, unit, **fields))

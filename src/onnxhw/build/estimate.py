@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from ..board import Board
 from ..config import WINDOW, HwConfig, bits_for
+from ..isa.instructions import units_of
+from ..isa.memory import ucode_words
 from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks, tail
-from ..rtl.depthwise import SHORT
+from ..rtl.depthwise import SHORT, SHORT_UCODE
 from ..rtl.ecp5 import fabric_levels
 from .flow import check_fit
 
@@ -47,17 +49,20 @@ class Estimate:
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
     row, parts = config.cols * config.acc_bits, blocks(config)
-    lines = 16 * config.depthwise_lanes
+    sums = config.window_depth > SHORT
+    lines, window = 16 * config.depthwise_lanes, config.acc_bits * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
         **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise > SHORT else {}),
+        **({"depthwise sums": (1, (window, config.window_depth, window))} if config.depthwise and sums else {}),
         "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
-        "load microcode": (1, (32, config.load_ucode, 32)),
-        "array microcode": (1, (32, config.array_ucode, 32)),
-        "vector microcode": (1, (32, config.vector_ucode, 32)),
+        **{
+            f"{unit} microcode": (1, (32, ucode_words(config, unit), 32)) for unit in units_of(config)
+            if unit != "depthwise" or config.depthwise_ucode > SHORT_UCODE
+        },
     }
 
 
@@ -112,6 +117,9 @@ FF_TERMS = (5996.0, 914.0, 6.2, 13.2, 0.0)
 
 Of those that were routed since, `ulx3s-85f` has 3 % more LUT4 and 5 % more flip-flops than its estimate,
 `ulx3s-85f-depthwise` 1 % fewer and 3 % more."""
+
+DEPTHWISE_UNIT = (600, 900)
+"""LUT4 and flip-flops of the depthwise unit's fetcher, loops and control."""
 
 
 def features(config: HwConfig) -> tuple[float, ...]:
@@ -171,9 +179,20 @@ def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
         terms -= terms // 2
     weights = 8 * (taps * lanes + min(taps * lanes, config.weight_word) * config.depthwise_words)
     window = 8 * lanes * taps
-    meet = config.sum_bits * config.cols
-    buffer = 6 * (16 * lanes // 4) if config.depthwise <= SHORT else 0
-    return additions * lanes + meet + buffer, registers * lanes + weights + window + meet, taps * lanes
+    sums, word = config.acc_bits * lanes, 8 * config.word
+    row = config.cols * config.acc_bits  # the choice of what the vector unit drains
+    shapes = ((16 * lanes, config.depthwise), (sums, config.window_depth))
+    short = sum(_distributed(width, depth) for width, depth in shapes if depth <= SHORT)
+    short += _distributed(32, config.depthwise_ucode) if config.depthwise_ucode <= SHORT_UCODE else 0
+    own_lut, own_ff = DEPTHWISE_UNIT
+    lut = additions * lanes + short + 2 * sums + sums + 2 * word + own_lut
+    return lut, registers * lanes + weights + window + 2 * sums + row + word + own_ff, taps * lanes
+
+
+def _distributed(width: int, depth: int) -> int:
+    """LUT4 of a memory of lookup tables: 16 words of 4 bits take 6, and each bit of a deeper one is chosen."""
+    rows = -(-depth // 16)
+    return rows * (-(-width // 4) * 6) + width * max(0, rows - 1) * 2 // 3
 
 
 def _triangle(n: int) -> int:

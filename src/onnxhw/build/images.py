@@ -12,6 +12,7 @@ from ..isa.instructions import UNITS
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.blocks import blocks, tail
+from ..rtl.depthwise import SHORT_UCODE
 
 COMMON = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
@@ -28,7 +29,8 @@ def places(config: HwConfig) -> dict[str, str]:
 
 
 def require_block_rams(program: Program) -> None:
-    """`UsageError` E2333 if the program has weights in lookup tables (`rtl.blocks.tail`), which no image replaces."""
+    """`UsageError` E2333 if the program has weights (`rtl.blocks.tail`) or microcode in lookup tables, which no image
+    replaces."""
     config = program.config
     depth = config.weight_depth - tail(config)
     if len(program.weights) > depth:
@@ -36,6 +38,12 @@ def require_block_rams(program: Program) -> None:
             "E2333",
             f"--standalone: the program has {len(program.weights)} weight words, "
             f"block RAMs of {config.name} hold {depth}",
+            hint="without --standalone a host loads the program",
+        )
+    if program.code.get("depthwise") and config.depthwise_ucode <= SHORT_UCODE:
+        raise UsageError(
+            "E2333",
+            f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",
             hint="without --standalone a host loads the program",
         )
 

@@ -10,7 +10,7 @@ BLOCKS = (
     (r"core\.array\.accumulators", "the accumulators", "cols, acc_depth"),
     (r"core\.depthwise\.window", "the depthwise unit's window", "depthwise, cols"),
     (r"core\.depthwise\.counter", "the depthwise unit's window counter", "depthwise"),
-    (r"core\.depthwise\.sums", "the depthwise unit's sums", "cols, acc_depth"),
+    (r"core\.depthwise\.sums", "the depthwise unit's sums", "window_depth"),
     (r"core\.depthwise", "the depthwise unit", "depthwise"),
     (r"core\.array\.loops", "the array unit's address loops", ""),
     (r"core\.array", "the array unit", ""),

@@ -33,7 +33,7 @@ class Machine:
     act : int8 ``[act_words, W]``
     weights : uint8 ``[weight_depth, k * C]``
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
-    window : int64 ``[acc_depth, D]``, the depthwise unit's sums, alike
+    window : int64 ``[window_depth, D]``, the depthwise unit's sums, alike
     params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
     fifo : of the array and of the depthwise unit, the first weight word of every tile that the load unit has provided
@@ -52,7 +52,7 @@ class Machine:
         self.acc = np.zeros((2, config.acc_depth, config.cols), np.int64)
         self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
-        self.window = np.zeros((config.acc_depth, config.depthwise_lanes), np.int64)
+        self.window = np.zeros((config.window_depth, config.depthwise_lanes), np.int64)
         self.fifo: tuple[deque[int], deque[int]] = (deque(), deque())
 
     # -- the host's side -----------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Machine:
             last = i.column_group + i.groups - 1
             raise InternalError("E1121", f"column group {last} of {count}", where=i.text())
         first = i.column_group * self.config.lanes
-        checked = self._checked(rows, self.config.acc_depth, i)
+        checked = self._checked(rows, len(bank), i)
         return bank[checked, first : first + i.groups * self.config.lanes]
 
     def _window(self, i: Vector, lanes: slice, cb: Ints, oh: Ints, ow: Ints) -> Ints:

@@ -13,8 +13,8 @@ Code = Mapping[str, Sequence[Ordered]]
 def by_time(timeline: Timeline) -> list[str]:
     """Units in the order in which their instructions take effect.
 
-    Array and depthwise instructions take effect when they complete. A vector instruction takes effect when it has read its operands:
-    who needs its results waits longer. A load takes effect when it issues:
+    Array and depthwise instructions take effect when they complete. A vector instruction takes effect when it has
+    read its operands: who needs its results waits longer. A load takes effect when it issues:
     weights do not change during a run, so its tiles may as well wait in a queue. At equal times what
     completes goes before what issues.
     """

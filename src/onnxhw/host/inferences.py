@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LinkError
-from ..isa.link import MAX_STEP, MAX_WORDS, Command
 from ..isa.instructions import UNITS
+from ..isa.link import MAX_STEP, MAX_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
 from ..program.model import Program
 from ..program.result import Result

@@ -12,8 +12,8 @@ SNAPSHOT_WORDS = Control.RING + RING_SIZE
 class Snapshot:
     """One reading of the control registers.
 
-    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the instructions
-    issued last, oldest first: unit and index. `token` is that of the last RUN.
+    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the
+    instructions issued last, oldest first: unit and index. `token` is that of the last RUN.
     """
 
     running: bool

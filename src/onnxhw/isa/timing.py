@@ -101,13 +101,13 @@ def shadow_free(config: HwConfig, depthwise: int = 0) -> int:
 def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
     """Cycles from the start of a tile's load until that tile may start.
 
-    The array's swap must not overtake the load; the depthwise unit needs all of it.
+    The array's swap must not overtake the load; the depthwise unit needs all of it: with every word it shifts every
+    byte that any word uses.
     """
     if depthwise:
-        used = WINDOW**2 * config.depthwise_lanes
-        places = (divmod(byte, config.weight_word) for byte in range(used))
-        last = max(step + weight_skew(config, *divmod(byte, config.cols)) for step, byte in places)
-        return max(1, last + LOAD_TO_SHADOW - STREAM_TO_SWAP)
+        used = min(WINDOW**2 * config.depthwise_lanes, config.weight_word)
+        skew = max(weight_skew(config, *divmod(byte, config.cols)) for byte in range(used))
+        return max(1, config.depthwise_words - 1 + skew + LOAD_TO_SHADOW - STREAM_TO_SWAP)
     return max(1, LOAD_TO_SHADOW + 1 - STREAM_TO_SWAP - min(_lead(config)))
 
 

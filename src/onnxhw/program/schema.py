@@ -74,7 +74,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
     "Code": (
         "The instructions of one unit.",
         [
-            (1, "", "string", "unit", "'load', 'array' or 'vector'"),
+            (1, "", "string", "unit", "'load', 'array', 'depthwise' or 'vector'"),
             (2, "", "uint32", "count", "number of instructions"),
             (3, "", "bytes", "words", "their microcode, 32-bit words, little endian"),
         ],

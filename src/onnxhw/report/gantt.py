@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..isa.instructions import UNITS, Load
+from ..isa.instructions import Load, units_of
 from ..isa.timing import load_steps, tiles
 from ..program.model import Program
 from .figure import COLOURS, figure
@@ -11,7 +11,7 @@ from .profile import Profile
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-THICK = 0.26
+THICK = 0.22
 """Height of a unit's bar in a row of height 1."""
 WIDTH = 1000
 """A bar is at least this part of the picture wide, or it would not be seen."""
@@ -20,22 +20,23 @@ WIDTH = 1000
 def gantt(program: Program, profile: Profile) -> "Figure":
     """The picture; `UsageError` E2606 without matplotlib.
 
-    A bar is a weight tile that is loaded, or an instruction of the array or the vector unit, from its issue to its last
-    step.
+    A bar is a weight tile that is loaded, or an instruction of another unit, from its issue to its last step.
     """
     count = len(program.layers)
     made = figure(12.5, 1.6 + 0.26 * max(count, 4))
     axes = made.subplots()
     loads, least = _loads(program, profile), max(1, profile.cycles // WIDTH)
+    units = units_of(program.config)
     for number, layer in enumerate(program.layers):
-        for place, unit in enumerate(UNITS):
+        for place, unit in enumerate(units):
             spans = [profile.timeline.spans[unit][index] for index in layer.indices(unit)]
             bars = [(span.issue, span.end - span.issue) for span in spans]
             if unit == "load":
                 bars = [bar for index in layer.indices(unit) for bar in loads[index]]
             bars = [(start, max(length, least)) for start, length in bars]
-            axes.broken_barh(bars, (number + (place - 1.5) * THICK, THICK), facecolors=COLOURS[unit], linewidth=0)
-    for unit in UNITS:
+            low = number + (place - len(units) / 2) * THICK
+            axes.broken_barh(bars, (low, THICK), facecolors=COLOURS[unit], linewidth=0)
+    for unit in units:
         axes.broken_barh([], (0, 0), facecolors=COLOURS[unit], label=f"{unit} unit")
     rows = profile.layers
     names = [row.name if len(row.name) <= 24 else row.name[:23] + "…" for row in rows]
@@ -49,7 +50,7 @@ def gantt(program: Program, profile: Profile) -> "Figure":
     axes.set_xlabel("cycles")
     axes.grid(True, axis="x", color="#ddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    made.legend(loc="outside lower center", ncols=len(UNITS), fontsize=8, frameon=False)
+    made.legend(loc="outside lower center", ncols=len(units), fontsize=8, frameon=False)
     axes.set_title(f"{program.model} on {program.config.name}: {profile.cycles:,} cycles, "
                    f"{100 * profile.utilization:.1f} % of the array")  # fmt: skip
     return made

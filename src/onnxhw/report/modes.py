@@ -1,6 +1,7 @@
 """How well a layer uses the mode that it runs in, and where the rest of its time goes.
 
-A layer is judged on the array if it has instructions there, else on the vector unit. Its *window* is the time that
+A layer is judged on the array or the depthwise unit if it has instructions there, else on the vector unit. Its
+*window* is the time that
 the unit spends on the layer's instructions, each from the end of the one before; so windows of different layers do
 not overlap. What the mode could do at best in that time, per cycle:
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ..config import WINDOW, HwConfig
-from ..isa.instructions import Array
+from ..isa.instructions import Array, Depthwise
 from ..isa.timing import Timeline, pixels, sums, tiles, vector_cycles
 from ..program.model import Layer, Program
 from .spent import busy, free, order_wait
@@ -81,25 +82,27 @@ class Judge:
 
     def use(self, layer: Layer) -> Use:
         """A layer's use of its mode."""
-        return self._on_array(layer) if layer.indices("array") else self._on_vector(layer)
+        unit = next((unit for unit in ("array", "depthwise") if layer.indices(unit)), "")
+        return self._streamed(layer, unit) if unit else self._on_vector(layer)
 
-    def _on_array(self, layer: Layer) -> Use:
-        spans = self.times.spans["array"]
+    def _streamed(self, layer: Layer, unit: str) -> Use:
+        """On the array or the depthwise unit."""
+        spans = self.times.spans[unit]
         losses = dict.fromkeys(("edge", "strip", "drain", "latency", "weights", "short", "fetch"), 0)
         window = work = steps = 0
         modes: dict[str, int] = {}
-        for index in layer.indices("array"):
-            instruction, span = self.program.code["array"][index], spans[index]
-            assert isinstance(instruction, Array)
-            before, own = free(spans, index, "array"), busy(instruction, self.config)
-            order = order_wait(spans, index, "array")
+        for index in layer.indices(unit):
+            instruction, span = self.program.code[unit][index], spans[index]
+            assert isinstance(instruction, (Array, Depthwise))
+            before, own = free(spans, index, unit), busy(instruction, self.config)
+            order = order_wait(spans, index, unit)
             drained = self._streaming(span.issue - order, span.issue)
             losses["drain"] += drained
             losses["latency"] += order - drained
             losses["fetch"] += span.issue - before - order
             losses["weights"] += span.stalled
             losses["short"] += span.end - span.issue - own - span.stalled
-            if instruction.depthwise:
+            if isinstance(instruction, Depthwise):
                 rows, cols = sums(instruction)
                 losses["strip"] += own - tiles(instruction) * rows * cols
             window += span.end - before
@@ -156,7 +159,7 @@ def _hide(losses: dict[str, int], left: int) -> None:
     losses["short"], losses["weights"] = 0, left
 
 
-def _mode(instruction: Array, config: HwConfig) -> str:
-    if instruction.depthwise:
+def _mode(instruction: Array | Depthwise, config: HwConfig) -> str:
+    if isinstance(instruction, Depthwise):
         return "depthwise"
     return "weights" if pixels(instruction) < config.tile_words else "array"

@@ -13,19 +13,24 @@ from ..program.model import Program
 from .modes import ENOUGH, SHARE, Judge
 from .spent import busy, free, order_wait
 
+STREAMING = ("array", "depthwise")
+"""Units that stream pixels under weight tiles."""
+
 
 @dataclass(frozen=True)
 class LayerRow:
     """One layer.
 
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
-    the work so far; overlapped work is not counted twice, so the column adds up to the run.
+    the work so far, layers taken in order; overlapped work is not counted twice, so the column adds up to the run,
+    and a layer of the depthwise unit that runs beside those before and after it has few.
     `mode`, `peak`, `of_mode`, `window`, `losses`: what the layer runs in, what that does per cycle, what share of it
     the layer uses, the time that this is a share of and where the rest of it goes, see `modes`. `utilization`:
     MACs / (window x peak MACs per cycle of the array), waiting included; more than 1 where many weights are 0 and not
-    streamed. `reason`: the largest losses in words, for a layer with more than `modes.SHARE` of the run's cycles and
-    less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array waited for weights, and cycles its
-    instructions and those of the vector unit waited for other units.
+    streamed. `array_busy`: cycles of the array's or the depthwise unit's work. `reason`: the largest losses in words,
+    for a layer with more than `modes.SHARE` of the run's cycles and
+    less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array or the depthwise unit waited for
+    weights, and cycles their instructions and those of the vector unit waited for other units.
     """
 
     name: str
@@ -52,8 +57,8 @@ class LayerRow:
 class UnitRow:
     """The cycles of one unit by what it did; they add up to the run.
 
-    `busy`: steps, pixels or groups. `weights`: the array without its next weight tile (for the load unit:
-    shadow registers still in use). `short`: tiles with fewer pixels than the accumulator's latency.
+    `busy`: steps, pixels or groups. `weights`: the array or the depthwise unit without its next weight tile (for the
+    load unit: shadow registers still in use). `short`: tiles with fewer pixels than the accumulator's latency.
     `fetch`: its next instruction was being fetched. `order`: waiting for other units. `drain`: latency of the
     pipeline until the next vector instruction may issue, and the cycle between issue and first step.
     `tail`: after its last instruction.
@@ -110,7 +115,7 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
         sums["order"] += order
         sums["fetch"] += span.issue - before - order
         sums["busy"] += work
-        if unit == "array":
+        if unit in STREAMING:
             sums["weights"] += span.stalled
             sums["short"] += inside - work - span.stalled
         elif unit == "load":
@@ -146,10 +151,10 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
                 end,
                 cycles,
                 layer.macs / (use.window * peak) if use.window else 0.0,
-                sum(busy(instruction, program.config) for instruction, _ in picked["array"]),
+                sum(busy(instruction, program.config) for unit in STREAMING for instruction, _ in picked[unit]),
                 sum(busy(instruction, program.config) for instruction, _ in picked["vector"]),
-                sum(times.spans["array"][i].stalled for _, i in picked["array"]),
-                sum(order_wait(times.spans["array"], i, "array") for _, i in picked["array"]),
+                sum(times.spans[unit][i].stalled for unit in STREAMING for _, i in picked[unit]),
+                sum(order_wait(times.spans[unit], i, unit) for unit in STREAMING for _, i in picked[unit]),
                 sum(order_wait(times.spans["vector"], i, "vector") for _, i in picked["vector"]),
                 use.mode,
                 use.peak,

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Load, Ordered, Vector
+from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
 from ..isa.timing import Span, load_steps, pixels, tiles, vector_cycles
 
 
 def busy(instruction: Ordered, config: HwConfig) -> int:
-    """Cycles of an instruction's own work: load steps, array pixels, vector groups and window positions."""
+    """Cycles of an instruction's own work: load steps, pixels, vector groups and window positions."""
     if isinstance(instruction, Load):
         return tiles(instruction) * load_steps(instruction, config)
-    if isinstance(instruction, Array):
+    if isinstance(instruction, (Array, Depthwise)):
         return tiles(instruction) * pixels(instruction)
     assert isinstance(instruction, Vector)
     return vector_cycles(instruction)

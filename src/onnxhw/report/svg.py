@@ -5,7 +5,7 @@ Colours are CSS classes (``c0`` .. ``c7``), so that the page decides them for li
 
 from html import escape
 
-from ..isa.instructions import UNITS, VectorOp
+from ..isa.instructions import VectorOp, units_of
 from ..program.model import Program
 from .memory import lives
 from .profile import Profile
@@ -17,11 +17,12 @@ TRACK, STRIP, GAP = 26.0, 60.0, 8.0
 
 
 def units(program: Program, profile: Profile) -> str:
-    """Load, array and vector unit over the cycles of the run; a colour per layer."""
+    """The units over the cycles of the run; a colour per layer."""
     colour = {layer.name: number % COLOURS for number, layer in enumerate(program.layers)}
-    height = len(UNITS) * (TRACK + GAP) + 24
-    tops = {unit: 4 + number * (TRACK + GAP) for number, unit in enumerate(UNITS)}
-    parts = [_open(height, "Timeline of the load, array and vector units")]
+    names = units_of(program.config)
+    height = len(names) * (TRACK + GAP) + 24
+    tops = {unit: 4 + number * (TRACK + GAP) for number, unit in enumerate(names)}
+    parts = [_open(height, f"Timeline of the units: {', '.join(names)}")]
     parts += [_lane(y, TRACK) for y in tops.values()]
     parts.append(_axis(profile.cycles, height - 18))
     for unit, y in tops.items():

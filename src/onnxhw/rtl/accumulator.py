@@ -11,6 +11,7 @@ from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
 from .cells import BlockRam, Copies
 from .delay import delay
+from .depthwise import SHORT
 from .floorplan import memory_sites
 
 
@@ -87,7 +88,7 @@ class Accumulators(wiring.Component):
 
 def window_target(config: HwConfig) -> data.StructLayout:
     """Where a row of the depthwise unit's sums goes, and whether it replaces what is there."""
-    return data.StructLayout({"valid": 1, "row": bits_for(config.acc_depth), "replace": 1})
+    return data.StructLayout({"valid": 1, "row": bits_for(config.window_depth), "replace": 1})
 
 
 class WindowSums(wiring.Component):
@@ -103,7 +104,7 @@ class WindowSums(wiring.Component):
             {
                 "i_target": In(window_target(config)),
                 "i_sums": In(signed(config.window_bits)).array(config.depthwise_lanes),
-                "drain_row": In(bits_for(config.acc_depth)),
+                "drain_row": In(bits_for(config.window_depth)),
                 "drain": Out(config.depthwise_lanes * config.acc_bits),
             }
         )
@@ -112,7 +113,8 @@ class WindowSums(wiring.Component):
         m = Module()
         config = self.config
         lanes, bits = config.depthwise_lanes, config.acc_bits
-        m.submodules.rows = rows = BlockRam(width=lanes * bits, depth=config.acc_depth)
+        short = config.window_depth <= SHORT
+        m.submodules.rows = rows = BlockRam(width=lanes * bits, depth=config.window_depth, distributed=short)
 
         # Cycle 1: the row to read.
         row_1 = Signal.like(self.drain_row, reset_less=True)

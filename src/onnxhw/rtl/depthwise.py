@@ -12,8 +12,10 @@ from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
 from .cells import BlockRam, Copies, Multiplier
 from .delay import delay
 
-SHORT = 16
-"""Longest line buffer that is made of lookup tables."""
+SHORT = 128
+"""Words of the depthwise unit's memories, line buffer and sums, up to which they are made of lookup tables."""
+SHORT_UCODE = 384
+"""The same for its microcode."""
 
 
 class WindowCounter(wiring.Component):

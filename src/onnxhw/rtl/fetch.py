@@ -14,6 +14,7 @@ from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
+from .depthwise import SHORT_UCODE
 from .floorplan import memory_sites
 
 COUNT_BITS = 16
@@ -33,6 +34,7 @@ class Fetcher(wiring.Component):
     def __init__(self, unit: str, config: HwConfig, units: Sequence[str] = tuple(UNITS)) -> None:
         self.unit, self.config, self.units = unit, config, units
         self.instruction, self.depth = UNITS[unit], int(getattr(config, f"{unit}_ucode"))
+        self.distributed = self.instruction is Depthwise and self.depth <= SHORT_UCODE
         self.words = self.instruction.words()
         address = bits_for(self.depth)
         super().__init__(
@@ -54,7 +56,9 @@ class Fetcher(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         sites = memory_sites(platform, self.config).get(f"ucode_{self.unit}", ())
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, sites=sites)
+        m.submodules.ucode = ucode = BlockRam(
+            width=WORD_BITS, depth=self.depth, sites=sites, distributed=self.distributed
+        )
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())

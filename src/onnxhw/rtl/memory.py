@@ -13,7 +13,8 @@ from .delay import delay
 from .floorplan import memory_sites
 
 READERS = ("array", "depthwise", "a", "b", "host")
-"""Users of the read ports: the array, the depthwise unit if there is one, both operands of the vector unit, the host."""
+"""Users of the read ports: the array, the depthwise unit if there is one, both operands of the vector unit, the
+host."""
 WRITERS = ("vector", "host")
 ADDRESS_BITS = 16
 

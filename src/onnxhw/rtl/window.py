@@ -42,7 +42,7 @@ class WindowUnit(wiring.Component):
                 "taken": Out(1),
                 "weights": In(8 * config.weight_word),
                 "enable": In(1),
-                "drain_row": In(bits_for(config.acc_depth)),
+                "drain_row": In(bits_for(config.window_depth)),
                 "drain": Out(config.depthwise_lanes * config.acc_bits),
                 "done": Out(1),
                 "streaming": Out(1),

@@ -91,8 +91,9 @@ class _Checker:
         self.arrays = [i for i in code.get("array", ()) if isinstance(i, Array)]
         self.strips = [i for i in code.get("depthwise", ()) if isinstance(i, Depthwise)]
         self.vectors = [i for i in code.get("vector", ()) if isinstance(i, Vector)]
-        for unit, found in zip(UNITS, (self.loads, self.arrays, self.strips, self.vectors), strict=True):
-            if len(found) != len(code.get(unit, ())):
+        counts = (len(self.loads), len(self.arrays), len(self.strips), len(self.vectors))
+        for unit, count in zip(UNITS, counts, strict=True):
+            if count != len(code.get(unit, ())):
                 raise InternalError("E1202", f"{unit} holds an instruction of another unit")
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
@@ -163,8 +164,8 @@ class _Checker:
             self._fail("E1204", "depthwise", index, what)
         if (i.group + 1) * config.depthwise_lanes > config.word:
             self._fail("E1204", "depthwise", index, f"group must be below {config.word // config.depthwise_lanes}")
-        if int(footprint.accumulator_rows(i).max()) >= config.acc_depth:
-            self._fail("E1204", "depthwise", index, f"fills beyond {config.acc_depth} rows of sums")
+        if int(footprint.accumulator_rows(i).max()) >= config.window_depth:
+            self._fail("E1204", "depthwise", index, f"fills beyond {config.window_depth} rows of sums")
         self._inside("depthwise", index, self.depthwise.reads[index])
 
     def _vector_range(self, index: int, i: Vector) -> None:
@@ -182,8 +183,9 @@ class _Checker:
             self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX nor DOT")
         if i.op == VectorOp.DOT and (i.groups != 1 or dot_reach(i.kh_n * i.kw_n, i.za, i.zb) > SUM_MAX):
             self._fail("E1204", "vector", index, "sums more than 25 bits hold, or more than one group of lanes")
-        if int(footprint.accumulator_rows(i).max(initial=0)) >= config.acc_depth:
-            self._fail("E1204", "vector", index, f"drains beyond {config.acc_depth} accumulator rows")
+        depth = config.window_depth if i.acc_bank == WINDOW_BANK else config.acc_depth
+        if int(footprint.accumulator_rows(i).max(initial=0)) >= depth:
+            self._fail("E1204", "vector", index, f"drains beyond {depth} accumulator rows")
         if footprint.last_param(i) >= len(self.program.params):
             self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter rows")
         if i.use_table and i.table_index >= len(self.program.tables):
@@ -206,7 +208,8 @@ class _Checker:
         """
         state = Tenancy(self.program)
         waiting = sorted(
-            ((int(after), number, index) for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
+            ((int(after), number, index)
+             for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
             reverse=True,
         )
         for count in range(len(self.vectors) + 1):
@@ -277,7 +280,7 @@ class _Checker:
     def accumulators(self, times: Timeline) -> None:
         """Filled before drained, never filled while drained, never accumulated too soon."""
         rows = [footprint.accumulator_rows(i) for i in self.arrays]
-        filled = np.full((WINDOW_BANK + 1, self.config.acc_depth), NEVER, np.int64)
+        filled = np.full((WINDOW_BANK + 1, self.config.drain_rows), NEVER, np.int64)
         last: dict[int, int] = {}
         for index, array in enumerate(self.arrays):
             box = filled[array.acc_bank, rows[index]]
@@ -308,7 +311,7 @@ class _Checker:
     def _windows(self, filled: Words) -> None:
         """The sums of the depthwise unit; `filled` gets the first instruction that fills each row."""
         stream, drains = self.depthwise, self._window_drains()
-        last = np.full(self.config.acc_depth, -1, np.int64)
+        last = np.full(self.config.window_depth, -1, np.int64)
         for index, strip in enumerate(self.strips):
             rows = footprint.accumulator_rows(strip)
             for previous in (int(number) for number in np.unique(last[rows]) if number >= 0):
@@ -326,7 +329,7 @@ class _Checker:
 
     def _window_drains(self) -> npt.NDArray[np.bool_]:
         """``[vector instructions, rows]``: which of the depthwise unit's sums each reads."""
-        found = np.zeros((len(self.vectors), self.config.acc_depth), bool)
+        found = np.zeros((len(self.vectors), self.config.window_depth), bool)
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN and vector.acc_bank == WINDOW_BANK:
                 found[index, footprint.accumulator_rows(vector)] = True

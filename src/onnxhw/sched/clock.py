@@ -1,8 +1,9 @@
 """The order of works by a clock: the vector unit keeps its order, so whose operands or sums are there first goes first.
 
-A work's sums are there when its unit, the array or the depthwise unit, has taken its turn; the clock of each unit is what
-its works take, from the instructions alone: banks of activation memory, fetching and weights are left out. Of the works
-whose operands are complete the one is put that the vector unit can begin first; the works of the array keep their order.
+A work's sums are there when its unit, the array or the depthwise unit, has taken its turn; the clock of each unit is
+what its works take, from the instructions alone: banks of activation memory, fetching and weights are left out. Of
+the works whose operands are complete the one is put that the vector unit can begin first; the works of the array
+keep their order.
 """
 
 from ..config import HwConfig
@@ -63,13 +64,13 @@ class _Clock:
 def by_clock(
     head: list[Work], pulling: list[Work], pulled: list[list[Work]], written: Written, config: HwConfig
 ) -> list[Work]:
-    """The sequence of the works: `head` first, then those of the array in order and between them the queues of `pulled`,
-    each in order."""
+    """The sequence of the works: `head` first, then those of the array in order and between them the queues of
+    `pulled`, each in order."""
     clock, out = _Clock(config), list[Work]()
     queues = [list(reversed(queue)) for queue in ([*head], [*pulling], *pulled)]
     alone = bool(head)
     while any(queues):
-        able = [queue for queue in (queues[:1] if alone else queues) if queue and (alone or written.complete(queue[-1]))]
+        able = queues[:1] if alone else [queue for queue in queues if queue and written.complete(queue[-1])]
         queue = min(able, key=lambda queue: clock.sums(queue[-1])[1])
         work = queue.pop()
         clock.take(work)

@@ -113,7 +113,8 @@ def together(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> lis
 
 
 def drain_sets(columns: list[tuple[Drain, ...]], apart: bool = False) -> list[DrainSet]:
-    """The drains of a set of column tiles; those that go to adjacent planes alike are one, unless they shall be `apart`.
+    """The drains of a set of column tiles; those that go to adjacent planes alike are one, unless they shall be
+    `apart`.
     """
     found: dict[tuple[int, int, int], list[list[tuple[int, Drain]]]] = {}
     for tile, column in enumerate(columns):

@@ -71,11 +71,11 @@ def _tiles(kernels: Array8, config: HwConfig) -> tuple[Array8, tuple[int, int]]:
 def depthwise_works(g: Geometry, lanes: list[Lanes], choice: Choice, config: HwConfig) -> list[Work]:
     """One work per strip and group of channels; strips are cut where they would exceed the line buffer."""
     y = g.y
-    most = min(config.acc_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
+    most = min(config.window_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
     parts = -(-y.width // most)
     edges = [y.width * i // parts for i in range(parts + 1)]
-    half = max(1, config.acc_depth // 2 // min(y.width, most))  # rows of sums that are filled while others are drained
-    cuts = limit(choice.cuts, min(half, (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
+    room = config.window_depth // (1 if choice.whole else 2)
+    cuts = limit(choice.cuts, min(max(1, room // min(y.width, most)), (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
     boxes = [(rows, cols) for rows in pairwise(cuts) for cols in pairwise(edges)]
     if choice.planes_first:
         return [_work(g, group, *box) for group in lanes for box in boxes]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Depthwise, Load, Vector
+from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
 from ..isa.timing import load_steps, tiles, timeline
 
 LATE = 48
@@ -51,7 +51,9 @@ def ordered(
     """The loads of all instructions of the array and the depthwise unit, in order."""
     if not strips:
         return [owned for _, owned in arrays]
-    code = {"array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": list(vectors)}
+    code: dict[str, list[Ordered]] = {
+        "array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": list(vectors),
+    }  # fmt: skip
     times = timeline(config, code, weightless=True)
     found: list[Owned] = []
     window = iter([-1, *times.window_start])

@@ -25,8 +25,8 @@ EFFORT = 10_000
 HELD = (0, 2, 3, 4, 6, 8, 12)
 """How many operations at the beginning keep the graph's order: the first of these that finds room."""
 PARTS = (0.5, 0.6)
-"""Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a row
-from it."""
+"""Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a
+row from it."""
 WORTH = 16
 """Idle cycles of the array before an operation that make a search worth while."""
 
@@ -140,8 +140,9 @@ def first(plan: Plan) -> Candidate:
 
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
-    """Descent: where the array waits longest, try other orders beside the depthwise unit, other cuts of the operation and
-    of what it waits for, then other sets of column tiles. One after the other, because tries are few: sets must not cost those of better cuts.
+    """Descent: where the array waits longest, try other orders beside the depthwise unit, other cuts of the
+    operation and of what it waits for, then other sets of column tiles. One after the other, because tries are few:
+    sets must not cost those of better cuts.
     """
     for ways in (neighbours, candidates, wider):
         found = _descend(plan, found, ways)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Depthwise, Vector, wait_reads
+from ..isa.instructions import Array, Depthwise, Ordered, Vector, wait_reads
 from ..isa.timing import sums, timeline
 from .loads import Owned, ordered
 from .work import Work
@@ -20,13 +20,13 @@ class Sums:
     """The accumulators of a program in the making; vector instructions are counted from 1."""
 
     def __init__(self, config: HwConfig) -> None:
-        self.rows = config.acc_depth
+        self.rows = config.window_depth
         self.filled = {"array": 0, "depthwise": 0}
         """Instructions so far."""
         self.bank = 1
         self.base = self.end = 0
         self._drained = [0, 0]
-        self._window_drained: npt.NDArray[np.int64] = np.zeros(config.acc_depth, np.int64)
+        self._window_drained: npt.NDArray[np.int64] = np.zeros(config.window_depth, np.int64)
 
     def begin(self, work: Work) -> None:
         """A work's instructions follow."""
@@ -70,6 +70,10 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
                 strips.append((step.array.but(**fields), owned))
         for drain in work.vectors:
             vectors.append(drain.vector.but(**accumulators.drain(work, drain.vector, len(vectors) + 1)))
-    loads = [owned.load for owned in ordered(arrays, strips, vectors, config)]
-    code = {"load": loads, "array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": vectors}
+    code: dict[str, list[Ordered]] = {
+        "load": [owned.load for owned in ordered(arrays, strips, vectors, config)],
+        "array": [instruction for instruction, _ in arrays],
+        "depthwise": [instruction for instruction, _ in strips],
+        "vector": list(vectors),
+    }
     return timeline(config, code).cycles

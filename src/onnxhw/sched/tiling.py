@@ -28,12 +28,13 @@ def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
     """The fewest tiles."""
     y = graph.tensors[op.output]
     if isinstance(op, (Conv, Concat)):
-        return Choice(limit((0, y.height), max_rows(y, config)))
+        return Choice(limit((0, y.height), max_rows(y, config)), whole=True)
     return Choice((0, y.height))
 
 
 def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice], part: float = 0.5) -> tuple[int, ...]:
-    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a `part`."""
+    """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a
+    `part`."""
     y = graph.tensors[op.output]
     makers = producers(graph)
     row = y.height
@@ -176,8 +177,10 @@ def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) 
 def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
     """The choice made with what decides over the order beside the depthwise unit the other way."""
     now = chosen[op.name]
-    if not isinstance(op, Conv) or not config.depthwise or possible(op, graph, config):
+    if not isinstance(op, Conv) or not config.depthwise:
         return []
+    if possible(op, graph, config):
+        return [replace(now, whole=not now.whole)]
     planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
     found = [replace(now, split=split) for split in (0, planes // 2) if split != now.split]
     return [*found, replace(now, apart=not now.apart), replace(now, columns=())]

@@ -84,6 +84,8 @@ class Choice:
         there, so as to begin when the planes before it are written.
     apart : array operations: each plane of the result is drained by an instruction of its own, so that whoever needs
         only that one can begin.
+    whole : operations of the depthwise unit: strips may fill all rows of its sums; else half of them, so that some are
+        filled while others are drained.
     """
 
     cuts: tuple[int, ...]
@@ -91,6 +93,7 @@ class Choice:
     columns: tuple[int, ...] = ()
     split: int = 0
     apart: bool = False
+    whole: bool = False
 
     @property
     def tiles(self) -> list[tuple[int, int]]:
