@@ -25,10 +25,18 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
-        "activations": 64, "weights": 64, "accumulators": 24, "depthwise lines": 8, "parameters": 16, "tables": 8,
-        "load microcode": 1, "array microcode": 4, "vector microcode": 4,
+        "activations": 64, "weights": 64, "accumulators": 24, "depthwise sums": 12, "parameters": 16, "tables": 8,
+        "load microcode": 2, "array microcode": 2, "depthwise microcode": 1, "vector microcode": 6,
     }  # fmt: skip
     assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
+
+
+def test_short_memories_of_the_depthwise_unit_are_lookup_tables():
+    long = dataclasses.replace(PRESETS["ulx3s-45f"], window_depth=256, depthwise=256, depthwise_ucode=512)
+    found = resources.block_rams(long)
+    assert [found[f"depthwise {what}"] for what in ("lines", "sums", "microcode")] == [4, 6, 1]
+    assert not any("depthwise" in name for name in resources.block_rams(PRESETS["ulx3s-45f"]))
+    assert estimate(long).lut < estimate(PRESETS["ulx3s-45f"]).lut
 
 
 def test_weights_of_the_dense_preset_leave_room_for_the_rest():

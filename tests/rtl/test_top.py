@@ -147,11 +147,11 @@ def test_commands_through_the_serial_pins():
 
 def test_standalone_starts_by_button_and_by_host():
     core = MemoryCore(run_cycles=50)
-    standalone = Standalone(load_count=3, array_count=4, vector_count=5, budget=99)
+    standalone = Standalone((3, 4, 0, 5), budget=99)
     device = Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone)
     pins, client = connect(device)
     assert client.head().standalone
-    assert client.read(Space.CONTROL, Control.LOAD_COUNT, 4).tolist() == [3, 4, 5, 99]
+    assert client.read(Space.CONTROL, Control.LOAD_COUNT, 5).tolist() == [3, 4, 0, 5, 99]
     assert pins.context.get(core.runs) == 0
     pins.context.set(device.start, 1)
     pins.step(1)
@@ -177,7 +177,7 @@ def test_standalone_starts_by_button_and_by_host():
 
 def test_standalone_can_start_at_reset():
     core = MemoryCore(run_cycles=50)
-    standalone = Standalone(load_count=1, array_count=0, vector_count=0, budget=0, at_reset=True)
+    standalone = Standalone((1, 0, 0, 0), budget=0, at_reset=True)
     pins = SimulatedPins(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone))
     for _ in range(200):
         pins.step(1)

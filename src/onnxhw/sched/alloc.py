@@ -59,7 +59,7 @@ def find_needs(
         if inputs_stay:
             touch(port.tensor, len(works))
     for position, work in enumerate(works):
-        for region in [*work.regions_read(), *(step.writes for step in work.vectors)]:
+        for region in [*work.regions_read, *(step.writes for step in work.vectors)]:
             touch(region.tensor, position)
     for port in graph.outputs:
         touch(port.tensor, len(works))

@@ -27,13 +27,13 @@ from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import UNITS, WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, tiles, timeline
+from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeline
 from ..program.model import Program
 from . import footprint
+from .stream import Stream, Words, running
 from .tenancy import Tenancy, tensor_words
 from .window import check_window
 
-Words = npt.NDArray[np.int64]
 NEVER = 1 << 30
 
 
@@ -50,32 +50,6 @@ def check(program: Program) -> Timeline:
     checker.tensors()
     check_window(program)
     return times
-
-
-class _Stream:
-    """The instructions of the array, or of the depthwise unit: what they read, their tiles, what they wait for."""
-
-    def __init__(self, unit: str, code: list[Array] | list[Depthwise], loads: list[Load], checker: "_Checker") -> None:
-        self.unit, self.code = unit, code
-        self.reads = [footprint.array_reads(i) for i in code]
-        mine = [i for i in loads if i.depthwise == (unit == "depthwise")]
-        starts = [footprint.tile_words(load, checker.config) for load in mine]
-        self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)
-        self.first_tile = np.cumsum([0, *(tiles(i) for i in code)])
-        # A unit waits in order, so it has waited for the most that any of its instructions so far asked.
-        self.after = _running([i.after_vector for i in code])
-        self.after_reads = _running([i.after_vector + i.more_reads for i in code])
-        self.vector_after = _running([getattr(i, f"after_{unit}") for i in checker.vectors])
-
-    def beside(self, index: int, after: Words) -> range:
-        """Vector instructions that no ordering field keeps apart from an instruction, which waits for `after`."""
-        first = after[index]
-        end = int(np.searchsorted(self.vector_after, index, side="right"))
-        return range(first, max(first, end))
-
-    def drained_from(self, index: int) -> int:
-        """The first vector instruction that waits for an instruction."""
-        return int(np.searchsorted(self.vector_after, index, side="right"))
 
 
 class _Checker:
@@ -97,11 +71,11 @@ class _Checker:
                 raise InternalError("E1202", f"{unit} holds an instruction of another unit")
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        self.array = _Stream("array", self.arrays, self.loads, self)
-        self.depthwise = _Stream("depthwise", self.strips, self.loads, self)
+        self.array = Stream("array", self.arrays, self.loads, self.vectors, self.config)
+        self.depthwise = Stream("depthwise", self.strips, self.loads, self.vectors, self.config)
         self.streams = self.array, self.depthwise
         self.lanes_known: dict[tuple[bytes, int], npt.NDArray[np.bool_]] = {}
-        self.vector_after_vector = _running([i.after_vector for i in self.vectors])
+        self.vector_after_vector = running([i.after_vector for i in self.vectors])
 
     def _fail(self, code: str, unit: str, index: int, what: str) -> None:
         raise InternalError(code, what, where=f"{unit}[{index}] {self.program.code[unit][index].text()}")
@@ -240,7 +214,7 @@ class _Checker:
         if why := state.write(index, writes, groups):
             self._fail("E1206", "vector", index, why)
 
-    def _stream_reads(self, stream: _Stream, index: int, state: Tenancy) -> None:
+    def _stream_reads(self, stream: Stream, index: int, state: Tenancy) -> None:
         i, reads = stream.code[index], stream.reads[index]
         plane = footprint.array_plane(i)
         for kt, groups in enumerate(self._lane_groups_used(stream, index)):
@@ -254,7 +228,7 @@ class _Checker:
                 text = self.vectors[other].text()
                 self._fail("E1207", stream.unit, index, f"may read while vector[{other}] writes: {text}")
 
-    def _lane_groups_used(self, stream: _Stream, index: int) -> npt.NDArray[np.bool_]:
+    def _lane_groups_used(self, stream: Stream, index: int) -> npt.NDArray[np.bool_]:
         """``[kt, lane groups]``: whether an instruction's weights there are not all 0."""
         config, i = self.config, stream.code[index]
         bases = stream.tile_bases[stream.first_tile[index] : stream.first_tile[index + 1]]
@@ -403,7 +377,3 @@ class _Checker:
                 if mine[self.vector_writes[index]].any():
                     text = self.vectors[index].text()
                     raise InternalError("E1211", f"is overwritten by vector[{index}] {text}", where=where)
-
-
-def _running(values: list[int]) -> Words:
-    return np.maximum.accumulate(np.array(values, np.int64)) if values else np.zeros(0, np.int64)

@@ -27,7 +27,7 @@ class _Clock:
         if id(work) not in self.ready:
             times = [
                 time
-                for region in work.regions_read()
+                for region in work.regions_read
                 for time, planes, rows in self.written.get(region.tensor, ())
                 if planes[0] < region.planes[1] and region.planes[0] < planes[1]
                 and rows[0] < region.rows[1] and region.rows[0] < rows[1]

@@ -9,6 +9,7 @@ from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
 from ..isa.instructions import Ordered
+from .alloc import Needs
 from .array_work import array_works, geometry
 from .certificate import Sums, certify
 from .columns import concat_columns, conv_columns, conv_scales
@@ -37,6 +38,8 @@ class Plan:
     images: Images
     ops: dict[str, Lowered]
     known: dict[tuple[str, Choice], list[Work]] = field(default_factory=dict)
+    begun: dict[tuple[object, ...], tuple[list[Work], Needs]] = field(default_factory=dict)
+    """What the search has begun with last."""
 
     def works(self, op: str, choice: Choice) -> list[Work]:
         """The works of an operation, made once per choice."""

@@ -9,7 +9,7 @@ from ..ir.graph import Graph, Op
 from ..isa.instructions import UNITS, Ordered
 from ..isa.timing import Timeline, timeline
 from ..program.layout import Place
-from .alloc import ORDERS, allocate, find_needs, no_room
+from .alloc import ORDERS, Needs, allocate, find_needs, no_room
 from .emit import sequence
 from .lower import Plan
 from .order import Binder
@@ -22,7 +22,7 @@ TRIES = 96
 """Candidate programs that a search evaluates at most."""
 EFFORT = 10_000
 """Instructions, summed over those programs: about a second."""
-HELD = (0, 2, 3, 4, 6, 8, 12)
+HELD = (0, 2, 3, 4, 8)
 """How many operations at the beginning keep the graph's order: the first of these that finds room."""
 PARTS = (0.5, 0.6)
 """Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a
@@ -78,10 +78,20 @@ def works_of(plan: Plan, setting: Setting) -> list[Work]:
     return sequence(setting.graph, works, plan.homes, plan.config, setting.held, setting.timed)
 
 
+def _begun(plan: Plan, setting: Setting) -> tuple[list[Work], Needs]:
+    """Works and needs of a setting: the last ones, if the settings differ in placement alone."""
+    order = tuple(op.name for op in setting.graph.ops)
+    key = order, tuple(setting.choices.items()), setting.held, setting.timed, setting.inputs_stay
+    if key not in plan.begun:
+        works = works_of(plan, setting)
+        plan.begun.clear()
+        plan.begun[key] = works, find_needs(plan.graph, plan.homes, works, plan.config, setting.inputs_stay)
+    return plan.begun[key]
+
+
 def build(plan: Plan, setting: Setting) -> Candidate | None:
     """The program of a setting; None if its tensors find no place."""
-    works = works_of(plan, setting)
-    needs = find_needs(plan.graph, plan.homes, works, plan.config, setting.inputs_stay)
+    works, needs = _begun(plan, setting)
     bases = allocate(needs, plan.config, setting.order, setting.wishes)
     if bases is None:
         return None

@@ -1,6 +1,7 @@
 """`Work`: the instructions of one tile of one operation, addresses still relative to their tensors."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from ..isa.instructions import Array, Depthwise, Load, Vector
@@ -56,11 +57,12 @@ class Work:
     arrays: tuple[ArrayStep, ...] = ()
     vectors: tuple[VectorStep, ...] = field(default_factory=tuple)
 
-    @property
+    @cached_property
     def on_array(self) -> bool:
         """Whether the array has a part in it."""
         return any(isinstance(step.array, Array) for step in self.arrays)
 
+    @cached_property
     def regions_read(self) -> list[Region]:
         """Everything the work needs in activation memory."""
         found = [region for step in self.arrays for region in step.reads]

@@ -39,7 +39,7 @@ class Written:
 
     def complete(self, work: Work) -> bool:
         """Whether every lane group that the work reads has been written."""
-        regions = work.regions_read()
+        regions = work.regions_read
         marks = sum(self.marks[self.homes.of[region.tensor].root] for region in regions)
         if self.asked.get(id(work)) == marks:  # nothing was written there since the answer was no
             return False
