@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS, units_of
+from ..isa.instructions import units_of
 from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
 from .cells import Copies
 from .control import ADDRESS_BITS, RunControl
