@@ -2,6 +2,7 @@
 
     python bench/large_model.py 10000 large.onnx                  residual blocks of convolutions
     python bench/large_model.py 10000 large.onnx --kind chain     functions of one element, one after another
+    python bench/large_model.py 10000 large.onnx --kind tables    the same, no two on the same grids
     python bench/large_model.py 10000 large.onnx --kind inputs    convolutions side by side, each of its own input
     python bench/large_model.py 10000 large.onnx --kind concat    the same of one input, concatenated: too large
     python bench/large_model.py 10000 large.onnx --kind slices    slices of one tensor, one of another: reversed rows
@@ -64,14 +65,17 @@ def large_model(nodes: int, host_every: int = 10, seed: int = 0) -> onnx.ModelPr
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def chain(nodes: int) -> onnx.ModelProto:
-    """A model of at least `nodes` nodes: quantized LeakyRelu, each of the one before."""
-    constants = [numpy_helper.from_array(np.float32(0.125), "scale"), numpy_helper.from_array(np.int8(0), "zero")]
+def chain(nodes: int, function: str = "LeakyRelu", same: bool = True) -> onnx.ModelProto:
+    """A model of at least `nodes` nodes: a quantized function, again and again, on one grid or on others."""
+    constants = {"scale": np.float32(0.125), "zero": np.int8(0)}
     made: list[onnx.NodeProto] = []
     x = "x"
     while len(made) < nodes:
-        for op_type, more in (("QuantizeLinear", ["scale", "zero"]), ("DequantizeLinear", ["scale", "zero"]),
-                              ("LeakyRelu", [])):  # fmt: skip
+        grid = ["scale", "zero"]
+        if not same:
+            grid[0] = f"scale_{len(made)}"
+            constants[grid[0]] = np.float32(0.0078125 + len(made) / 2**21)
+        for op_type, more in (("QuantizeLinear", grid), ("DequantizeLinear", grid), (function, [])):
             name = f"{op_type}_{len(made)}"
             made.append(helper.make_node(op_type, [x, *more], [f"{name}_out"], name=name))
             x = f"{name}_out"
@@ -79,11 +83,7 @@ def chain(nodes: int) -> onnx.ModelProto:
         helper.make_node("QuantizeLinear", [x, "scale", "zero"], ["q"], name="last_q"),
         helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"], name="last_dq"),
     ]
-    graph = helper.make_graph(
-        made, f"chain-{nodes}", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)], constants,
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return _whole(f"chain-{nodes}", made, constants)
 
 
 def parallel(nodes: int, concat: bool) -> onnx.ModelProto:
@@ -188,6 +188,7 @@ def _whole(name: str, made: list[onnx.NodeProto], constants: dict[str, "np.typin
 KINDS = {
     "convolutions": large_model,
     "chain": chain,
+    "tables": lambda nodes: chain(nodes, "Sigmoid", same=False),
     "inputs": lambda nodes: parallel(nodes, concat=False),
     "slices": slices,
     "qoperator": qoperators,
@@ -223,7 +224,7 @@ def measure(path: Path) -> dict[str, float]:
     with stage("specialise", seconds):
         model, known = pipeline.specialise(model, str(path))
     with stage("convert", seconds):
-        made = pipeline.convert(model, known, pipeline.element_types(model))
+        made = pipeline.convert(pipeline.Static.of(model, known))
     with stage("partition", seconds):
         mixed = pipeline.parts_of(made, [])
     with stage("fit", seconds):

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from .config import HwConfig
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import MixedModel, Source, load, read, refuse, require_hardware
+from .frontend import MixedModel, Source, load, prepare, refuse, require_hardware
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HostPart
@@ -92,10 +92,9 @@ def place(
     excluded: dict[str, tuple[str, str]] = {}
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
+    prepared = prepare(source, limits, shapes)
     while True:
-        mixed = read(
-            source, limits=limits, shapes=shapes, excluded=excluded, exact_softmax=exact_softmax, runnable=runnable
-        )
+        mixed = prepared.placed(excluded, exact_softmax, runnable)
         first = tuple(part.graph for part in mixed.hardware) if first is None else first
         try:
             return Placing(mixed, attempt(mixed), tuple(moved), first)

@@ -338,6 +338,16 @@ def test_values_are_not_propagated_through_long_vectors(nodes: str) -> None:
     assert time.process_time() - start < 20
 
 
+@pytest.mark.parametrize("given", ["", "two = Constant<value_ints=[2]>() "])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+def test_values_of_constants_alone_are_propagated(given: str, op: str) -> None:
+    """Also behind an operator without a shape."""
+    constants = {"four": np.array([4, 4])} if given else {"four": np.array([4, 4]), "two": np.array([2])}
+    proto = model(f"g (float[N] x) => (y) {{ {given} n = {op}(four, two) y = ConstantOfShape(n) }}", **constants)
+    size = {"Add": 6, "Sub": 2, "Mul": 8}[op]
+    assert shapes(proto)["y"] == (size, size)
+
+
 def test_shape_arithmetic_of_exporters() -> None:
     """A flattening that reads the batch, and what follows: sums of the result too."""
     proto = model(

@@ -12,7 +12,8 @@ from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, compile_mixed, place
 from onnxhw.config import preset
-from onnxhw.frontend import MixedModel
+from onnxhw.frontend import MixedModel, pipeline, prepare, read
+from onnxhw.frontend.load import read as reading_of
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.program.container import dumps
 from onnxhw.report.fit import fit
@@ -123,6 +124,23 @@ def test_large_models_are_placed_in_two_readings(models: Any) -> None:
 
     place(model.output(x).bytes(), FOUR, attempt)
     assert len(seen) == 2
+
+
+def test_a_model_is_read_once_however_often_it_is_placed(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, read = chain(models(opset=20), FUNCTIONS), []
+    monkeypatch.setattr(pipeline, "reading_of", lambda *a, **k: read.append(a) or reading_of(*a, **k))
+    mixed, _ = compile_mixed(model.bytes(), FOUR)
+    assert len(read) == 1
+    assert mixed.host
+
+
+def test_placements_of_one_preparation_do_not_know_of_each_other(models: Any) -> None:
+    """In any order, each is that of a model read for it alone."""
+    proto = chain(models(opset=20), FUNCTIONS).bytes()
+    prepared = prepare(proto)
+    names = [row.node for row in read(proto).placement if row.op_type in FUNCTIONS]
+    for excluded in ({}, {names[0]: ("a", "")}, {names[4]: ("b", "")}, {}):
+        assert repr(prepared.placed(excluded)) == repr(read(proto, excluded=excluded))
 
 
 @pytest.mark.parametrize("seed", range(40))

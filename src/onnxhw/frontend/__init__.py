@@ -1,6 +1,7 @@
 """From an ONNX file to integer graphs, and to what the host does beside them.
 
 read         file or bytes -> MixedModel: parts for hardware and host, and a row per node
+prepare      the same up to what depends on which nodes shall run on the host, for several placements
 load         file or bytes -> ir.graph.Graph of a model that runs on the hardware as a whole
 
 read_model   file or bytes -> checked onnx.ModelProto           (load.py, reading/)
@@ -15,7 +16,7 @@ from .batch import Batch
 from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
 from .mixed import MixedModel, Placed, refuse, require_hardware
-from .pipeline import Source, load, read
+from .pipeline import Prepared, Source, load, prepare, read
 from .shapes import specialise
 
 __all__ = [
@@ -23,9 +24,11 @@ __all__ = [
     "Blocker",
     "MixedModel",
     "Placed",
+    "Prepared",
     "Source",
     "UnsupportedNodesError",
     "load",
+    "prepare",
     "read",
     "read_model",
     "refuse",

@@ -16,8 +16,8 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import OnnxhwError
-from .handlers import key
 from .mixing import MixingError, at_one, constants_of, kinds
+from .nodes import Node
 from .persample import ROWS, SIZE, Kind
 from .reading.limits import DEFAULT
 from .shapes import Shape, specialise
@@ -148,7 +148,7 @@ def _reduced(model: onnx.ModelProto, many: Mapping[str, Shape], inputs: frozense
             _dims(value)[0].dim_value = 1
     constants = constants_of(model)
     for number, node in enumerate(reduced.graph.node):
-        at = SHAPED.get(key(node))
+        at = SHAPED.get(Node.of(node).key)
         if at is None or at >= len(node.input) or node.input[at] not in constants or found.get(node.output[0]) != ROWS:
             continue
         wanted, given = many[node.output[0]], constants[node.input[at]]

@@ -1,15 +1,15 @@
 """`Context`: the graph under construction and what is known about each ONNX value."""
 
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 import numpy as np
-import onnx
 
 from ..ir.graph import Graph, Op, Port, Tensor
 from .blockers import BlockedError
+from .nodes import Node
 from .reading.limits import DEFAULT, Limits
 from .shapes import Shape
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
@@ -21,8 +21,8 @@ class Context:
 
     graph: Graph
     opset: int
-    shapes: dict[str, Shape]
-    dtypes: dict[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, Shape]
+    dtypes: Mapping[str, str]
     """numpy's element type of each value that has one."""
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
@@ -33,7 +33,9 @@ class Context:
     parts: dict[str, int] = field(default_factory=dict)
     """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
-    """What nodes share: scales and zero points, by operator and names; tables and movements, by what makes them."""
+    """What nodes share: scales and zero points, by operator and names."""
+    tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
+    """And what conversions share: see `Static`."""
     makers: dict[str, Op] = field(default_factory=dict)
     """The operation that makes each tensor but the inputs."""
     _names: set[str] = field(default_factory=set)
@@ -43,20 +45,20 @@ class Context:
     _reshaped: dict[tuple[str, Shape, bytes], Tensor] = field(default_factory=dict)
 
     # -- operands ----------------------------------------------------------------------------------
-    def operand(self, node: onnx.NodeProto, index: int) -> Value | None:
+    def operand(self, node: Node, index: int) -> Value | None:
         """The value of an input, or None where it is omitted."""
         inputs = node.input
         name = inputs[index] if index < len(inputs) else ""
         return self.values[name] if name else None
 
-    def required(self, node: onnx.NodeProto, index: int) -> Value:
+    def required(self, node: Node, index: int) -> Value:
         """The value of an input that must be there."""
         value = self.operand(node, index)
         if value is None:
             raise BlockedError(f"input {index} is missing")
         return value
 
-    def quantized(self, node: onnx.NodeProto, index: int) -> Held:
+    def quantized(self, node: Node, index: int) -> Held:
         """An operand that is exactly a dequantized IR tensor."""
         value, name = self.required(node, index), node.input[index]
         if isinstance(value, Held) and value.plain:
@@ -66,7 +68,7 @@ class Context:
             "put QuantizeLinear and DequantizeLinear on every activation (onnxruntime.quantization, QDQ format)",
         )
 
-    def constant(self, node: onnx.NodeProto, index: int) -> np.ndarray[Any, Any] | None:
+    def constant(self, node: Node, index: int) -> np.ndarray[Any, Any] | None:
         """The array of a constant input, or None where it is omitted."""
         value = self.operand(node, index)
         if value is None:
@@ -147,7 +149,7 @@ class Context:
         return "it is not known"
 
 
-Handler = Callable[[Context, onnx.NodeProto], Value | tuple[Value, ...]]
+Handler = Callable[[Context, Node], Value | tuple[Value, ...]]
 """Converts one node: the value of its only output, or a tuple with one value per output."""
 Handlers = dict[tuple[str, str], Handler]
 """Handlers by domain ("" is the default one) and operator; each module of handlers exports its own as `HANDLERS`."""
@@ -161,17 +163,3 @@ def _free(wanted: str, taken: Container[str], counts: dict[str, int]) -> str:
         name = f"{wanted}.{count}"
     counts[wanted] = count
     return name
-
-
-def attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The node's attributes by name; strings decoded."""
-    found: dict[str, Any] = {}
-    for attribute in node.attribute:
-        value = onnx.helper.get_attribute_value(attribute)
-        found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return found
-
-
-def label(node: onnx.NodeProto) -> str:
-    """The node's name, or one made of its operator and first output."""
-    return node.name or f"{node.op_type}({', '.join(node.output[:1])})"

@@ -3,31 +3,31 @@
 A node whose handler raises `BlockedError` runs on the host; its outputs are inputs of the hardware from then on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Reshape
 from .blockers import BlockedError, Blocker, Excluded
-from .context import Context, label
+from .context import Context
 from .fold import fold
-from .handlers import DEFAULT, handler
+from .handlers import handler
 from .hosting import Hosting
 from .inference import undeclared
-from .reading.apart import Apart
+from .nodes import DEFAULT, Node
 from .reading.limits import DEFAULT as LIMITS
 from .reading.limits import Limits
-from .shapes import Shape
-from .tensors import array
+from .static import Static
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 OLDEST_OPSET = 7
 """In older operator sets the same names have other meanings."""
 LONGEST_CHAIN = 64
 """Most steps between a tensor and a value; what is longer is cut by a host node, so that time stays linear."""
+
+CONSTANT = (Const, QuantConst)
 
 
 @dataclass
@@ -38,11 +38,9 @@ class Conversion:
     `blockers` are those whose own fault it is, in the model's order.
     """
 
-    model: onnx.ModelProto
+    static: Static
     context: Context
     host: Hosting
-    apart: Apart
-    """Initializers whose data is not in the model."""
     reasons: dict[int, Blocker] = field(default_factory=dict)
     blockers: list[Blocker] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
@@ -52,30 +50,22 @@ class Conversion:
 
 
 def convert(
-    model: onnx.ModelProto,
-    shapes: Mapping[str, Shape],
-    dtypes: Mapping[str, str] | None = None,
-    excluded: Excluded | None = None,
-    exact_softmax: bool = False,
-    limits: Limits = LIMITS,
-    apart: Apart | None = None,
+    static: Static, excluded: Excluded | None = None, exact_softmax: bool = False, limits: Limits = LIMITS
 ) -> Conversion:
     """The conversion of a model.
 
     Parameters
     ----------
-    shapes, dtypes : static shape and numpy's element type of each value that has them.
     excluded : nodes by label that shall run on the host, why, and what to do.
     exact_softmax : a Softmax before operations of the hardware is the host's, in float, instead of the hardware's.
     limits : how wide integers of QONNX may be.
-    apart : initializers whose data is not in the model.
 
     `InvalidModelError` E302x and E303x for contradictory quantization or windows; `LimitError` E3607.
     """
     hosted, inner, edge = dict(excluded or {}), frozenset[str](), set[str]()
     while True:
-        made = _converted(model, shapes, dtypes or {}, hosted, inner, limits, apart or Apart())
-        here = inner - {label(made.host.nodes[index]) for index in made.reasons}
+        made = _converted(static, hosted, inner, limits)
+        here = inner - {made.host.nodes[index].label for index in made.reasons}
         idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
         new = made.softmax - inner - edge - hosted.keys()
         if not idle and not new:
@@ -103,29 +93,19 @@ def _read_on_hardware(graph: Graph, name: str) -> bool:
 
 
 def _converted(
-    model: onnx.ModelProto,
-    shapes: Mapping[str, Shape],
-    dtypes: Mapping[str, str],
-    excluded: Excluded,
-    integer_softmax: frozenset[str],
-    limits: Limits,
-    apart: Apart,
+    static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits
 ) -> Conversion:
-    source = model.graph
-    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, dict(shapes), dict(dtypes))
-    context.integer_softmax, context.limits = integer_softmax, limits
-    for tensor in source.initializer:
-        away = apart.arrays.get(tensor.name)
-        context.values[tensor.name] = Const(array(tensor) if away is None else away)
-    nodes = list(source.node)
-    inputs = frozenset(value.name for value in source.input if value.name not in context.values)
-    host = Hosting(context, nodes, inputs)
-    for name in inputs:
+    source, nodes = static.model.graph, static.nodes
+    opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
+    context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes)
+    context.integer_softmax, context.limits, context.tables = integer_softmax, limits, static.tables
+    context.values.update(static.constants)
+    host = Hosting(context, nodes, static.inputs)
+    for name in static.inputs:
         context.values[name] = host.result(name)
-    made = Conversion(model, context, host, apart)
+    made = Conversion(static, context, host)
     for index, node in enumerate(nodes):
-        made.index.setdefault(label(node), index)
+        made.index.setdefault(node.label, index)
     with np.errstate(all="ignore"):  # what leaves float32's range is found by its value, not by a warning
         for index, node in enumerate(nodes):
             _node(made, index, node, excluded)
@@ -135,7 +115,7 @@ def _converted(
     return made
 
 
-def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded) -> None:
+def _node(made: Conversion, index: int, node: Node, excluded: Excluded) -> None:
     context, host = made.context, made.host
     named = [name for name in node.input if name]
     operands = [context.values[name] for name in named]
@@ -148,8 +128,8 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded
         if folded is not None:
             context.values[node.output[0]] = folded
             return
-        if excluded and label(node) in excluded:
-            raise BlockedError(*excluded[label(node)])
+        if excluded and node.label in excluded:
+            raise BlockedError(*excluded[node.label])
         convert_node = handler(node)
         _examine(named, operands)
         results = convert_node(context, node)
@@ -166,18 +146,19 @@ def _node(made: Conversion, index: int, node: onnx.NodeProto, excluded: Excluded
 def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
     """`BlockedError` for operands that no operation of the hardware can have."""
     for name, value in zip(names, operands, strict=True):
-        if isinstance(value, (Const, QuantConst)):
+        if isinstance(value, CONSTANT):
             continue
-        if isinstance(value, Unknown) or value.shape is None:
+        shape = value.shape
+        if isinstance(value, Unknown) or shape is None:
             raise BlockedError(
                 f"the shape or type of input {name!r} is not known before the run",
                 "give dynamic dimensions a value: --shape NAME=VALUE",
             )
-        if 0 in value.shape:
+        if 0 in shape:
             raise BlockedError(f"input {name!r} has no elements")
 
 
-def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) -> None:
+def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:
     """Enter the values of the node's outputs, if their shapes are those that onnx infers.
 
     `InvalidModelError` E3400 if they are not those that the model declares, where onnx infers none.
@@ -186,8 +167,8 @@ def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) ->
     for output, value in zip(node.output, values, strict=False):
         known = context.shapes.get(output)
         if known is not None and value.shape != known:
-            where, what = label(node), f"result {output!r} has shape {list(value.shape or ())}"
-            if undeclared(made.model).get(output) == known:
+            where, what = node.label, f"result {output!r} has shape {list(value.shape or ())}"
+            if undeclared(made.static.model).get(output) == known:
                 raise InternalError("E1303", f"{what}, onnx infers {list(known)}", where=where)
             raise InvalidModelError(
                 "E3400", f"{what}, the model says it is {list(known)}", where=where, hint="export the model again"
@@ -195,7 +176,7 @@ def _enter(made: Conversion, node: onnx.NodeProto, values: tuple[Value, ...]) ->
         context.values[output] = value
 
 
-def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Value], blocked: BlockedError) -> None:
+def _block(made: Conversion, index: int, node: Node, operands: list[Value], blocked: BlockedError) -> None:
     """Run the node on the host, and note whose fault it is."""
     context = made.context
     # A QuantizeLinear that completes an operation speaks for that operation.
@@ -208,19 +189,19 @@ def _block(made: Conversion, index: int, node: onnx.NodeProto, operands: list[Va
         made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
     new = made.host.put(index)
     own = made.host.nodes[guilty]
-    blocker = Blocker(label(own), own.op_type, blocked.reason, blocked.hint)
+    blocker = Blocker(own.label, own.op_type, blocked.reason, blocked.hint)
     if guilty not in made.reasons:
         made.reasons[guilty] = blocker
         if not follows or not _has_handler(node):
             made.blockers.append(blocker)
     for other in new:
-        reason = f"its real result is needed on the host by {label(node)!r}"
+        reason = f"its real result is needed on the host by {node.label!r}"
         if other == index:
-            reason = f"it quantizes the result of {label(own)!r}, which runs on the host"
-        made.reasons.setdefault(other, Blocker(label(made.host.nodes[other]), made.host.nodes[other].op_type, reason))
+            reason = f"it quantizes the result of {own.label!r}, which runs on the host"
+        made.reasons.setdefault(other, Blocker(made.host.nodes[other].label, made.host.nodes[other].op_type, reason))
 
 
-def _has_handler(node: onnx.NodeProto) -> bool:
+def _has_handler(node: Node) -> bool:
     try:
         handler(node)
     except BlockedError:
@@ -251,7 +232,7 @@ def _output(made: Conversion, name: str) -> None:
         guilty = made.index.get(value.nodes[0], host.producer[name])
         node = host.nodes[guilty]
         blocker = Blocker(
-            label(node),
+            node.label,
             node.op_type,
             f"its result is the float output {name!r}",
             "put QuantizeLinear and DequantizeLinear on the model's outputs",
@@ -262,5 +243,5 @@ def _output(made: Conversion, name: str) -> None:
     for other in new:
         node = host.nodes[other]
         made.reasons.setdefault(
-            other, Blocker(label(node), node.op_type, f"output {name!r} is computed without the hardware")
+            other, Blocker(node.label, node.op_type, f"output {name!r} is computed without the hardware")
         )

@@ -8,6 +8,7 @@ import onnx
 
 from .blockers import BlockedError
 from .context import Context
+from .nodes import DEFAULT, Node
 from .tensors import array, sparse_array
 from .values import Const
 
@@ -53,18 +54,14 @@ def constant_node(node: onnx.NodeProto) -> Const | None:
     return None
 
 
-def fold(context: Context, node: onnx.NodeProto) -> Const | None:
+def fold(context: Context, node: Node) -> Const | None:
     """The result of a node that needs no run, or None.
 
     A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from; so does a
     CastLike of a constant to the type of any value, which functions have for their scales.
     """
-    if node.domain not in ("", "ai.onnx"):
-        return None
-    if node.op_type == "Constant":
-        return constant_node(node)
-    if node.op_type not in FOLDABLE or len(node.output) != 1:
-        return None
+    if node.op_type not in FOLDABLE or node.domain not in DEFAULT or len(node.output) != 1:
+        return constant_node(node.proto) if node.key == ("", "Constant") else None
     feeds: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for index, name in enumerate(node.input):
         if not name:
@@ -83,7 +80,7 @@ def fold(context: Context, node: onnx.NodeProto) -> Const | None:
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:
-        results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
+        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
     return Const(np.asarray(results[0]))

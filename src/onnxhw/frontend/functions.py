@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
-from .hosting import reads
+from .nodes import reads
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, label, raise_errors
 from .spec.functions import Functions, Key, compatible, every_node, key, spelled

@@ -1,9 +1,8 @@
 """`HANDLERS`: every operator that can be converted, from the modules of handlers."""
 
-import onnx
-
 from .blockers import BlockedError
 from .context import Handler, Handlers
+from .nodes import Node
 from .ops import (
     affine,
     edge,
@@ -39,9 +38,6 @@ MODULES = (
 )
 """Each exports `HANDLERS`, by domain and operator; no two name the same operator."""
 
-DEFAULT = ("", "ai.onnx")
-"""Names of the default domain."""
-
 
 def _merged() -> Handlers:
     merged: Handlers = {}
@@ -53,17 +49,12 @@ def _merged() -> Handlers:
 HANDLERS: Handlers = _merged()
 
 
-def key(node: onnx.NodeProto) -> tuple[str, str]:
-    """Domain, "" for all names of the default one, and operator."""
-    return ("" if node.domain in DEFAULT else node.domain), node.op_type
-
-
-def handler(node: onnx.NodeProto) -> Handler:
+def handler(node: Node) -> Handler:
     """The node's handler; `BlockedError` if there is none."""
-    domain, op_type = key(node)
-    found = HANDLERS.get((domain, op_type))
+    found = HANDLERS.get(node.key)
     if found is not None:
         return found
+    domain, _ = node.key
     if domain and not any(known == domain for known, _ in HANDLERS):
         raise BlockedError(f"domain {domain!r} is not supported", "convert the model to QDQ format")
     raise BlockedError("the hardware has no operation for it", "docs/operators.md lists what becomes operations")

@@ -7,43 +7,12 @@
 `order` lists operations and host nodes so that everything comes after what it reads.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-import onnx
 
 from ..ir.graph import Op
 from .context import Context
+from .nodes import Node
 from .values import Const, Fed, Held, Hosted, QuantConst, Unknown, Value
-
-
-def reads(node: onnx.NodeProto) -> tuple[str, ...]:
-    """The values that a node reads, once each; with those that its subgraphs take from the outer scope."""
-    names = dict.fromkeys([name for name in node.input if name])
-    if not node.attribute:
-        return tuple(names)
-    for graph in subgraphs(node):
-        names |= dict.fromkeys(_outer(graph))
-    return tuple(names)
-
-
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _outer(graph: onnx.GraphProto) -> list[str]:
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {tensor.values.name for tensor in graph.sparse_initializer}
-    found: list[str] = []
-    for node in graph.node:
-        found += [name for name in reads(node) if name not in own]
-        own.update(node.output)
-    found += [value.name for value in graph.output if value.name and value.name not in own]
-    return found
 
 
 @dataclass
@@ -54,7 +23,7 @@ class Hosting:
     """
 
     context: Context
-    nodes: list[onnx.NodeProto]
+    nodes: list[Node]
     inputs: frozenset[str]
     """The model's inputs."""
     hosted: set[int] = field(default_factory=set)
@@ -63,16 +32,13 @@ class Hosting:
     producer: dict[str, int] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     """IR tensors that an operation makes; the others are inputs of the hardware."""
-    results: list[list[str]] = field(default_factory=list)
-    """By node: the values that it makes."""
     operands: list[tuple[str, ...]] = field(default_factory=list)
     """By node: what it `reads`."""
     _seen: int = 0
 
     def __post_init__(self) -> None:
-        self.results = [[name for name in node.output if name] for node in self.nodes]
-        self.operands = [reads(node) for node in self.nodes]
-        self.producer = {name: index for index, names in enumerate(self.results) for name in names}
+        self.operands = [node.reads for node in self.nodes]
+        self.producer = {name: index for index, node in enumerate(self.nodes) for name in node.results}
 
     def note_operations(self) -> None:
         """Take the operations that were added to the graph since into the order."""
@@ -81,7 +47,8 @@ class Hosting:
         new = self.context.graph.ops[self._seen :]
         self._seen += len(new)
         self.order += new
-        self.made.update(op.output for op in new)
+        for op in new:
+            self.made.add(op.output)
 
     def put(self, index: int) -> list[int]:
         """Run node `index` on the host; all nodes that go there for it."""
@@ -120,7 +87,7 @@ class Hosting:
     def _place(self, index: int) -> None:
         self.hosted.add(index)
         self.order.append(index)
-        for name in self.results[index]:
+        for name in self.nodes[index].results:
             self.context.hosted.add(name)
             if isinstance(self.context.values.get(name), (Fed, Unknown, type(None))):
                 self.context.values[name] = self.result(name)

@@ -7,7 +7,6 @@ import onnx
 from onnx import numpy_helper
 
 from ..ir.parts import HostPart
-from .context import label
 from .convert import Conversion
 from .partition import Stages
 from .reading.apart import outline
@@ -22,7 +21,7 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
 
     Unless they shall be `runnable`, large constants have no data there.
     """
-    host, model = made.host, made.model
+    host, model = made.host, made.static.model
     staged: dict[int, list[int]] = {}
     for item in found.order:
         if isinstance(item, int):
@@ -35,7 +34,7 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
     types = {
         value.name: value for value in [*model.graph.input, *model.graph.value_info, *model.graph.output] if value.name
     }
-    whole = made.apart.whole if runnable else outline
+    whole = made.static.apart.whole if runnable else outline
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
     parts = {}
     for stage, indices in sorted(staged.items()):
@@ -65,12 +64,12 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
                 for name in constants
                 if name not in own
             )
-        graph.node.extend(host.nodes[index] for index in indices)
+        graph.node.extend(host.nodes[index].proto for index in indices)
         results = [name for index in indices for name in host.nodes[index].output if name in wanted]
         results += constants if stage == 0 else []
         graph.input.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in inputs)
         graph.output.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in results)
-        names = tuple(label(host.nodes[index]) for index in indices)
+        names = tuple(host.nodes[index].label for index in indices)
         parts[stage] = HostPart(tuple(inputs), tuple(results), part.SerializeToString(deterministic=True), names)
     return parts
 

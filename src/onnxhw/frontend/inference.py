@@ -5,6 +5,7 @@ for that: a sum of two vectors of 2^31 elements never ends. So shapes are inferr
 stay open, values are propagated too, but not through nodes with a vector that is long, or may be.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from math import prod
@@ -58,10 +59,7 @@ def infer(
     inferred = _first(model, where)
     found = static_shapes(inferred)
     check(found)
-    operators = propagating()
-    if not any(node.op_type in operators for node in model.graph.node):
-        return inferred, found, counted  # no values that could tell more
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if not names <= found.keys() and _carries(model.graph) else 0):
         if names <= found.keys():
             break
         more = propagated(model, inferred)
@@ -72,6 +70,20 @@ def infer(
         found |= added
         check(found)
     return inferred, found, counted
+
+
+def _carries(graph: onnx.GraphProto) -> bool:
+    """May a value be propagated to the result of any node: of shapes, or of constants? Else there is nothing that
+    inference could learn from values."""
+    operators = propagating()
+    known = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        op_type = node.op_type
+        if op_type in operators and (op_type not in BROADCASTING or known.issuperset(node.input)):
+            return True
+        if op_type == "Constant":
+            known.update(node.output)
+    return False
 
 
 def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProto:
@@ -185,15 +197,24 @@ def skeleton_of(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def static_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
     """The shapes that have a size for every dimension, by name."""
-    found = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    for value in [*graph.input, *graph.value_info, *graph.output]:
-        kind = value.type.tensor_type
-        if kind.HasField("shape"):
-            sizes = [dim.dim_value for dim in kind.shape.dim]
-            # 0 is also what an open dimension reads as: only then it takes a closer look
-            if 0 not in sizes or all(dim.HasField("dim_value") for dim in kind.shape.dim):
-                found[value.name] = tuple(sizes)
+    found: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    known: dict[bytes, Shape | None] = {}  # most values have one of a few types
+    for value in itertools.chain(graph.input, graph.value_info, graph.output):
+        text = value.type.SerializeToString()
+        if text not in known:
+            known[text] = _static(value.type)
+        shape = known[text]
+        if shape is not None:
+            found[value.name] = shape
     return found
+
+
+def _static(kind: onnx.TypeProto) -> Shape | None:
+    """The shape that a type states, if it has a size for every dimension."""
+    dims = kind.tensor_type.shape.dim
+    if kind.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+        return tuple(dim.dim_value for dim in dims)
+    return None
 
 
 def _lengths(graph: onnx.GraphProto) -> dict[str, int]:

@@ -14,10 +14,9 @@ from math import prod
 import onnx
 
 from .blockers import BlockedError
-from .context import attributes, label
+from .bodies import nested
 from .fold import constant_node
-from .handlers import key
-from .hosting import reads, subgraphs
+from .nodes import DEFAULT, Node
 from .persample import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, Seen
 from .shapes import Shape
 from .tensors import array
@@ -48,11 +47,11 @@ def kinds(model: onnx.ModelProto, shapes: Mapping[str, Shape], batched: Collecti
     found: dict[str, Kind] = {tensor.name: WHOLE for tensor in graph.initializer}
     found |= {value.name: ROWS if value.name in batched else WHOLE for value in graph.input}
     for node in _needed(graph):
-        kind = _kind(Seen(node, opset, shapes, found, constants, attributes(node)))
+        kind = _kind(Seen(node, opset, shapes, found, constants))
         for name in filter(None, node.output):
             shape = shapes.get(name)
             if kind == ROWS and (not shape or 0 in shape or shape[0] % size):
-                raise MixingError(label(node), f"the shape of {name!r} does not begin with the batch")
+                raise MixingError(node.label, f"the shape of {name!r} does not begin with the batch")
             found[name] = kind
     for value in graph.output:
         if found[value.name] == SIZE:
@@ -64,7 +63,7 @@ def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
     """The values of the model's small constants: initializers and Constant nodes."""
     found = {tensor.name: array(tensor) for tensor in model.graph.initializer if prod(tensor.dims) <= KNOWN}
     for node in model.graph.node:
-        if key(node) == ("", "Constant"):
+        if node.op_type == "Constant" and node.domain in DEFAULT:
             with suppress(BlockedError):
                 value = constant_node(node)
                 if value is not None and value.array.size <= KNOWN:
@@ -77,35 +76,35 @@ def at_one(shape: Shape, kind: Kind, size: int) -> Shape:
     return (shape[0] // size, *shape[1:]) if kind == ROWS else shape
 
 
-def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+def _needed(graph: onnx.GraphProto) -> list[Node]:
     names, found = {value.name for value in graph.output}, []
-    for node in reversed(graph.node):
+    for node in map(Node.of, reversed(graph.node)):
         if not names.isdisjoint(node.output):
             found.append(node)
-            names.update(reads(node))
+            names.update(node.reads)
     return found[::-1]
 
 
 def _kind(seen: Seen) -> Kind:
     node = seen.node
-    if any(True for _ in subgraphs(node)):
-        raise MixingError(label(node), "control flow is not looked into")
+    if nested(node.proto):
+        raise MixingError(node.label, "control flow is not looked into")
     if node.op_type in RANDOM:
-        raise MixingError(label(node), "its result is random")
+        raise MixingError(node.label, "its result is random")
     read = {seen.kinds[name] for name in filter(None, node.input)}
     if read <= {WHOLE}:
         return WHOLE
     if seen.opset < OLDEST:
-        raise MixingError(label(node), f"operator set {seen.opset} is older than {OLDEST}")
-    operator = key(node)
+        raise MixingError(node.label, f"operator set {seen.opset} is older than {OLDEST}")
+    operator = node.key
     if operator in (("", "Shape"), ("", "Size")) and ROWS in read:
         return SIZE
     if operator in LINEAR and ROWS not in read and LINEAR[operator](seen):
         return SIZE
     if SIZE in read and any(seen.kind(i) == SIZE for i in range(len(node.input)) if (operator, i) not in SIZED):
-        raise MixingError(label(node), "it computes with the size of the batch")
+        raise MixingError(node.label, "it computes with the size of the batch")
     rule = RULES.get(operator)
     reason = rule(seen) if rule else f"nothing is known about {node.op_type}"
     if reason:
-        raise MixingError(label(node), reason)
+        raise MixingError(node.label, reason)
     return ROWS

@@ -71,7 +71,7 @@ def _at_least(levels: Iterable[int], parity: int) -> int:
 def _live(made: Conversion, found: Stages) -> None:
     """What the outputs need, in the conversion's order."""
     host = made.host
-    values = {value.name for value in made.model.graph.output}
+    values = {value.name for value in made.static.model.graph.output}
     tensors: set[str] = set()
 
     def need(name: str) -> None:
@@ -86,7 +86,7 @@ def _live(made: Conversion, found: Stages) -> None:
         need(name)
     for item in reversed(host.order):
         if isinstance(item, int):
-            if not values.isdisjoint(host.results[item]):
+            if not values.isdisjoint(host.nodes[item].results):
                 found.order.append(item)
                 for name in host.operands[item]:
                     need(name)
@@ -104,7 +104,7 @@ def hardware_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
 
     A tensor that a later stage reads as well leaves as int8 and comes in again, under a name of its own.
     """
-    context, outputs = made.context, [value.name for value in made.model.graph.output]
+    context, outputs = made.context, [value.name for value in made.static.model.graph.output]
     whole = context.graph
     if not found.nodes and set(found.operations.values()) <= {1} and found.exports >= set(outputs):
         inputs = [port for port in whole.inputs if port.name in made.host.inputs]  # used or not

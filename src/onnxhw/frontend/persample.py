@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from .nodes import Node
 from .quant.formulas import DOMAINS
 from .shapes import Shape
 
@@ -29,12 +30,11 @@ END = 2**31 - 1
 class Seen:
     """A node with what its rule may look at."""
 
-    node: onnx.NodeProto
+    node: Node
     opset: int
     shapes: Mapping[str, Shape]
     kinds: Mapping[str, Kind]
     constants: Mapping[str, Array]
-    attributes: Mapping[str, Any]
 
     def name(self, index: int) -> str:
         """The name of an operand, "" where it is omitted."""
@@ -103,7 +103,7 @@ def _single(seen: Seen) -> str:
 
 
 def _normalization(seen: Seen) -> str:
-    return "it is in training mode" if seen.attributes.get("training_mode") else _single(seen)
+    return "it is in training mode" if seen.node.attributes.get("training_mode") else _single(seen)
 
 
 def _dropout(seen: Seen) -> str:
@@ -119,7 +119,7 @@ def _layout(seen: Seen) -> str:
 
 def _transpose(seen: Seen) -> str:
     rank = len(seen.shape(0))
-    permutation = seen.attributes.get("perm", list(range(rank))[::-1])
+    permutation = seen.node.attributes.get("perm", list(range(rank))[::-1])
     return _kept(seen) if permutation[0] == 0 else "it moves the first dimension"
 
 
@@ -127,7 +127,7 @@ def _along(default: int) -> Rule:
     """The operator works along an axis, which must not be the first; an old Softmax along those from `axis` on."""
 
     def rule(seen: Seen) -> str:
-        axis = int(seen.attributes.get("axis", default))
+        axis = int(seen.node.attributes.get("axis", default))
         return _kept(seen) if axis % max(1, len(seen.shape(0))) else "it works along axis 0"
 
     return rule
@@ -141,7 +141,7 @@ def _quantize(seen: Seen) -> str:
     """One scale, or one for each index of another axis than the first."""
     if seen.one(1) and seen.one(2):
         return _kept(seen)
-    if seen.attributes.get("block_size", 0) or any(len(seen.shape(i)) > 1 for i in (1, 2)):
+    if seen.node.attributes.get("block_size", 0) or any(len(seen.shape(i)) > 1 for i in (1, 2)):
         return "it has blocks of scales"
     return _along(1)(seen)
 
@@ -152,14 +152,14 @@ def _cumulate(seen: Seen) -> str:
 
 
 def _one_hot(seen: Seen) -> str:
-    axis = int(seen.attributes.get("axis", -1)) % (len(seen.shape(0)) + 1)
+    axis = int(seen.node.attributes.get("axis", -1)) % (len(seen.shape(0)) + 1)
     return _kept(seen) if axis else "it works along axis 0"
 
 
 def _concat(seen: Seen) -> str:
     count = len(seen.node.input)
     rank = max(1, len(seen.shape(0)))
-    if int(seen.attributes.get("axis", 1)) % rank == 0:
+    if int(seen.node.attributes.get("axis", 1)) % rank == 0:
         return "it works along axis 0"
     return "" if all(seen.kind(i) == ROWS for i in range(count)) else "an operand has rows of its own"
 
@@ -167,13 +167,13 @@ def _concat(seen: Seen) -> str:
 def _qlinear_concat(seen: Seen) -> str:
     """Scale and zero point of the result; then tensor, scale and zero point of each operand."""
     data = range(2, len(seen.node.input), 3)
-    if int(seen.attributes.get("axis", 0)) % max(1, len(seen.shape(2))) == 0:
+    if int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(2))) == 0:
         return "it works along axis 0"
     return "" if all(seen.kind(i) == ROWS for i in data) and seen.only(*data) else "an operand has rows of its own"
 
 
 def _gather(seen: Seen) -> str:
-    axis = int(seen.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
+    axis = int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
     if seen.kind(0) == ROWS and seen.kind(1) == WHOLE:
         return "it gathers along axis 0" if axis == 0 else ""
     if seen.kind(0) == WHOLE and seen.kind(1) == ROWS:
@@ -182,15 +182,15 @@ def _gather(seen: Seen) -> str:
 
 
 def _gather_elements(seen: Seen) -> str:
-    axis = int(seen.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
+    axis = int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
     same = seen.shape(0)[:1] == seen.shape(1)[:1]
     return "" if axis and same and seen.kind(0) == seen.kind(1) == ROWS else "it gathers along axis 0, or may"
 
 
 def _slice(seen: Seen) -> str:
     if seen.opset < 10:
-        starts, ends = seen.attributes.get("starts", []), seen.attributes.get("ends", [])
-        axes, steps = seen.attributes.get("axes", list(range(len(starts)))), [1] * len(starts)
+        starts, ends = seen.node.attributes.get("starts", []), seen.node.attributes.get("ends", [])
+        axes, steps = seen.node.attributes.get("axes", list(range(len(starts)))), [1] * len(starts)
     else:
         found = [seen.values(i) for i in (1, 2, 3, 4)]
         if any(one is None for one in found):
@@ -205,7 +205,7 @@ def _slice(seen: Seen) -> str:
 
 def _pad(seen: Seen) -> str:
     rank = len(seen.shape(0))
-    pads = list(seen.attributes.get("pads", [])) if seen.opset < 11 else seen.values(1)
+    pads = list(seen.node.attributes.get("pads", [])) if seen.opset < 11 else seen.values(1)
     axes = seen.values(3)
     if not pads or axes is None:
         return "it is not known where it adds"
@@ -215,16 +215,16 @@ def _pad(seen: Seen) -> str:
 
 
 def _reduce(seen: Seen) -> str:
-    axes = seen.attributes.get("axes") or seen.values(1)
+    axes = seen.node.attributes.get("axes") or seen.values(1)
     if axes is None:
         return "its axes are not constant"
     if not axes:
-        return _kept(seen) if seen.attributes.get("noop_with_empty_axes") else "it reduces all axes"
+        return _kept(seen) if seen.node.attributes.get("noop_with_empty_axes") else "it reduces all axes"
     return "it reduces axis 0" if 0 in [axis % max(1, len(seen.shape(0))) for axis in axes] else _kept(seen)
 
 
 def _qlinear_reduce(seen: Seen) -> str:
-    axes = [int(axis) % max(1, len(seen.shape(0))) for axis in seen.attributes.get("axes", [0])]
+    axes = [int(axis) % max(1, len(seen.shape(0))) for axis in seen.node.attributes.get("axes", [0])]
     return "it reduces axis 0, or all" if 0 in axes or not axes else _kept(seen)
 
 
@@ -233,15 +233,15 @@ def _thresholds(seen: Seen) -> str:
 
 
 def _resize(seen: Seen) -> str:
-    if seen.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+    if seen.node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         return "it may crop samples"
-    if seen.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+    if seen.node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "the batch may change its scale"
     if seen.kind(0) != ROWS or not seen.only(0, 3) or seen.kind(3) == ROWS:
         return "its size depends on the samples"
     if not seen.name(3):
         scales, rank = seen.values(2 if seen.opset >= 11 else 1), len(seen.shape(0))
-        axes = [axis % rank for axis in seen.attributes.get("axes", range(rank))]
+        axes = [axis % rank for axis in seen.node.attributes.get("axes", range(rank))]
         if scales is None or any(axis == 0 and scale != 1 for axis, scale in zip(axes, scales, strict=True)):
             return "it scales the first dimension, or may"
     return "" if seen.out[:1] == seen.shape(0)[:1] else "it changes the first dimension"
@@ -265,7 +265,7 @@ def _gemm(seen: Seen) -> str:
     """Rows of A; C is the same for each, or has rows too."""
     c = 6 if seen.node.op_type == "QGemm" else 2
     b = 3 if seen.node.op_type == "QGemm" else 1
-    if seen.kind(0) != ROWS or seen.attributes.get("transA") or not seen.only(0, c) or seen.kind(b) != WHOLE:
+    if seen.kind(0) != ROWS or seen.node.attributes.get("transA") or not seen.only(0, c) or seen.kind(b) != WHOLE:
         return "the samples are not the rows of its first operand"
     if seen.kind(c) == ROWS:
         return "" if seen.shape(c)[:1] == seen.shape(0)[:1] else "its operands have samples in different dimensions"
@@ -364,7 +364,7 @@ def _moves(seen: Seen) -> bool:
 
 LINEAR: dict[tuple[str, str], Callable[[Seen], bool]] = {
     **{("", name): _moves for name in ("Gather", "Slice", "Squeeze", "Unsqueeze", "Identity")},
-    ("", "Cast"): lambda seen: seen.attributes.get("to") in INTEGERS,
+    ("", "Cast"): lambda seen: seen.node.attributes.get("to") in INTEGERS,
     **{("", name): lambda seen: True for name in ("Concat", "Add", "Sub")},
     ("", "Mul"): lambda seen: seen.kind(0) != seen.kind(1),
 }

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import onnx
 
 from ..ir.graph import Graph
 from ..ir.parts import Dim, HardwarePart, Part, Value
-from .batch import Batch, one_sample, open_batch, prove_open
+from .batch import Batch, OneSample, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
 from .control import unroll
 from .convert import Conversion, convert
@@ -20,17 +22,14 @@ from .partition import hardware_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
-from .reading.elements import ELEMENTS
 from .reading.limits import DEFAULT, Limits
 from .shapes import CONTAINERS, Shape, require_static, specialise
 from .spec import Findings, diagnose, raise_errors
 from .spec.signatures import nowhere
+from .static import Static
 
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 """A path, the bytes of an ONNX file, or a model in memory."""
-
-NAMES = {number: str(kind.dtype) for number, kind in ELEMENTS.items()}
-"""numpy's name of each of ONNX's element types, by number."""
 
 
 def read(
@@ -56,7 +55,7 @@ def read(
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
     where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
     """
-    return parts_of(*_converted(source, limits or DEFAULT, shapes, excluded, exact_softmax), runnable)
+    return prepare(source, limits, shapes).placed(excluded, exact_softmax, runnable)
 
 
 def load(
@@ -72,8 +71,8 @@ def load(
     the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
     """
     where = _where(source)
-    made, _, _ = _converted(source, limits or DEFAULT, shapes, exact_softmax=exact_softmax)
-    require_static(made.model, made.context.shapes, where)
+    made, _, _ = prepare(source, limits, shapes).converted(exact_softmax=exact_softmax)
+    require_static(made.static.model, made.context.shapes, where)
     unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
                if index in made.reasons and nowhere(node.op_type, node.domain)]  # fmt: skip
     if not any(quantizes(node.op_type) for node in made.host.nodes):
@@ -93,77 +92,93 @@ def _where(source: Source) -> str:
     return "model" if isinstance(source, (bytes, onnx.ModelProto)) else str(source)
 
 
-def _converted(
-    source: Source,
-    limits: Limits = DEFAULT,
-    shapes: Mapping[str, int] | None = None,
-    excluded: Excluded | None = None,
-    exact_softmax: bool = False,
-) -> tuple[Conversion, list[Diagnostic], Batch | None]:
-    where = _where(source)
+@dataclass(frozen=True)
+class Prepared:
+    """A model that was read, checked and specialised: all that does not depend on which nodes shall run on the host.
+
+    known : static shapes of the values of `model`.
+    batch : of a model that leaves it open.
+    one : the model of one sample, of a quantized model with a batch of more in the file.
+    """
+
+    where: str
+    limits: Limits
+    apart: Apart
+    diagnostics: tuple[Diagnostic, ...]
+    model: onnx.ModelProto
+    known: Mapping[str, Shape]
+    batch: Batch | None = None
+    one: OneSample | None = None
+
+    @cached_property
+    def whole(self) -> Static:
+        """The model as it is, to be converted."""
+        return Static.of(self.model, self.known, self.apart)
+
+    @cached_property
+    def sample(self) -> Static:
+        """The model of one sample, to be converted."""
+        assert self.one is not None
+        return Static.of(self.one.model, self.one.shapes, self.apart)
+
+    def placed(
+        self, excluded: Excluded | None = None, exact_softmax: bool = False, runnable: bool = True
+    ) -> MixedModel:
+        """The model, placed; parameters as of `read`."""
+        return parts_of(*self.converted(excluded, exact_softmax), runnable)
+
+    def converted(
+        self, excluded: Excluded | None = None, exact_softmax: bool = False
+    ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
+        """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
+        noted, made, batch = Findings(), None, self.batch
+        if self.one:
+            made = convert(self.sample, excluded, exact_softmax, self.limits)
+            if stages(made).operations:
+                batch = self.one.batch
+                inputs = ", ".join(map(repr, sorted(batch.inputs)))
+                what = f"its batch of {batch.size} runs as {batch.size} inferences of one sample each"
+                noted.info("W3402", f"input {inputs}", what)
+            else:
+                made = None
+        made = made or convert(self.whole, excluded, exact_softmax, self.limits)
+        for name in sorted(made.context.integer_softmax):
+            noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
+        if parted := made.context.parts:
+            first, count = next(iter(parted.items()))
+            others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
+            noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
+        return made, [*self.diagnostics, *noted.found], batch
+
+
+def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Prepared:
+    """The model, ready to be placed; parameters and errors as of `read`."""
+    where, limits, shapes = _where(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
     reading = reading_of(file, limits, apart=True)
-    apart = reading.apart
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
     static, known = specialise(model, where, shapes, limits, noted)
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
-    made = batch = None
-    if opened := open_batch(model, shapes or {}):
+    batch = one = None
+    if opened := open_batch(model, shapes):
         unproved = Batch(0, opened, mixing="the model is not quantized")
-        batch = prove_open(model, known, shapes or {}, opened) if quantized else unproved
+        batch = prove_open(model, known, shapes, opened) if quantized else unproved
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        made, batch = _by_sample(static, known, excluded, exact_softmax, limits, apart, noted)
-    made = made or convert(static, known, element_types(static), excluded, exact_softmax, limits, apart)
-    for name in sorted(made.context.integer_softmax):
-        noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
-    if parted := made.context.parts:
-        first, count = next(iter(parted.items()))
-        others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
-        noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
-    diagnostics.extend(noted.found)
-    return made, diagnostics, batch
-
-
-def _by_sample(
-    model: onnx.ModelProto,
-    known: Mapping[str, Shape],
-    excluded: Excluded | None,
-    exact_softmax: bool,
-    limits: Limits,
-    apart: Apart,
-    noted: Findings,
-) -> tuple[Conversion | None, Batch | None]:
-    """The conversion for one sample of a model whose batch is larger, if it is proved and the hardware runs some."""
-    found = one_sample(model, known)
-    if isinstance(found, str):
-        if found:
+        found = one_sample(static, known)
+        if isinstance(found, OneSample):
+            one = found
+        elif found:
             _mixing(noted, found, "its batch stays whole, and but for matrices on the host")
-        return None, None
-    made = convert(found.model, found.shapes, element_types(found.model), excluded, exact_softmax, limits, apart)
-    if not stages(made).operations:
-        return None, None
-    inputs, size = ", ".join(map(repr, sorted(found.batch.inputs))), found.batch.size
-    noted.info("W3402", f"input {inputs}", f"its batch of {size} runs as {size} inferences of one sample each")
-    return made, found.batch
+    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, one)
 
 
 def _mixing(noted: Findings, reason: str, what: str) -> None:
     noted.info("W3401", "model", f"samples of the batch may meet: {reason}; {what}")
-
-
-def element_types(model: onnx.ModelProto) -> dict[str, str]:
-    """numpy's element type of every tensor value whose type is known."""
-    graph = model.graph
-    return {
-        value.name: NAMES[value.type.tensor_type.elem_type]
-        for value in [*graph.input, *graph.value_info, *graph.output]
-        if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in NAMES
-    }
 
 
 def parts_of(
@@ -175,7 +190,7 @@ def parts_of(
     order = sorted({*graphs, *hosts})
     parts: list[Part] = [HardwarePart(graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
     rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)})
-    graph = made.model.graph
+    graph = made.static.model.graph
     constants = {tensor.name for tensor in graph.initializer}
     return MixedModel(
         graph.name or "model",

@@ -7,10 +7,9 @@ import onnx
 
 from ..ir.graph import Graph, Port
 from ..ir.steps import SHAPE
-from .context import label
 from .convert import Conversion
-from .handlers import key
 from .mixed import Placed, Where
+from .nodes import Node
 from .partition import Stages
 from .values import Const, QuantConst
 
@@ -32,10 +31,10 @@ def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numb
         for step in _own_steps(port)
     }
     wanted = _wanted(made)
-    known = Implemented(made.model)
+    known = Implemented(made.static.model)
     rows = []
     for index, node in enumerate(made.host.nodes):
-        name = label(node)
+        name = node.label
         where, code, reason, hint, stage = _row(made, found, index, name, operations, edges, wanted, known)
         part = None if stage is None else numbers.get(stage)
         rows.append(Placed(name, node.op_type, node.domain, where, code, reason, hint, part))
@@ -53,7 +52,7 @@ def _row(
     known: "Implemented",
 ) -> tuple[Where, str, str, str, int | None]:
     node, why = made.host.nodes[index], made.reasons.get(index)
-    values = [made.context.values.get(output) for output in made.host.results[index]]
+    values = [made.context.values.get(output) for output in made.host.nodes[index].results]
     if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
         if not known.by_host(node):
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
@@ -86,9 +85,9 @@ class Implemented:
         self.functions = {(function.domain, function.name) for function in model.functions}
         self.known: dict[tuple[str, str], bool] = {}
 
-    def by_host(self, node: onnx.NodeProto) -> bool:
+    def by_host(self, node: Node) -> bool:
         """Can the host run this operator?"""
-        domain, op_type = operator = key(node)
+        domain, op_type = operator = node.key
         if operator not in self.known:
             from .hostrun import implemented  # only here: it takes long to import
 
@@ -102,16 +101,16 @@ def _own_steps(port: Port) -> list[dict[str, Any]]:
     return [step for step in port.steps if step["op"] not in SHAPE]
 
 
-def _named(node: onnx.NodeProto) -> str:
+def _named(node: Node) -> str:
     return f"operator {node.op_type!r} of domain {node.domain!r}" if node.domain else f"operator {node.op_type!r}"
 
 
 def _wanted(made: Conversion) -> set[int]:
     """The nodes that an output depends on."""
-    names = {value.name for value in made.model.graph.output}
+    names = {value.name for value in made.static.model.graph.output}
     found = set()
     for index in reversed(range(len(made.host.nodes))):
-        if not names.isdisjoint(made.host.results[index]):
+        if not names.isdisjoint(made.host.nodes[index].results):
             found.add(index)
             names.update(made.host.operands[index])
     return found

@@ -1,6 +1,7 @@
 """`specialise`: give every dimension variable its one value, and infer every shape."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
@@ -51,9 +52,9 @@ def specialise(
     inferred, found, counted = infer(fixed, where, lambda found: _limits(found, limits, where))
     for name, tensor in ((tensor.name, tensor) for tensor in fixed.graph.initializer):
         found.setdefault(name, tuple(tensor.dims))
-    replaced = _without_schema(fixed, declared)
+    replaced, more = _without_schema(fixed, declared)
     if replaced.node:
-        found = {**static_shapes(replaced), **found}
+        found = {**more, **found}
         _limits(found, limits, where)
     _declared(declared, found, counted, findings)
     _element_types(declared, inferred, findings)
@@ -182,27 +183,36 @@ def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
         yield from getattr(kind, name).shape.dim
 
 
-def _without_schema(model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto]) -> onnx.GraphProto:
-    """Values behind operators that onnx knows no schema of: by stand-ins, and as the model declares them."""
-    skeleton = skeleton_of(model)
+def _without_schema(
+    model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto]
+) -> tuple[onnx.GraphProto, Mapping[str, Shape]]:
+    """Values behind operators that onnx knows no schema of, by stand-ins, and as the model declares them; and their
+    static shapes."""
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     names = {name for node in model.graph.node if node.domain not in ("", "ai.onnx") for name in node.output}
     if not names:
-        return onnx.GraphProto()
+        return onnx.GraphProto(), {}
+    skeleton = skeleton_of(model)
     found = stand_ins(skeleton, opset)
     whole_windows(skeleton, undeclared)
     trusted = [declared[name] for name in sorted(names & set(declared))]
     skeleton.graph.value_info.extend(trusted)
     if not found and not trusted:
-        return onnx.GraphProto()
+        return onnx.GraphProto(), {}
     first = plain(skeleton)
     whole = static_shapes(first)
     if all(name in whole for node in skeleton.graph.node for name in node.output if name):
-        return first
-    return propagated(skeleton, first)
+        return first, whole
+    second = propagated(skeleton, first)
+    return second, static_shapes(second)
 
 
 def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
+    counts = Counter(shapes.values())  # of few shapes
+    total = sum(prod(shape) * count for shape, count in counts.items())
+    odd = any(min(shape, default=0) < 0 or prod(shape) > limits.tensor_elements for shape in counts)
+    if not odd and total <= limits.total_elements:
+        return
     total = 0
     for name, shape in shapes.items():
         if min(shape, default=0) < 0:

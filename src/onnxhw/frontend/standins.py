@@ -48,24 +48,29 @@ STAND_INS = {
 def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
     """Replace in place what has a stand-in; was there anything? The result is good for shapes only."""
     found = False
+    domains = newest()
     for node in model.graph.node:
         stand_in = STAND_INS.get(node.op_type)
-        if canonical(node.domain) in newest() or stand_in is None:
+        if stand_in is None or canonical(node.domain) in domains:
             continue
-        given = {attribute.name: attribute for attribute in node.attribute}
+        given = {attribute.name: attribute for attribute in node.attribute} if node.attribute else {}
         if "channels_last" in given and given["channels_last"].i:
             continue
         found = True
-        inputs = list(node.input)[slice(*stand_in.inputs)]
-        kept = [given[name] for name in stand_in.attributes if name in given]
+        inputs = node.input[slice(*stand_in.inputs)]
+        kept = set(stand_in.attributes)
         if stand_in.op_type == "ReduceMean" and opset >= AXES_AS_INPUT:
-            kept = [attribute for attribute in kept if attribute.name != "axes"]
+            kept.discard("axes")
             if "axes" in given:
                 axes = numpy_helper.from_array(np.array(given["axes"].ints, np.int64), f"{node.output[0]}.axes")
                 model.graph.initializer.append(axes)
                 inputs.append(axes.name)
-        made = onnx.NodeProto(
-            op_type=stand_in.op_type, input=inputs, output=node.output[:1], name=node.name, attribute=kept
-        )
-        node.CopyFrom(made)
+        node.op_type, node.domain = stand_in.op_type, ""
+        del node.input[:], node.output[1:]
+        node.input.extend(inputs)
+        if not kept:
+            del node.attribute[:]
+        for place, name in reversed(list(enumerate(given))) if kept else ():
+            if name not in kept:
+                del node.attribute[place]
     return found

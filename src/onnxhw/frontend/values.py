@@ -12,14 +12,14 @@ Shapes are the ONNX shapes, batch 1.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.graph import Tensor
+from ..ir.graph import Array8, Tensor
 from .blockers import BlockedError
 from .shapes import Shape
 
@@ -42,9 +42,12 @@ class Const:
 
 @dataclass(frozen=True)
 class QuantConst:
-    """``(q - zero_point) * scale``; scale and zero point broadcast along `axis`, or are scalars (axis None)."""
+    """``(q - zero_point) * scale``; scale and zero point broadcast along `axis`, or are scalars (axis None).
 
-    q: Ints
+    `q` is not to be computed with as it is, but for int8 that stays int8.
+    """
+
+    q: Ints | Array8
     scale: Floats
     zero_point: Ints
     axis: int | None
@@ -62,7 +65,7 @@ class QuantConst:
 
     def centred(self) -> Ints:
         """``q - zero_point``."""
-        return np.asarray(self.q - self.along(self.zero_point))
+        return np.asarray(self.q.astype(np.int64) - self.along(self.zero_point))
 
     def real(self) -> Floats:
         """The float32 values, as DequantizeLinear gives them."""
@@ -166,7 +169,7 @@ class Held:
 
     def then(self, step: Step) -> "Held":
         """Followed by an elementwise function."""
-        return replace(self, functions=(*self.functions, step))
+        return Held(self.tensor, self.moves, (*self.functions, step), self.unsigned)
 
     def steps(self) -> tuple[Step, ...]:
         """All host steps from the IR tensor to this value."""

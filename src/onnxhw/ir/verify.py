@@ -9,6 +9,9 @@ import numpy as np
 from ..errors import InternalError
 from .graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Piece, Reshape, Table, Tensor
 
+INT8, INT32, FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
+"""Types, as arrays have them: quicker to compare."""
+
 
 def verify(graph: Graph) -> None:
     """Raise `InternalError` E1301 (names, order) or E1302 (shapes, values) unless the graph is consistent.
@@ -95,7 +98,7 @@ def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     assert isinstance(op, Conv)
     _count(op, inputs, 1)
     weight = op.weight
-    whole = weight.dtype == np.int8 and weight.ndim == 4
+    whole = weight.dtype == INT8 and weight.ndim == 4
     _shape(whole, op.name, "weights must be int8 of rank 4, not {}", weight.dtype)
     _shape(
         op.groups >= 1 and weight.shape[0] % op.groups == 0, op.name, "groups {} do not divide the outputs", op.groups
@@ -103,12 +106,19 @@ def _conv(op: Op, inputs: list[Tensor], y: Tensor) -> None:
     channels = weight.shape[1] * op.groups
     _shape(channels == inputs[0].channels, op.name, "weights take {} channels, not {}", channels, inputs[0].channels)
     _shape(weight.shape[0] == y.channels, op.name, "weights make {} channels, not {}", weight.shape[0], y.channels)
-    _shape(op.bias.dtype == np.int32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
+    _shape(op.bias.dtype == INT32 and op.bias.shape == weight.shape[:1], op.name, "bias must be int32 [O]")
     scales = op.multiplier
-    _shape(scales.dtype == np.float32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
-    _shape(bool((np.isfinite(scales) & (scales > 0)).all()), op.name, "multipliers must be finite and positive")
+    _shape(scales.dtype == FLOAT32 and scales.shape == weight.shape[:1], op.name, "multiplier must be float32 [O]")
+    _shape(_positive(scales.tobytes()), op.name, "multipliers must be finite and positive")
     _windows(op, (weight.shape[2], weight.shape[3]), inputs[0], y)
     _bounds(op, op.lo, op.hi)
+
+
+@lru_cache(maxsize=256)
+def _positive(scales: bytes) -> bool:
+    """Are these float32 finite and positive? Operations that are alike have the same."""
+    values = np.frombuffer(scales, np.float32)
+    return bool((np.isfinite(values) & (values > 0)).all())
 
 
 def _add(op: Op, inputs: list[Tensor], y: Tensor) -> None:

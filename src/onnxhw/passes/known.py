@@ -41,7 +41,7 @@ def known_channels(graph: Graph) -> dict[str, Ints]:
 
 def has_constants(graph: Graph) -> bool:
     """Whether any operation makes a constant channel of ones that vary: quick, and False for most models."""
-    return any(isinstance(op, Conv) and not op.weight.any(axis=(1, 2, 3)).all() for op in graph.ops)
+    return any(isinstance(op, Conv) and not op.weight.reshape(len(op.weight), -1).any(1).all() for op in graph.ops)
 
 
 def padded_taps(size: int, count: int, before: int, kernel: int, stride: int, dilation: int) -> Mask:

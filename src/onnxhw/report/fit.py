@@ -71,10 +71,12 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
+    if over and operations > max(quick, MAPPED):
+        return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
 
     if over:
-        for graph in graphs if operations <= max(quick, MAPPED) else ():
+        for graph in graphs:
             if operations <= quick or excess(graph, config):
                 sched.map_operations(graph, config)
         code, reason = over[0]
@@ -163,7 +165,11 @@ def _may_fit(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int) -
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of all output channels, without padding; equal ones count once, as they may be stored."""
-    rows = {row.tobytes() for op in graph.ops if isinstance(op, Conv) for row in op.weight}
+    rows: set[bytes] = set()
+    for op in graph.ops:
+        if isinstance(op, Conv):
+            data, size = op.weight.tobytes(), op.weight[0].size
+            rows.update(data[start : start + size] for start in range(0, len(data), size))
     return sum(map(len, rows))
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ...errors import InvalidModelError
 from ...ir.graph import Array8, Conv, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
@@ -45,10 +45,7 @@ class Affine:
     def finish(self, result: Result) -> Tensor:
         """Add the IR operation."""
         outputs = len(self.weight)
-        combined = np.float32(self.tensor.scale) * self.scale
-        multiplier = (combined / result.scale).astype(np.float32)
-        if not (multiplier.min() >= SMALLEST_NORMAL and multiplier.max() < np.inf):  # nor is NaN
-            raise BlockedError("input scale * weight scale / output scale leaves float32's range", "check the scales")
+        combined, multiplier = self._scales(result)
         bias = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
@@ -72,6 +69,19 @@ class Affine:
             )
         )
         return out
+
+    def _scales(self, result: Result) -> tuple[Floats, Floats]:
+        """Input scale * weight scale, and that / output scale; made once for all operations with the same."""
+        key = ("scales", self.tensor.scale, self.scale.shape, self.scale.tobytes(), float(result.scale))
+        found: tuple[Floats, Floats] | None = self.context.tables.get(key)
+        if found is None:
+            combined = np.float32(self.tensor.scale) * self.scale
+            multiplier = (combined / result.scale).astype(np.float32)
+            if not (multiplier.min() >= SMALLEST_NORMAL and multiplier.max() < np.inf):  # nor is NaN
+                what = "input scale * weight scale / output scale leaves float32's range"
+                raise BlockedError(what, "check the scales")
+            found = self.context.tables[key] = combined, multiplier
+        return found
 
     def _in_parts(self, nodes: tuple[str, ...]) -> tuple[Tensor, Array8]:
         """Input and int8 weights; weights beyond int8 are sums of parts, each with its copy of the input's channels.
@@ -164,10 +174,11 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints |
         if isinstance(value, Const):
             raise BlockedError("the weights are not quantized", "quantize the weights too (QDQ format)")
         raise BlockedError("the weights are not constant")
-    q: Ints | Array8 = value.centred()
+    narrow = value.q.dtype == np.int8 and not value.zero_point.any()
+    q = value.q if narrow else value.centred()
     if q.ndim <= axis:
         raise BlockedError(f"the weights have shape {list(q.shape)}", "use a matrix of two dimensions")
-    low, high = (int(q.min()), int(q.max())) if q.size else (0, 0)
+    low, high = (int(q.min()), int(q.max())) if q.size and not narrow else (0, 0)
     if q.size == 0 or low < -128 * parts or high > 127 * parts:
         raise BlockedError(
             f"weights less their zero point leave {-128 * parts}..{127 * parts}",
@@ -183,16 +194,16 @@ def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints |
     return (q.astype(np.int8) if low >= -128 and high <= 127 else q), scale
 
 
-def _bias(context: Context, node: onnx.NodeProto, index: int) -> Const | QuantConst | None:
+def _bias(context: Context, node: Node, index: int) -> Const | QuantConst | None:
     value = context.operand(node, index)
     if value is None or isinstance(value, (Const, QuantConst)):
         return value
     raise BlockedError("the bias is not constant")
 
 
-def conv(context: Context, node: onnx.NodeProto) -> Value:
+def conv(context: Context, node: Node) -> Value:
     """Conv, 1-D or 2-D, any groups."""
-    found, where = attributes(node), label(node)
+    found, where = node.attributes, node.label
     x = context.quantized(node, 0)
     q, scale = weights(context.required(node, 1), 0, where, MOST_PARTS)
     if len(x.shape) != q.ndim or q.ndim < 3:
@@ -216,9 +227,9 @@ def conv(context: Context, node: onnx.NodeProto) -> Value:
     return pending(affine, Moves.of(out, out if q.ndim == 4 else (1, len(q), shape[1])))
 
 
-def gemm(context: Context, node: onnx.NodeProto) -> Value:
+def gemm(context: Context, node: Node) -> Value:
     """Gemm with constant B and C."""
-    found, where = attributes(node), label(node)
+    found, where = node.attributes, node.label
     x = context.quantized(node, 0)
     if found.get("transA", 0):
         raise BlockedError("transA is set", "transpose the input instead")
@@ -239,17 +250,17 @@ def gemm(context: Context, node: onnx.NodeProto) -> Value:
     )
 
 
-def matmul(context: Context, node: onnx.NodeProto) -> Value:
+def matmul(context: Context, node: Node) -> Value:
     """MatMul with a constant matrix on the right, or of two activations."""
     value = context.required(node, 1)
     if not isinstance(value, (Const, QuantConst)):
         return product(context, node)
     x = context.quantized(node, 0)
     axis = len(value.shape or ()) - 1
-    q, scale = weights(value, axis, label(node), MOST_PARTS)
+    q, scale = weights(value, axis, node.label, MOST_PARTS)
     if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
         raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
-    return _matrix(context, label(node), x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
+    return _matrix(context, node.label, x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
 
 
 def _matrix(

@@ -99,7 +99,8 @@ def arrange(
     `sources` have one scale and zero point; `name` is the node's.
     """
     first = sources[0]
-    if len(sources) == 1 and np.array_equal(index.ravel(), np.arange(prod(first.shape))):
+    order = index.ravel()
+    if len(sources) == 1 and order[0] == 0 and np.array_equal(order, np.arange(prod(first.shape))):
         if shape == first.shape:
             return first
         if shape[1] == first.channels:

@@ -1,16 +1,16 @@
 """Operators of two and more activations, element by element: Add, Sub, Mul, Max, Min; with constants as well."""
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
 from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
@@ -18,7 +18,7 @@ from .perchannel import per_channel
 from .unary import combined, constant_operand, function
 
 
-def arithmetic(context: Context, node: onnx.NodeProto) -> Value:
+def arithmetic(context: Context, node: Node) -> Value:
     """Add, Sub, Mul, Div, Pow of two values or of a value and a constant."""
     a, b = context.required(node, 0), context.required(node, 1)
     constants = [isinstance(value, (Const, QuantConst)) for value in (a, b)]
@@ -29,11 +29,11 @@ def arithmetic(context: Context, node: onnx.NodeProto) -> Value:
     if _same(a, b) and (node.op_type not in ("Add", "Mul") or not (_plain(a) and _plain(b))):
         assert isinstance(a, Held)
         assert isinstance(b, Held)
-        return combined(a, b, node.op_type, label(node))
+        return combined(a, b, node.op_type, node.label)
     if node.op_type not in ("Add", "Sub", "Mul"):
         raise BlockedError(f"{node.op_type} of two activations", "use Add, Sub or Mul")
     x, y = plain(context, node, 0), plain(context, node, 1)
-    name = label(node)
+    name = node.label
     if not _alike(x, y):
         x = beside(context, x, y) or x
     if not _alike(x, y):
@@ -65,12 +65,12 @@ def _plain(value: Value) -> bool:
     return isinstance(value, Held) and value.plain
 
 
-def _operand(context: Context, node: onnx.NodeProto, value: Held, shape: tuple[int, ...]) -> Tensor:
+def _operand(context: Context, node: Node, value: Held, shape: tuple[int, ...]) -> Tensor:
     """The operand in the result's shape; a Mul repeats an operand of one pixel by itself."""
     whole = form(shape)
     if node.op_type == "Mul" and len(value.shape) == len(shape) and form(value.shape) == (1, whole[1], 1, 1):
         return context.materialise(value)
-    return context.materialise(expanded(context, value, shape, label(node)))
+    return context.materialise(expanded(context, value, shape, node.label))
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Binary:
         names = (self.left.name, self.right.name)
         multiplies = self.op_type == "Mul"
         ratios = [np.float32(sa * sb) / result.scale] if multiplies else [sa / result.scale, sb / result.scale]
-        if not all(np.isfinite(ratio) and ratio >= SMALLEST_NORMAL for ratio in ratios):
+        if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, ratios)):
             raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
         out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
         if multiplies:
@@ -101,9 +101,9 @@ class Binary:
         return out
 
 
-def extreme(context: Context, node: onnx.NodeProto) -> Value:
+def extreme(context: Context, node: Node) -> Value:
     """Max and Min of any number of values and scalar constants."""
-    name, op_type = label(node), node.op_type
+    name, op_type = node.label, node.op_type
     values = [context.required(node, index) for index in range(len(node.input))]
     activations = [value for value in values if not isinstance(value, (Const, QuantConst))]
     if not activations:
@@ -179,7 +179,7 @@ def greatest(context: Context, tensors: list[Tensor], output: str, name: str, no
 
 
 def _with_constant(
-    context: Context, node: onnx.NodeProto, other: Value, constant: Const | QuantConst, swapped: bool
+    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
 ) -> Value:
     """A scalar is a function, a bias joins its Gemm, a constant per channel becomes a depthwise convolution."""
     if isinstance(other, (Const, QuantConst)):
@@ -188,7 +188,7 @@ def _with_constant(
         )
     if isinstance(other, Pending) and node.op_type == "Add" and other.with_bias is not None:
         bias = _bias_per_channel(constant, other)
-        return replace(other, finish=other.with_bias(bias), with_bias=None, nodes=(*other.nodes, label(node)))
+        return replace(other, finish=other.with_bias(bias), with_bias=None, nodes=(*other.nodes, node.label))
     array = constant.real() if isinstance(constant, QuantConst) else constant.array
     if array.dtype != np.float32:
         raise BlockedError(f"its constant is {array.dtype}, not float32")
@@ -196,7 +196,7 @@ def _with_constant(
         value = float(array.reshape(()))
         if not np.isfinite(value):
             raise BlockedError(f"its constant is {value}")
-        return function(context, other, constant_operand(node.op_type, swapped, value, label(node)))
+        return function(context, other, constant_operand(node.op_type, swapped, value, node.label))
     return per_channel(context, node, other, constant, swapped)
 
 

@@ -4,18 +4,18 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-import onnx
 
 from ...ir.graph import Concat, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..shapes import Shape
 from ..values import Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
 from .arrange import arrange
 from .operands import on_grid, real
 
 
-def identity(context: Context, node: onnx.NodeProto) -> Value:
+def identity(context: Context, node: Node) -> Value:
     """Identity, and Dropout in inference."""
     if len(node.output) > 1 and node.output[1]:
         raise BlockedError("the mask output is used")
@@ -26,48 +26,48 @@ def identity(context: Context, node: onnx.NodeProto) -> Value:
     return context.required(node, 0)
 
 
-def reshape(context: Context, node: onnx.NodeProto) -> Value:
+def reshape(context: Context, node: Node) -> Value:
     """Flatten, Reshape, Squeeze, Unsqueeze."""
     value = context.required(node, 0)
     shape = context.shapes.get(node.output[0])
     if shape is None:
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
     if isinstance(value, (Held, Pending)):
-        return replace(value, moves=value.moves.reshape(shape, label(node)))
+        return replace(value, moves=value.moves.reshape(shape, node.label))
     if isinstance(value, (Fed, Hosted)):
-        step: Step = {"op": "Reshape", "name": label(node), "shape": list(shape)}
+        step: Step = {"op": "Reshape", "name": node.label, "shape": list(shape)}
         return replace(value, shape=shape, steps=(*value.steps, step))
     if isinstance(value, QuantConst) and value.axis is None:
         return replace(value, q=value.q.reshape(shape))
     raise BlockedError("its input is a constant quantized per channel", "reshape the weights when exporting")
 
 
-def transpose(context: Context, node: onnx.NodeProto) -> Value:
+def transpose(context: Context, node: Node) -> Value:
     """Transpose: free where it moves only dimensions of size 1, on the host, or before a Gemm."""
     value = context.required(node, 0)
     shape: Shape = value.shape or ()
-    perm = tuple(attributes(node).get("perm", range(len(shape))[::-1]))
+    perm = tuple(node.attributes.get("perm", range(len(shape))[::-1]))
     if sorted(perm) != list(range(len(shape))):
         raise BlockedError(f"perm {list(perm)} does not permute {len(shape)} axes")
     if isinstance(value, (Held, Pending)):
-        return replace(value, moves=value.moves.transpose(perm, label(node)))
+        return replace(value, moves=value.moves.transpose(perm, node.label))
     if isinstance(value, (Fed, Hosted)):
-        step: Step = {"op": "Transpose", "name": label(node), "perm": list(perm)}
+        step: Step = {"op": "Transpose", "name": node.label, "perm": list(perm)}
         return replace(value, shape=tuple(shape[axis] for axis in perm), steps=(*value.steps, step))
     assert isinstance(value, QuantConst)
     axis = None if value.axis is None else perm.index(value.axis)
     return replace(value, q=value.q.transpose(perm), axis=axis)
 
 
-def concat(context: Context, node: onnx.NodeProto) -> Value:
+def concat(context: Context, node: Node) -> Value:
     """Concat along any axis but the batch; inputs of another scale than the result's go through a table."""
     values = [context.required(node, index) for index in range(len(node.input))]
     rank = len(values[0].shape or ())
-    axis = int(attributes(node).get("axis", 1))
+    axis = int(node.attributes.get("axis", 1))
     if not -rank <= axis < rank or axis % rank == 0:
         raise BlockedError(f"concatenates along axis {axis} of rank {rank}", "only axes after the batch are supported")
     axis %= rank
-    name = label(node)
+    name = node.label
     held = [value for value in values if isinstance(value, Held)]
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
         operands = tuple(real(value) for value in values)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-import onnx
 
 from ... import fixed
 from ...ir.graph import Copy, MatMul, Piece, Reshape, Tensor
 from ..blockers import BlockedError
-from ..context import Context, label
+from ..context import Context
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result
@@ -45,9 +45,9 @@ class Product:
         return out
 
 
-def product(context: Context, node: onnx.NodeProto) -> Pending:
+def product(context: Context, node: Node) -> Pending:
     """MatMul of two activations."""
-    a, b, name = plain(context, node, 0), plain(context, node, 1), label(node)
+    a, b, name = plain(context, node, 0), plain(context, node, 1), node.label
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
         raise BlockedError(f"multiplies {list(a.shape)} by {list(b.shape)}", "use matrices: two dimensions or more")
     count, reach = a.shape[-1], fixed.dot_reach(a.shape[-1], a.tensor.zero_point, b.tensor.zero_point)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
 from .arrange import arrange
@@ -30,19 +30,19 @@ LARGEST = 1 << 22
 """Most elements of a movement's result."""
 
 
-def move(context: Context, node: onnx.NodeProto) -> Value | tuple[Value, ...]:
+def move(context: Context, node: Node) -> Value | tuple[Value, ...]:
     """Any operator of this module that needs no more than its name."""
     value, indices = context.required(node, 0), _indices(context, node)
     results = tuple(
-        moved(context, value, index, node.output[number] or f"{label(node)}.{number}", label(node))
+        moved(context, value, index, node.output[number] or f"{node.label}.{number}", node.label)
         for number, index in enumerate(indices)
     )
     return results if len(results) != 1 else results[0]
 
 
-def pad(context: Context, node: onnx.NodeProto) -> Value:
+def pad(context: Context, node: Node) -> Value:
     """Pad: also with a constant, which must be a value that the integers can stand for; negative pads leave out."""
-    found = attributes(node)
+    found = node.attributes
     value = context.required(node, 0)
     shape = value.shape or ()
     given = context.constant(node, 1)
@@ -61,7 +61,7 @@ def pad(context: Context, node: onnx.NodeProto) -> Value:
     if not np.isfinite(constant):
         raise BlockedError(f"the constant is {constant}")
     index = _padded(np.arange(prod(shape)).reshape(shape), ends, found.get("mode", "constant"))
-    return moved(context, value, index, node.output[0], label(node), constant)
+    return moved(context, value, index, node.output[0], node.label, constant)
 
 
 def _padded(index: Ints, ends: list[tuple[int, int]], mode: str) -> Ints:
@@ -82,7 +82,7 @@ def _padded(index: Ints, ends: list[tuple[int, int]], mode: str) -> Ints:
     raise BlockedError(f"mode {mode} with pads {ends}", "pad by less than the input's size")
 
 
-def _indices(context: Context, node: onnx.NodeProto) -> list[Ints]:
+def _indices(context: Context, node: Node) -> list[Ints]:
     """Each output's elements as numbers of the first input's elements."""
     value = context.required(node, 0)
     shape = value.shape or ()
@@ -94,20 +94,19 @@ def _indices(context: Context, node: onnx.NodeProto) -> list[Ints]:
     if max([prod(shape), *(constant.size for constant in constants if constant is not None)]) > SHARED:
         return _evaluated(context, node, shape, constants)
     key = _key(context, node, shape, constants)
-    known: list[Ints] | None = context.parameters.get(key)
+    known: list[Ints] | None = context.tables.get(key)
     if known is None:
-        known = context.parameters[key] = _evaluated(context, node, shape, constants)
+        known = context.tables[key] = _evaluated(context, node, shape, constants)
     return known
 
 
-def _key(context: Context, node: onnx.NodeProto, shape: Shape, constants: list[Array | None]) -> tuple[Hashable, ...]:
+def _key(context: Context, node: Node, shape: Shape, constants: list[Array | None]) -> tuple[Hashable, ...]:
     """What the indices depend on."""
     values = [None if x is None else (x.dtype, x.shape, x.tobytes()) for x in constants]
-    own = [attribute.SerializeToString() for attribute in node.attribute]
-    return ("movement", node.op_type, context.opset, len(node.output), shape, *values, *own)
+    return ("movement", node.op_type, context.opset, len(node.output), shape, *values, repr(node.attributes))
 
 
-def _evaluated(context: Context, node: onnx.NodeProto, shape: Shape, constants: list[Array | None]) -> list[Ints]:
+def _evaluated(context: Context, node: Node, shape: Shape, constants: list[Array | None]) -> list[Ints]:
     """The indices, from the operator's definition."""
     feeds: dict[str, Array] = {node.input[0]: np.arange(prod(shape)).reshape(shape)}
     feeds |= {
@@ -116,7 +115,7 @@ def _evaluated(context: Context, node: onnx.NodeProto, shape: Shape, constants: 
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:
-        results: Any = ReferenceEvaluator(node, opsets={"": context.opset}).run(None, feeds)
+        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does
         raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
     return [np.asarray(result, np.int64) for result in results]

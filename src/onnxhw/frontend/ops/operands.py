@@ -11,13 +11,13 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-import onnx
 
 from ... import fixed
 from ...ir.graph import Table, Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, label
+from ..context import Context
+from ..nodes import Node
 from ..quant.qdq import add_table
 from ..shapes import Shape
 from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
@@ -27,11 +27,11 @@ COMPLEMENT = np.arange(127, -129, -1).astype(np.int8)
 """The table of ``-1 - q``: the integer of the negated value, on the grid of zero point ``-1 - zero_point``."""
 
 
-def plain(context: Context, node: onnx.NodeProto, index: int) -> Held:
+def plain(context: Context, node: Node, index: int) -> Held:
     """An operand that is a dequantized tensor, perhaps after functions that stay on its grid."""
     value = context.required(node, index)
     if isinstance(value, Held) and len(value.functions) > 1:
-        return settled(context, value, label(node)) or context.quantized(node, index)
+        return settled(context, value, node.label) or context.quantized(node, index)
     return context.quantized(node, index)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ... import fixed
 from ...ir.graph import Add, Conv, Mul, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
 from .operands import plain
@@ -107,7 +107,7 @@ def constants(
 
 
 def per_channel(
-    context: Context, node: onnx.NodeProto, other: Value, constant: Const | QuantConst, swapped: bool
+    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
 ) -> Pending:
     """Add, Sub, Mul, Div of an activation and a constant that is the same on all pixels."""
     x = plain(context, node, 1 if swapped else 0)
@@ -130,11 +130,11 @@ def per_channel(
         raise BlockedError(f"{node.op_type} with a constant per channel", "use a scalar")
     otherwise = None
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
-        q = per_channel_values(constant.q, x, tensor)
+        q = per_channel_values(constant.q.astype(np.int64), x, tensor)
         assert q is not None
-        otherwise = Known(context, node.op_type, label(node), tensor, constant, q).finish
-    made = Channelwise(context, label(node), tensor, line, otherwise)
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+        otherwise = Known(context, node.op_type, node.label, tensor, constant, q).finish
+    made = Channelwise(context, node.label, tensor, line, otherwise)
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
 
 
 def per_channel_values(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
@@ -189,9 +189,9 @@ class Known:
         return out
 
 
-def batch_normalization(context: Context, node: onnx.NodeProto) -> Value:
+def batch_normalization(context: Context, node: Node) -> Value:
     """BatchNormalization of a quantized value: ``(x - mean) * scale / sqrt(var + epsilon) + bias``."""
-    found = attributes(node)
+    found = node.attributes
     if found.get("training_mode", 0) or any(node.output[1:]):
         raise BlockedError("it trains", "export the model for inference")
     if not found.get("spatial", 1):
@@ -218,8 +218,8 @@ def batch_normalization(context: Context, node: onnx.NodeProto) -> Value:
     if not np.isfinite(factor).all() or not np.isfinite(term).all():
         raise BlockedError("its parameters are not finite")
     line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
-    made = Channelwise(context, label(node), tensor, line)
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+    made = Channelwise(context, node.label, tensor, line)
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
 
 
 HANDLERS: Handlers = {("", "BatchNormalization"): batch_normalization}

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
 from ...ir.graph import AveragePool, MaxPool, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result, Value, form
@@ -15,7 +15,7 @@ from .operands import on_grid, plain, real
 from .window import Window, window
 
 
-def max_pool(context: Context, node: onnx.NodeProto) -> Value:
+def max_pool(context: Context, node: Node) -> Value:
     """MaxPool and GlobalMaxPool, on the integers, on dequantized values, or on any result that waits for its scale."""
     if len(node.output) > 1 and node.output[1]:
         raise BlockedError("the Indices output is used")
@@ -23,7 +23,7 @@ def max_pool(context: Context, node: onnx.NodeProto) -> Value:
     if not isinstance(value, Held) or not value.integer:
         value = real(value)
     made = _window(node, value.shape)
-    return maximum(context, value, made, node.output[0], label(node))
+    return maximum(context, value, made, node.output[0], node.label)
 
 
 def maximum(context: Context, value: Held | Pending, made: Window, output: str, name: str) -> Held | Pending:
@@ -51,9 +51,9 @@ def maximum(context: Context, value: Held | Pending, made: Window, output: str, 
     return Pending(finish, _moves(shape, value.shape), (name,))
 
 
-def average_pool(context: Context, node: onnx.NodeProto) -> Value:
+def average_pool(context: Context, node: Node) -> Value:
     """AveragePool and GlobalAveragePool."""
-    found = attributes(node)
+    found = node.attributes
     x = plain(context, node, 0)
     tensor = context.materialise(x)
     made, count_pad = _window(node, x.shape), bool(found.get("count_include_pad", 0))
@@ -63,7 +63,7 @@ def average_pool(context: Context, node: onnx.NodeProto) -> Value:
             raise BlockedError("ceil_mode together with count_include_pad", "use explicit pads")
     if not count_pad and not made.always_inside((tensor.height, tensor.width)):
         raise BlockedError("a window lies wholly in the padding", "reduce the padding")
-    return average(context, label(node), x.shape, tensor, made, count_pad and any(made.pads))
+    return average(context, node.label, x.shape, tensor, made, count_pad and any(made.pads))
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ def average(
     return Pending(waiting.finish, _moves((1, tensor.channels, rows, cols), shape), (name,))
 
 
-def _window(node: onnx.NodeProto, shape: Shape, ceil: bool = True) -> Window:
-    found = attributes(node)
+def _window(node: Node, shape: Shape, ceil: bool = True) -> Window:
+    found = node.attributes
     if len(shape) not in (3, 4):
         raise BlockedError(f"pooling over an input of rank {len(shape)}", "use one or two spatial dimensions")
     if node.op_type.startswith("Global"):
-        return window({}, shape[2:], shape[2:], label(node))
+        return window({}, shape[2:], shape[2:], node.label)
     if not ceil:
         found = {**found, "ceil_mode": 0}
-    return window(found, tuple(found.get("kernel_shape", ())), shape[2:], label(node))
+    return window(found, tuple(found.get("kernel_shape", ())), shape[2:], node.label)
 
 
 def _moves(out: tuple[int, int, int, int], like: Shape) -> Moves:

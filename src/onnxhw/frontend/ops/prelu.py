@@ -8,12 +8,12 @@ result     positive + negative              Add with unit ratios: exact
 from dataclasses import dataclass, replace
 
 import numpy as np
-import onnx
 
 from ... import fixed
 from ...ir.graph import Add, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import enter_table
 from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
 from .operands import plain
@@ -21,7 +21,7 @@ from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
 from .unary import function
 
 
-def prelu(context: Context, node: onnx.NodeProto) -> Value:
+def prelu(context: Context, node: Node) -> Value:
     """PRelu with one slope for all elements, or one for each channel."""
     slope = context.required(node, 1)
     if not isinstance(slope, (Const, QuantConst)):
@@ -30,7 +30,7 @@ def prelu(context: Context, node: onnx.NodeProto) -> Value:
     if real.dtype != np.float32 or not real.size or not np.isfinite(real).all():
         raise BlockedError("its slopes are not finite float32 numbers")
     if real.min() == real.max():
-        step: Step = {"op": "LeakyRelu", "name": label(node), "alpha": float(real.ravel()[0])}
+        step: Step = {"op": "LeakyRelu", "name": node.label, "alpha": float(real.ravel()[0])}
         return function(context, context.required(node, 0), step)
     x = plain(context, node, 0)
     tensor = context.materialise(x)
@@ -39,8 +39,8 @@ def prelu(context: Context, node: onnx.NodeProto) -> Value:
         raise BlockedError(
             f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
         )
-    made = Halves(context, label(node), tensor, np.asarray(slopes, np.float32))
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (label(node),))
+    made = Halves(context, node.label, tensor, np.asarray(slopes, np.float32))
+    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from math import prod
 from typing import TypeVar
 
 import numpy as np
-import onnx
 
 from ...ir.graph import Conv, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result, Value, form
@@ -28,7 +28,7 @@ from .window import Window
 Turned = TypeVar("Turned", Held, Held | Pending)
 
 
-def reduce(context: Context, node: onnx.NodeProto) -> Value:
+def reduce(context: Context, node: Node) -> Value:
     """ReduceMean, ReduceSum, ReduceMax, ReduceMin over any axes but the batch."""
     value = context.required(node, 0)
     shape = value.shape or ()
@@ -36,7 +36,7 @@ def reduce(context: Context, node: onnx.NodeProto) -> Value:
     if not axes:
         return real(value)
     wanted = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    if not attributes(node).get("keepdims", 1):
+    if not node.attributes.get("keepdims", 1):
         wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
     turn = _turn(value)
     shape, axes = tuple(shape[axis] for axis in turn), sorted(turn.index(axis) for axis in axes)
@@ -44,7 +44,7 @@ def reduce(context: Context, node: onnx.NodeProto) -> Value:
     channels = 1 in axes and form(shape)[1] > 1
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     found: Held | Pending
-    name = label(node)
+    name = node.label
     if node.op_type in ("ReduceMax", "ReduceMin"):
         least = node.op_type == "ReduceMin"
         if least or channels:
@@ -83,9 +83,9 @@ def _turned(value: Turned, turn: tuple[int, ...]) -> Turned:
     return value if turn == tuple(sorted(turn)) else replace(value, moves=value.moves.transpose(turn))
 
 
-def _axes(context: Context, node: onnx.NodeProto, rank: int) -> list[int]:
+def _axes(context: Context, node: Node, rank: int) -> list[int]:
     """The axes, without the batch; they are an attribute in older operator sets, an input in newer ones."""
-    found = attributes(node)
+    found = node.attributes
     given = context.constant(node, 1)
     listed = found.get("axes", []) if given is None else given.ravel().tolist()
     if not listed:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..shapes import Shape
 from ..values import Ints, Value
 from .movement import LARGEST, moved
@@ -16,9 +16,9 @@ from .movement import LARGEST, moved
 EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
 
 
-def resize(context: Context, node: onnx.NodeProto) -> Value:
+def resize(context: Context, node: Node) -> Value:
     """Resize, mode nearest."""
-    found = attributes(node)
+    found = node.attributes
     if found.get("mode", "nearest") != "nearest":
         raise BlockedError(f"mode {found['mode']} computes new values", "only mode nearest moves them")
     value = context.required(node, 0)
@@ -49,7 +49,7 @@ def resize(context: Context, node: onnx.NodeProto) -> Value:
             raise BlockedError(f"its result has {wanted} elements on axis {axis}, onnx infers another number")
         maps[axis] = _nearest(size, wanted, scale, found, recent)
     index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
-    return moved(context, value, index, node.output[0], label(node))
+    return moved(context, value, index, node.output[0], node.label)
 
 
 def _nearest(size: int, wanted: int, scale: np.float32, found: dict[str, Any], recent: bool) -> Ints:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
-import onnx
 
 from ...ir.graph import Array8, Copy, Piece, Tensor
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..shapes import Shape
 from ..values import Const, Ints, Moves, Pending, QuantConst, Result, Value
 from .affine import Affine, weights
@@ -97,9 +97,9 @@ class Transposed:
         return made.finish(replace(result, name=result.name + suffix))
 
 
-def conv_transpose(context: Context, node: onnx.NodeProto) -> Value:
+def conv_transpose(context: Context, node: Node) -> Value:
     """ConvTranspose with constant weights, 1-D or 2-D."""
-    found, name = attributes(node), label(node)
+    found, name = node.attributes, node.label
     x = plain(context, node, 0)
     groups = int(found.get("group", 1))
     q, scale = weights(context.required(node, 1), 1, name)

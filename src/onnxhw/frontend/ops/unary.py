@@ -8,7 +8,8 @@ import onnx
 
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..quant import integers
 from ..values import Fed, Held, Hosted, Pending, Step, Value
 
@@ -58,17 +59,17 @@ def function(context: Context, value: Value, step: Step, clamp: bool = False) ->
     )
 
 
-def unary(context: Context, node: onnx.NodeProto) -> Value:
+def unary(context: Context, node: Node) -> Value:
     """Any operator of `UNARY`."""
     value = context.required(node, 0)
     if node.op_type == "Relu" and integers.are_integers(value):
-        return integers.clamp(context, value, 0, None, label(node), node.output[0])
+        return integers.clamp(context, value, 0, None, node.label, node.output[0])
     return function(context, value, _step(node), clamp=node.op_type == "Relu")
 
 
-def _step(node: onnx.NodeProto) -> Step:
-    found = attributes(node)
-    step: Step = {"op": node.op_type, "name": label(node)}
+def _step(node: Node) -> Step:
+    found = node.attributes
+    step: Step = {"op": node.op_type, "name": node.label}
     for name, default in UNARY[node.op_type].items():
         value = found.get(name, default)
         step[name] = float(np.float32(value)) if isinstance(default, float) else value
@@ -79,10 +80,10 @@ def _step(node: onnx.NodeProto) -> Step:
     return step
 
 
-def cast(context: Context, node: onnx.NodeProto) -> Value:
+def cast(context: Context, node: Node) -> Value:
     """Cast of real values to float32, which they are."""
     value = context.required(node, 0)
-    target = attributes(node).get("to")
+    target = node.attributes.get("to")
     real = isinstance(value, Pending) or (isinstance(value, Held) and not value.integer)
     if not real or target != onnx.TensorProto.FLOAT:
         raise BlockedError("converts between types", "only a Cast from float32 to float32 is nothing to do")
@@ -120,9 +121,9 @@ def combined(x: Held, y: Held, op_type: str, name: str) -> Held:
     return replace(x, functions=(*first, step))
 
 
-def clip(context: Context, node: onnx.NodeProto) -> Value:
+def clip(context: Context, node: Node) -> Value:
     """Clip; its bounds are attributes before opset 11 and constant inputs since."""
-    found = attributes(node)
+    found = node.attributes
     bounds: dict[str, Any] = {}
     for index, name in ((1, "min"), (2, "max")):
         array = context.constant(node, index)
@@ -132,8 +133,8 @@ def clip(context: Context, node: onnx.NodeProto) -> Value:
         bounds[name] = bound if bound is None or np.isfinite(bound) else float(np.clip(bound, -3e38, 3e38))
     value = context.required(node, 0)
     if integers.are_integers(value):
-        return integers.clamp(context, value, bounds["min"], bounds["max"], label(node), node.output[0])
-    return function(context, value, {"op": "Clip", "name": label(node), **bounds}, clamp=True)
+        return integers.clamp(context, value, bounds["min"], bounds["max"], node.label, node.output[0])
+    return function(context, value, {"op": "Clip", "name": node.label, **bounds}, clamp=True)
 
 
 HANDLERS: Handlers = {

@@ -1,12 +1,16 @@
 """Kernel, stride, dilation and padding attributes of convolution and pooling."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ...errors import InvalidModelError
 from ...ir.verify import window_size
 from ..blockers import BlockedError
 from ..shapes import Shape
+
+READ = ("auto_pad", "ceil_mode", "dilations", "pads", "strides")
+"""The attributes that make a window."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,17 @@ def window(attributes: dict[str, Any], kernel: Shape, spatial: Shape, where: str
     `InvalidModelError` E3030 for attributes that make no window; `BlockedError` for more than two dimensions.
     ``ceil_mode`` becomes padding after the end, which is exact where padding is not counted.
     """
+    given = [(name, attributes[name]) for name in READ if name in attributes]
+    alike = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in given)
+    try:
+        return _window(alike, kernel, spatial)
+    except InvalidModelError as error:
+        raise InvalidModelError(error.code, error.what, where=where) from None
+
+
+@lru_cache(maxsize=1024)
+def _window(given: tuple[tuple[str, Any], ...], kernel: Shape, spatial: Shape) -> Window:
+    attributes = dict(given)
     rank = len(spatial)
     if rank not in (1, 2):
         raise BlockedError(f"{rank} spatial dimensions", "use one or two")
@@ -47,15 +62,11 @@ def window(attributes: dict[str, Any], kernel: Shape, spatial: Shape, where: str
     def listed(name: str, count: int, default: int, least: int) -> list[int]:
         values = [int(v) for v in attributes.get(name, [default] * count)]
         if len(values) != count or min(values) < least:
-            raise InvalidModelError(
-                "E3030", f"{name} must be {count} integers of at least {least}, not {values}", where=where
-            )
+            raise InvalidModelError("E3030", f"{name} must be {count} integers of at least {least}, not {values}")
         return values
 
     if len(kernel) != rank or min(kernel) < 1:
-        raise InvalidModelError(
-            "E3030", f"kernel_shape must be {rank} positive integers, not {list(kernel)}", where=where
-        )
+        raise InvalidModelError("E3030", f"kernel_shape must be {rank} positive integers, not {list(kernel)}")
     strides, dilations = listed("strides", rank, 1, 1), listed("dilations", rank, 1, 1)
     auto = attributes.get("auto_pad", "NOTSET") or "NOTSET"
     extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
@@ -69,7 +80,7 @@ def window(attributes: dict[str, Any], kernel: Shape, spatial: Shape, where: str
         pads = less + more if auto == "SAME_UPPER" else more + less
     else:
         raise InvalidModelError(
-            "E3030", f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto!r}", where=where
+            "E3030", f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto!r}"
         )
     if attributes.get("ceil_mode", 0):
         for axis in range(rank):
@@ -86,9 +97,7 @@ def window(attributes: dict[str, Any], kernel: Shape, spatial: Shape, where: str
         )
         plane = (spatial[0], spatial[1])
     if min(made.size(plane)) < 1:
-        raise InvalidModelError(
-            "E3031", f"a window of {list(kernel)} does not fit an input of {list(spatial)}", where=where
-        )
+        raise InvalidModelError("E3031", f"a window of {list(kernel)} does not fit an input of {list(spatial)}")
     return made
 
 

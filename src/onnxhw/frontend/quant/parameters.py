@@ -14,8 +14,10 @@ import onnx
 from onnx import TensorProto
 
 from ...errors import InvalidModelError
+from ...ir.graph import Array8
 from ..blockers import BlockedError
-from ..context import Context, attributes, label
+from ..context import Context
+from ..nodes import Node
 from ..values import Floats, Ints, QuantConst
 
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
@@ -92,8 +94,8 @@ class Parameters:
     `BlockedError` for what is not constant or not computed in float32.
     """
 
-    def __init__(self, context: Context, node: onnx.NodeProto) -> None:
-        found, where = attributes(node), label(node)
+    def __init__(self, context: Context, node: Node) -> None:
+        found, where = node.attributes, node.label
         scale, zero_point = context.constant(node, 1), context.constant(node, 2)
         if scale is None:
             raise BlockedError("has no scale")
@@ -123,9 +125,9 @@ class Parameters:
         """The grid of every activation with these, once it is known."""
 
     @classmethod
-    def of(cls, context: Context, node: onnx.NodeProto) -> "Parameters":
+    def of(cls, context: Context, node: Node) -> "Parameters":
         """The same, made once for all nodes that name the same scale and zero point and have no attributes."""
-        if node.attribute or len(node.input) < 2:
+        if node.attributes or len(node.input) < 2:
             return cls(context, node)
         key = (node.op_type, *node.input[1:])
         found: Parameters | None = context.parameters.get(key)
@@ -138,8 +140,7 @@ class Parameters:
         """Those of a node without attributes, "" if it has no zero point; also made once."""
         found: Parameters | None = context.parameters.get((op_type, scale, zero_point))
         if found is None:
-            node = onnx.NodeProto(op_type=op_type, input=["", scale, zero_point], name=where)
-            found = cls.of(context, node)
+            found = cls.of(context, Node(op_type, ["", scale, zero_point], [], where))
         return found
 
     def typed(self, dtype: str) -> "Parameters":
@@ -188,9 +189,9 @@ class Parameters:
         """The dequantized form of constant integers."""
         if dtype_name(q.dtype) not in RANGES:
             raise BlockedError(f"dequantizes {q.dtype}, which has no integers", "quantize to int8 or uint8")
-        whole = wide(q)
         if self.block:
-            return merge_blocks(whole, *self.spread(q.shape, where), self._axis(q.shape, where))
+            return merge_blocks(wide(q), *self.spread(q.shape, where), self._axis(q.shape, where))
+        whole = integers(q)
         if self.scale.size == 1:
             return QuantConst(whole, self.scale.reshape(()), self.zero_point.reshape(()), None)
         return QuantConst(whole, self.scale, self.zero_point, self._axis(q.shape, where))
@@ -219,6 +220,11 @@ def wide(q: npt.NDArray[Any]) -> Ints:
     return bounded(q).astype(np.int64)
 
 
+def integers(q: npt.NDArray[Any]) -> Ints | Array8:
+    """Constant integers: int8 as they are, others to compute with; `bounded`."""
+    return bounded(q) if q.dtype == np.int8 else wide(q)
+
+
 def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> QuantConst:
     """Integers of blocks with scales of their own as integers with one scale, or one per slice of an axis, exactly.
 
@@ -243,7 +249,7 @@ def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> Q
     )
 
 
-def _single(scale: npt.NDArray[Any], node: onnx.NodeProto, found: dict[str, Any]) -> Floats:
+def _single(scale: npt.NDArray[Any], node: Node, found: dict[str, Any]) -> Floats:
     """The scale in float32, if the node computes in float32."""
     kind = dtype_name(scale.dtype)
     precision = int(found.get("precision" if node.op_type == "QuantizeLinear" else "output_dtype", 0))

@@ -14,24 +14,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ... import fixed
 from ...errors import InvalidModelError, UsageError
 from ...ir.graph import Table, Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, Handlers, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
 
-def quantize(context: Context, node: onnx.NodeProto) -> Value:
+def quantize(context: Context, node: Node) -> Value:
     """QuantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
-    return quantized(context, value, parameters, label(node), node.output[0])
+    return quantized(context, value, parameters, node.label, node.output[0])
 
 
 def quantized(context: Context, value: Value, parameters: Parameters, name: str, output: str) -> Value:
@@ -73,7 +73,7 @@ def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> 
         if value.integer:
             raise BlockedError("quantizes integers")
         if value.plain and grid.whole and same_grid(value.tensor, grid):
-            return replace(value, functions=(), unsigned=grid.unsigned)
+            return Held(value.tensor, value.moves, (), grid.unsigned)
         steps = (*value.functions, *last)
         tensor = add_table(context, value.tensor, steps, output, float(grid.scale), grid.zero_point, name)
         return Held(tensor, value.moves, unsigned=grid.unsigned)
@@ -88,16 +88,20 @@ def _ends(clamps: tuple[tuple[tuple[str, Any], ...], ...], scale: float, zero_po
     return int(low), int(high)
 
 
-def dequantize(context: Context, node: onnx.NodeProto) -> Value:
+def dequantize(context: Context, node: Node) -> Value:
     """DequantizeLinear."""
     value, parameters = context.required(node, 0), Parameters.of(context, node)
-    return dequantized(context, value, parameters, label(node), node.input[0], node.output[0])
+    return dequantized(context, value, parameters, node.label, node.input[0], node.output[0])
 
 
 def dequantized(
     context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str
 ) -> Value:
     """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
+    if isinstance(value, Held):  # first, for it is by far the most frequent
+        if not parameters.explicit:
+            parameters = parameters.typed("uint8" if value.unsigned else "int8")
+        return out_of(context, value, parameters.activation(value.shape, name), name, source, output)
     if isinstance(value, Const):
         if parameters.explicit and dtype_name(value.array.dtype) != parameters.dtype:
             raise InvalidModelError(
@@ -108,8 +112,6 @@ def dequantized(
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}", "feed int8, uint8 or float32")
         parameters = parameters.typed(value.dtype)
-    if isinstance(value, Held) and not parameters.explicit:
-        parameters = parameters.typed("uint8" if value.unsigned else "int8")
     grid = parameters.activation(value.shape, name)
     if isinstance(value, Hosted):
         if value.dtype not in ("int8", "uint8"):
@@ -147,14 +149,14 @@ def add_table(
     """The tensor after `steps`, elementwise from int8 to int8, as a 256-entry table."""
     plain = [{key: value for key, value in step.items() if key != "name"} for step in steps]
     key = ("table", repr(plain))
-    table: npt.NDArray[Any] | None = context.parameters.get(key)
+    table: npt.NDArray[Any] | None = context.tables.get(key)
     if table is None:
         try:
             with np.errstate(all="ignore"):
                 table = apply(steps, np.arange(-128, 128).astype(np.int8)).astype(np.int8)
         except UsageError as error:
             raise BlockedError(f"its function has no quantized value everywhere: {error.what}") from error
-        context.parameters[key] = table
+        context.tables[key] = table
     nodes = tuple(dict.fromkeys([*(step["name"] for step in steps), node]))
     return enter_table(context, tensor, table, name, scale, zero_point, nodes)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from ...errors import InvalidModelError
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import Node
 from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
 from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
@@ -30,7 +30,7 @@ STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 """Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
 
 
-def quant(context: Context, node: onnx.NodeProto) -> Value:
+def quant(context: Context, node: Node) -> Value:
     """Quant, also called IntQuant."""
     form, scale, zero_point = _parameters(context, node)
     value = _real(context.required(node, 0))
@@ -50,16 +50,16 @@ def quant(context: Context, node: onnx.NodeProto) -> Value:
     return _activation(context, node, value, form, grid, int(zero))
 
 
-def _parameters(context: Context, node: onnx.NodeProto) -> tuple[IntQuant, Floats, Floats]:
+def _parameters(context: Context, node: Node) -> tuple[IntQuant, Floats, Floats]:
     """Formula, scale and zero point, made once for all nodes that name the same and have the same attributes."""
-    key = ("Quant", *node.input[1:], *[attribute.SerializeToString() for attribute in node.attribute])
+    key = ("Quant", *node.input[1:], repr(node.attributes))
     found: tuple[IntQuant, Floats, Floats] | None = context.parameters.get(key)
     if found is None:
         scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
         bits = _bits(context, node, 3)
-        check_scale(scale, label(node))
+        check_scale(scale, node.label)
         try:
-            found = IntQuant.of(attributes(node), bits), scale, zero_point
+            found = IntQuant.of(node.attributes, bits), scale, zero_point
         except KeyError as error:
             raise _no_mode(error, node) from None
         context.parameters[key] = found
@@ -90,15 +90,15 @@ def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -
     return merge_blocks(q, np.broadcast_to(scale, shape), np.broadcast_to(zero_point.astype(np.int64), shape))
 
 
-def _activation(context: Context, node: onnx.NodeProto, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
-    name, output = label(node), node.output[0]
+def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
+    name, output = node.label, node.output[0]
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if isinstance(value, Held):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
-        integers: npt.NDArray[Any] | None = context.parameters.get(key)
+        integers: npt.NDArray[Any] | None = context.tables.get(key)
         if integers is None:
             integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
-            context.parameters[key] = integers
+            context.tables[key] = integers
         return _table(context, node, value, integers, grid)
     on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
     if not half_even and not (on_host and not form.bipolar):
@@ -149,10 +149,10 @@ def _steps(name: str, grid: Grid, zero: int, shift: int, dtype: str, mode: str) 
     )
 
 
-def bipolar(context: Context, node: onnx.NodeProto) -> Value:
+def bipolar(context: Context, node: Node) -> Value:
     """BipolarQuant: on constants and on what is on an int8 grid."""
     scale = _numbers(context, node, 1)
-    check_scale(scale, label(node))
+    check_scale(scale, node.label)
     value = _real(context.required(node, 0))
     _spread(value.shape, scale, np.zeros((), np.float32), node)
     if isinstance(value, Const):
@@ -170,19 +170,19 @@ def bipolar(context: Context, node: onnx.NodeProto) -> Value:
     return _table(context, node, value, integers, Grid.of(np.float32(scale.item()), 0, -1, 1))
 
 
-def trunc(context: Context, node: onnx.NodeProto) -> Value:
+def trunc(context: Context, node: Node) -> Value:
     """Trunc, version 1 (five inputs) and 2 (six): on what is on an int8 grid."""
     inputs = [None, *(context.constant(node, index) for index in range(1, len(node.input)))]
     if len(inputs) not in (5, 6) or any(value is None or value.size != 1 for value in inputs[1:]):
         raise BlockedError("its scale, zero point and bit widths must be scalar constants")
-    check_scale(_numbers(context, node, 1), label(node))
+    check_scale(_numbers(context, node, 1), node.label)
     _zero_point(context, node, 2)
     for index in (3, len(inputs) - 1):
         _within(context, _bits(context, node, index), node)
     if len(inputs) == 6:
-        check_scale(_numbers(context, node, 4), label(node))
+        check_scale(_numbers(context, node, 4), node.label)
     try:
-        form = Trunc.of(attributes(node), inputs)
+        form = Trunc.of(node.attributes, inputs)
     except KeyError as error:
         raise _no_mode(error, node) from None
     value = _real(context.required(node, 0))
@@ -201,15 +201,15 @@ def trunc(context: Context, node: onnx.NodeProto) -> Value:
     return _table(context, node, value, integers, Grid.of(np.float32(form.out_scale), int(zero), *limits))
 
 
-def thresholds(context: Context, node: onnx.NodeProto) -> Value:
+def thresholds(context: Context, node: Node) -> Value:
     """MultiThreshold on what is on an int8 grid, with the same thresholds for all channels."""
     rows = context.constant(node, 1)
     if rows is None or rows.ndim != 2 or not rows.size or np.isnan(rows).any():
-        raise InvalidModelError("E3603", "thresholds must be numbers of shape [C or 1, B]", where=label(node))
+        raise InvalidModelError("E3603", "thresholds must be numbers of shape [C or 1, B]", where=node.label)
     if (rows[:, 1:] < rows[:, :-1]).any():
-        raise InvalidModelError("E3603", "thresholds must ascend within each channel", where=label(node))
+        raise InvalidModelError("E3603", "thresholds must ascend within each channel", where=node.label)
     value = _real(context.required(node, 0))
-    found = attributes(node)
+    found = node.attributes
     layout = str(found.get("data_layout", "NCHW")).upper()
     if layout not in ("NCHW", "NHWC", "NC"):
         raise BlockedError(f"data_layout is {layout!r}", "use NCHW or NHWC")
@@ -217,7 +217,7 @@ def thresholds(context: Context, node: onnx.NodeProto) -> Value:
     channels = shape[-1 if layout == "NHWC" else 1] if len(shape) > 1 else 1
     if value.shape is not None and len(rows) not in (1, channels):
         raise InvalidModelError(
-            "E3603", f"{len(rows)} rows of thresholds do not fit {channels} channels", where=label(node)
+            "E3603", f"{len(rows)} rows of thresholds do not fit {channels} channels", where=node.label
         )
     if isinstance(value, Const):
         return Const(multi_threshold(value.array, rows, found))
@@ -245,7 +245,7 @@ def thresholds(context: Context, node: onnx.NodeProto) -> Value:
     )
 
 
-def unsupported(context: Context, node: onnx.NodeProto) -> Value:
+def unsupported(context: Context, node: Node) -> Value:
     """FloatQuant: its results are minifloats."""
     raise BlockedError("quantizes to a small floating-point type, not to integers", "quantize to integers")
 
@@ -253,13 +253,13 @@ def unsupported(context: Context, node: onnx.NodeProto) -> Value:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _table(context: Context, node: onnx.NodeProto, value: Held, integers: npt.NDArray[Any], grid: Grid) -> Held:
+def _table(context: Context, node: Node, value: Held, integers: npt.NDArray[Any], grid: Grid) -> Held:
     """The operator as a table: `integers` for each int8 value of the tensor, in the model's own numbering."""
     if np.isnan(integers).any():
         raise BlockedError("its function has no quantized value everywhere")
     shift = 128 if grid.unsigned else 0
     table = (integers.astype(np.int64) - shift).astype(np.int8)
-    name = label(node)
+    name = node.label
     tensor = value.tensor
     if not (same_grid(tensor, grid) and np.array_equal(table, EVERY)):
         nodes = tuple(dict.fromkeys([*(step["name"] for step in value.functions), name]))
@@ -267,9 +267,9 @@ def _table(context: Context, node: onnx.NodeProto, value: Held, integers: npt.ND
     return _held(context, Held(tensor, value.moves, unsigned=grid.unsigned), grid, node)
 
 
-def _held(context: Context, integers: Held, grid: Grid, node: onnx.NodeProto) -> Held:
+def _held(context: Context, integers: Held, grid: Grid, node: Node) -> Held:
     """Quantized integers as the real numbers that a QONNX operator gives."""
-    return out_of(context, integers, grid, label(node), node.output[0], node.output[0])
+    return out_of(context, integers, grid, node.label, node.output[0], node.output[0])
 
 
 def _values(value: Held) -> npt.NDArray[Any]:
@@ -284,21 +284,21 @@ def _real(value: Value) -> Value:
     return Const(value.real()) if isinstance(value, QuantConst) else value
 
 
-def _numbers(context: Context, node: onnx.NodeProto, index: int) -> Floats:
+def _numbers(context: Context, node: Node, index: int) -> Floats:
     found = context.constant(node, index)
     if found is None:
         raise BlockedError(f"input {index} is missing")
     return found.astype(np.float32)
 
 
-def _zero_point(context: Context, node: onnx.NodeProto, index: int) -> Floats:
+def _zero_point(context: Context, node: Node, index: int) -> Floats:
     found = _numbers(context, node, index)
     if not np.isfinite(found).all():
-        raise InvalidModelError("E3606", "the zero point must be finite", where=label(node))
+        raise InvalidModelError("E3606", "the zero point must be finite", where=node.label)
     return found
 
 
-def _spread(shape: tuple[int, ...] | None, scale: Floats, zero_point: Floats, node: onnx.NodeProto) -> None:
+def _spread(shape: tuple[int, ...] | None, scale: Floats, zero_point: Floats, node: Node) -> None:
     """`InvalidModelError` E3022 unless scale and zero point broadcast with a value of this shape."""
     if shape is None or scale.size == zero_point.size == 1:
         return
@@ -308,27 +308,27 @@ def _spread(shape: tuple[int, ...] | None, scale: Floats, zero_point: Floats, no
         raise InvalidModelError(
             "E3022",
             f"scales {list(scale.shape)} and zero points {list(zero_point.shape)} do not fit shape {list(shape)}",
-            where=label(node),
+            where=node.label,
         ) from None
 
 
-def _bits(context: Context, node: onnx.NodeProto, index: int) -> int:
+def _bits(context: Context, node: Node, index: int) -> int:
     found = _numbers(context, node, index)
     if found.size != 1 or not 1 <= found.item() <= MOST_BITS or found.item() % 1:
         raise InvalidModelError(
-            "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=label(node)
+            "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=node.label
         )
     return int(found.item())
 
 
-def _within(context: Context, bits: int, node: onnx.NodeProto) -> None:
+def _within(context: Context, bits: int, node: Node) -> None:
     """E3607 for more bits than `Limits.quant_bits`; vectors may have `MOST_BITS`, for biases are that wide."""
-    context.limits.check("E3607", "quant_bits", bits, "bits of its integers:", label(node))
+    context.limits.check("E3607", "quant_bits", bits, "bits of its integers:", node.label)
 
 
-def _no_mode(error: KeyError, node: onnx.NodeProto) -> InvalidModelError:
+def _no_mode(error: KeyError, node: Node) -> InvalidModelError:
     return InvalidModelError(
-        "E3605", f"no rounding mode {error.args[0]!r}", where=label(node), hint=f"known: {', '.join(sorted(ROUNDING))}"
+        "E3605", f"no rounding mode {error.args[0]!r}", where=node.label, hint=f"known: {', '.join(sorted(ROUNDING))}"
     )
 
 

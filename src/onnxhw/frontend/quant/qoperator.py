@@ -6,36 +6,50 @@ so a model in this form gives the program of its QDQ form.
 QLinearX(a, s_a, z_a, ..., s_y, z_y)   Q(X(DQ(a, s_a, z_a), ...), s_y, z_y)
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
-import onnx
 
 from ...errors import InvalidModelError
 from ..blockers import BlockedError
-from ..context import Context, Handlers, attributes, label
+from ..context import Context, Handlers
+from ..nodes import NONE, Node
 from ..values import Const, QuantConst, Value
-from .parameters import Parameters, check_scale, wide
+from .parameters import Parameters, check_scale, integers
 from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
 
 
-@dataclass
+@cache
+def _handlers() -> Handlers:
+    from ..handlers import HANDLERS  # here: that table holds this module's handlers too
+
+    return HANDLERS
+
+
 class Expansion:
-    """The nodes for which one QOperator node stands, converted one after the other under its name."""
+    """The nodes for which one QOperator node stands, converted one after the other under its name.
 
-    context: Context
-    node: onnx.NodeProto
-    made: list[str] = field(default_factory=list)
-    label: str = field(init=False)
-    output: str = field(init=False)
-    inputs: list[str] = field(init=False)
+    A context manager; its inner values are forgotten at its end.
+    """
 
-    def __post_init__(self) -> None:
-        self.label, self.output, self.inputs = label(self.node), self.node.output[0], list(self.node.input)
+    __slots__ = ("context", "inputs", "label", "made", "node", "output")
+
+    def __init__(self, context: Context, node: Node) -> None:
+        self.context, self.node = context, node
+        self.label, self.output, self.inputs = node.label, node.output[0], node.input
+        self.made: list[str] = []
+
+    def __enter__(self) -> "Expansion":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self.made:
+            self.context.values.pop(name, None)
 
     def name(self, index: int) -> str:
         """The name of an input, "" where it is omitted."""
@@ -50,13 +64,10 @@ class Expansion:
         self.made.append(name)
         return name
 
-    def apply(self, op_type: str, inputs: list[str], given: Iterable[onnx.AttributeProto] = ()) -> Value:
+    def apply(self, op_type: str, inputs: list[str], given: dict[str, Any] = NONE) -> Value:
         """Convert one node of the default domain, with the attributes `given`."""
-        from ..handlers import HANDLERS  # here: that table holds this module's handlers too
-
-        output = f"{self.output}.part{len(self.made)}"
-        node = onnx.NodeProto(op_type=op_type, input=inputs, output=[output], name=self.label, attribute=given)
-        result = HANDLERS["", op_type](self.context, node)
+        node = Node(op_type, inputs, [f"{self.output}.part{len(self.made)}"], self.label, given)
+        result = _handlers()["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
 
     def real(self, index: int) -> str:
@@ -76,7 +87,7 @@ class Expansion:
         check_scale(scale, where)
         zero_point = np.zeros((), np.int64) if zero_point is None else zero_point.astype(np.int64)
         if scale.size == zero_point.size == 1:
-            return self.enter(QuantConst(wide(q), scale.reshape(()), zero_point.reshape(()), None))
+            return self.enter(QuantConst(integers(q), scale.reshape(()), zero_point.reshape(()), None))
         count = q.shape[axis]
         if any(values.size not in (1, count) for values in (scale, zero_point)):
             raise InvalidModelError(
@@ -86,7 +97,7 @@ class Expansion:
             )
         ones = np.ones(count, np.int64)
         per_output = (scale.ravel() * ones.astype(np.float32), zero_point.ravel() * ones)
-        return self.enter(QuantConst(wide(q), *per_output, axis % q.ndim))
+        return self.enter(QuantConst(integers(q), *per_output, axis % q.ndim))
 
     def bias(self, index: int, x: int, weights: str) -> list[str]:
         """The int32 bias, if there is one, with scale ``s_x * s_w`` and zero point 0."""
@@ -108,84 +119,73 @@ class Expansion:
         return quantized(self.context, value, parameters, self.label, self.output)
 
 
-@contextmanager
-def expansion(context: Context, node: onnx.NodeProto) -> Iterator[Expansion]:
-    """An expansion whose inner values are forgotten at its end."""
-    made = Expansion(context, node)
-    try:
-        yield made
-    finally:
-        for name in made.made:
-            context.values.pop(name, None)
-
-
-def conv(context: Context, node: onnx.NodeProto) -> Value:
+def conv(context: Context, node: Node) -> Value:
     """QLinearConv, of either domain."""
     given = _first_layout(node)
-    with expansion(context, node) as inner:
+    with Expansion(context, node) as inner:
         weights = inner.matrix(3, 0)
         y = inner.apply("Conv", [inner.real(0), weights, *inner.bias(8, 0, weights)], given)
         return inner.integers(y, 6)
 
 
-def matmul(context: Context, node: onnx.NodeProto) -> Value:
+def matmul(context: Context, node: Node) -> Value:
     """QLinearMatMul, of a constant matrix or of two activations."""
     constant = isinstance(context.required(node, 3), Const)
-    with expansion(context, node) as inner:
+    with Expansion(context, node) as inner:
         right = inner.matrix(3, -1) if constant else inner.real(3)
         return inner.integers(inner.apply("MatMul", [inner.real(0), right]), 6)
 
 
-def gemm(context: Context, node: onnx.NodeProto) -> Value:
+def gemm(context: Context, node: Node) -> Value:
     """QGemm; without an output scale its result is real."""
-    transposed = attributes(node).get("transB", 0)
-    with expansion(context, node) as inner:
+    transposed = node.attributes.get("transB", 0)
+    with Expansion(context, node) as inner:
         weights = inner.matrix(3, 0 if transposed else 1)
-        y = inner.apply("Gemm", [inner.real(0), weights, *inner.bias(6, 0, weights)], node.attribute)
+        y = inner.apply("Gemm", [inner.real(0), weights, *inner.bias(6, 0, weights)], node.attributes)
         return inner.integers(y, 7) if inner.name(7) else y
 
 
-def binary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
+def binary(op_type: str) -> Callable[[Context, Node], Value]:
     """QLinearAdd and QLinearMul."""
 
-    def handler(context: Context, node: onnx.NodeProto) -> Value:
-        with expansion(context, node) as inner:
+    def handler(context: Context, node: Node) -> Value:
+        with Expansion(context, node) as inner:
             return inner.integers(inner.apply(op_type, [inner.real(0), inner.real(3)]), 6)
 
     return handler
 
 
-def unary(op_type: str) -> Callable[[Context, onnx.NodeProto], Value]:
+def unary(op_type: str) -> Callable[[Context, Node], Value]:
     """Operators of one operand: input, its scale and zero point, then those of the result."""
 
-    def handler(context: Context, node: onnx.NodeProto) -> Value:
+    def handler(context: Context, node: Node) -> Value:
         given = _first_layout(node)
-        with expansion(context, node) as inner:
+        with Expansion(context, node) as inner:
             return inner.integers(inner.apply(op_type, [inner.real(0)], given), 3)
 
     return handler
 
 
-def softmax(context: Context, node: onnx.NodeProto) -> Value:
+def softmax(context: Context, node: Node) -> Value:
     """QLinearSoftmax; its attribute says which opset's Softmax it is."""
-    given = [attribute for attribute in node.attribute if attribute.name != "opset"]
-    older = replace(context, opset=int(attributes(node).get("opset", context.opset)))
-    with expansion(older, node) as inner:
+    given = {name: value for name, value in node.attributes.items() if name != "opset"}
+    older = replace(context, opset=int(node.attributes.get("opset", context.opset)))
+    with Expansion(older, node) as inner:
         return inner.integers(inner.apply("Softmax", [inner.real(0)], given), 3)
 
 
-def concat(context: Context, node: onnx.NodeProto) -> Value:
+def concat(context: Context, node: Node) -> Value:
     """QLinearConcat: scale and zero point of the result come first."""
     if (len(node.input) - 2) % 3 or len(node.input) < 5:
         raise InvalidModelError(
-            "E3602", f"has {len(node.input)} inputs, not 2 and 3 for each operand", where=label(node)
+            "E3602", f"has {len(node.input)} inputs, not 2 and 3 for each operand", where=node.label
         )
-    with expansion(context, node) as inner:
+    with Expansion(context, node) as inner:
         parts = [inner.real(index) for index in range(2, len(node.input), 3)]
-        return inner.integers(inner.apply("Concat", parts, node.attribute), 0)
+        return inner.integers(inner.apply("Concat", parts, node.attributes), 0)
 
 
-def dynamic(context: Context, node: onnx.NodeProto) -> Value:
+def dynamic(context: Context, node: Node) -> Value:
     """What chooses its scale while it runs."""
     raise BlockedError(
         "its scale depends on the data: the whole tensor must be known before the first integer",
@@ -193,7 +193,7 @@ def dynamic(context: Context, node: onnx.NodeProto) -> Value:
     )
 
 
-def sums(context: Context, node: onnx.NodeProto) -> Value:
+def sums(context: Context, node: Node) -> Value:
     """ConvInteger and MatMulInteger: their 32-bit results are not on any int8 grid."""
     raise BlockedError(
         "its results are 32-bit sums, and only int8 leaves the accelerator",
@@ -201,11 +201,13 @@ def sums(context: Context, node: onnx.NodeProto) -> Value:
     )
 
 
-def _first_layout(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
+def _first_layout(node: Node) -> dict[str, Any]:
     """The attributes of the operator inside, if the channels come first."""
-    if any(attribute.name == "channels_last" and attribute.i for attribute in node.attribute):
+    if "channels_last" not in node.attributes:
+        return node.attributes
+    if node.attributes["channels_last"]:
         raise BlockedError("channels_last is set", "keep the channels on axis 1, as ONNX operators have them")
-    return [attribute for attribute in node.attribute if attribute.name != "channels_last"]
+    return {name: value for name, value in node.attributes.items() if name != "channels_last"}
 
 
 HANDLERS: Handlers = {

@@ -103,12 +103,12 @@ def decode(tensor: onnx.TensorProto, limits: Limits = DEFAULT, where: str = "") 
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise InvalidModelError("E3008", "is in an external file that was not loaded", where=where)
     check(tensor, limits, where)
-    return _values(tensor, where)
+    return unpacked(tensor, where)
 
 
 def finite(tensor: onnx.TensorProto) -> bool:
     """Is no element of a checked tensor NaN or infinite? Text and types that have neither are."""
-    return not ELEMENTS[tensor.data_type].fractions or all_finite(_values(tensor, ""))
+    return not ELEMENTS[tensor.data_type].fractions or all_finite(unpacked(tensor))
 
 
 def all_finite(values: npt.NDArray[Any]) -> bool:
@@ -129,8 +129,8 @@ def seen(tensor: onnx.TensorProto, data: bytes, where: str) -> npt.NDArray[Any]:
     return values
 
 
-def _values(tensor: onnx.TensorProto, where: str) -> npt.NDArray[Any]:
-    """The values of a checked tensor."""
+def unpacked(tensor: onnx.TensorProto, where: str = "") -> npt.NDArray[Any]:
+    """The values of a tensor in which `check` found nothing wrong; as of `decode`."""
     kind, shape = ELEMENTS[tensor.data_type], tuple(tensor.dims)
     elements = prod(shape)
     if kind.string:

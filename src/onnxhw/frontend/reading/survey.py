@@ -18,6 +18,8 @@ from .limits import Limits
 CONTROL = re.compile("[\x01-\x1f\x7f-\x9f]")
 SINGLE = DENSE, SPARSE, GRAPH, TYPE = "t", "sparse_tensor", "g", "tp"
 """Fields of an attribute that hold one tensor, graph or type; the lists in the same order:"""
+SMALL = 64
+"""Bytes of a small attribute."""
 _lists = attrgetter("tensors", "sparse_tensors", "graphs", "type_protos")
 
 
@@ -48,6 +50,8 @@ class _Walker:
     found: Survey = field(default_factory=Survey)
     names: list[str] = field(default_factory=list)
     graphs: list[tuple[onnx.GraphProto, int]] = field(default_factory=list)
+    plain: set[bytes] = field(default_factory=set)
+    """Small attributes that were seen, of numbers and texts alone."""
 
     def graph(self, graph: onnx.GraphProto, depth: int) -> None:
         """Tensors and names of a graph; its subgraphs are put off."""
@@ -81,22 +85,28 @@ class _Walker:
             names += (node.name, node.op_type, node.domain, node.overload)
             names.extend(node.input)
             names.extend(node.output)
-            if node.attribute:
-                self.attributes(node.attribute, depth, node)
-            self.count(len(names) - before)
+            again = self.attributes(node.attribute, depth, node) if node.attribute else 0
+            self.count(len(names) - before + again)
 
-    def attributes(self, attributes: Iterable[onnx.AttributeProto], depth: int, node: onnx.NodeProto | None) -> None:
-        """Names of attributes; their tensors and graphs, whatever their type says."""
-        names = self.names
+    def attributes(self, attributes: Iterable[onnx.AttributeProto], depth: int, node: onnx.NodeProto | None) -> int:
+        """Names of attributes; their tensors and graphs, whatever their type says. How many names are there already,
+        of attributes that are the same as others."""
+        names, again = self.names, 0
         for attribute in attributes:
-            names += (attribute.name, attribute.ref_attr_name)
-            for kind in SINGLE:
-                if attribute.HasField(kind):
-                    self.held(kind, getattr(attribute, kind), attribute.name, depth, node)
-            if any(_lists(attribute)):
-                for kind, items in zip(SINGLE, _lists(attribute), strict=True):
-                    for item in items:
-                        self.held(kind, item, attribute.name, depth, node)
+            text = attribute.SerializeToString() if attribute.ByteSize() <= SMALL else b""
+            if text in self.plain:
+                again += 2
+                continue
+            name = attribute.name
+            names += (name, attribute.ref_attr_name)
+            found = [(kind, getattr(attribute, kind)) for kind in SINGLE if attribute.HasField(kind)]
+            for kind, items in zip(SINGLE, _lists(attribute), strict=True):
+                found += [(kind, item) for item in items]
+            for kind, item in found:
+                self.held(kind, item, name, depth, node)
+            if text and not found:
+                self.plain.add(text)
+        return again
 
     def held(
         self,

@@ -25,24 +25,28 @@ PLAIN = frozenset(
     [AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS, AttributeProto.INTS]
 )
 """Types of attributes that hold no tensors or graphs."""
-LONGEST = 256
-"""Bytes of an attribute up to which a node has a form."""
+LONGEST = 512
+"""Bytes up to which a node with attributes has a form."""
 
 
-def form(node: onnx.NodeProto, outputs: Sequence[str]) -> Form | None:
+def form(node: onnx.NodeProto, outputs: Sequence[str], plain: set[bytes]) -> Form | None:
     """The node's form; None for nodes that are to be looked at one by one: they hold more than numbers and texts,
-    leave something out, or have attributes whose names count in `Names`."""
+    leave something out, or have attributes whose names count in `Names`. `plain`: attributes that do not, and are
+    small, which it notes."""
     inputs = node.input
     if "" in inputs or "" in outputs:
         return None
     first = (node.op_type, node.domain, node.overload, len(inputs), len(outputs))
     if not node.attribute:
         return first
-    for attribute in node.attribute:
+    if node.ByteSize() > LONGEST:
+        return None
+    texts = [attribute.SerializeToString() for attribute in node.attribute]
+    for attribute, text in zip(node.attribute, texts, strict=True) if not plain.issuperset(texts) else ():
         if attribute.type not in PLAIN or not IDENTIFIER(attribute.name):
             return None
-    texts = [attribute.SerializeToString() for attribute in node.attribute]
-    return (*first, *texts) if max(map(len, texts)) <= LONGEST else None
+        plain.add(text)
+    return (*first, *texts)
 
 
 @dataclass
@@ -99,6 +103,8 @@ class Rules:
     in_function: bool = False
     sound: set[Form] = field(default_factory=set)
     """Nodes in which nothing was found wrong, but for what they are called and read."""
+    plain: set[bytes] = field(default_factory=set)
+    """Attributes that hold numbers and texts alone: see `form`."""
 
 
 def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None) -> set[str]:
@@ -136,7 +142,7 @@ def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope:
     unsorted: list[tuple[onnx.NodeProto, str]] = []
     for node in nodes:
         taken, outputs = set(node.input), list(node.output)
-        alike = form(node, outputs)
+        alike = form(node, outputs, rules.plain)
         if alike is None or alike not in rules.sound:
             before = findings.total
             node_rules(node, rules.sets, rules.functions, rules.in_function, findings)
