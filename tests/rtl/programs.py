@@ -163,7 +163,7 @@ class Builder:
             oh, ow = sums(before)
             rows, cols = self.depthwise(beside=True, row=before.acc_base + oh * ow, reads=reads)
             last = code["depthwise"][-1]
-            if last.acc_base + rows * cols > self.config.acc_depth:
+            if last.acc_base + rows * cols > self.config.window_depth:
                 code["depthwise"][-1] = replace(last, acc_base=0, **wait_reads(0, reads + 1))
             self.drain(code["depthwise"][-1])
 

@@ -24,7 +24,7 @@ from onnxhw.sched import footprint
 LATE = 2
 """Cycles from the completion of what an input waits for to `input_free`."""
 
-SMALL = {"act_depth": 256, "weight_depth": 160, "acc_depth": 64, "param_depth": 512, "tables": 2}
+SMALL = {"act_depth": 256, "weight_depth": 160, "acc_depth": 64, "window_depth": 64, "param_depth": 512, "tables": 2}
 GEOMETRIES = [
     HwConfig("4x4", rows=4, cols=4, word=4, lanes=2, acc_bits=24, **SMALL),
     HwConfig("4x4 two rows a cycle", rows=4, cols=4, word=4, lanes=4, acc_bits=24, load_rows=2, **SMALL),

@@ -65,7 +65,7 @@ class Core(wiring.Component):
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
         if config.depthwise:
             units["depthwise"] = WindowUnit(config)
-        fetchers = {name: Fetcher(name, config, names) for name in names}
+        fetchers = {name: Fetcher(name, config) for name in names}
         for number, name in enumerate(names):
             unit, fetch = units[name], fetchers[name]
             m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)

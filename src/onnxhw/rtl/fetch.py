@@ -1,6 +1,5 @@
 """`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -9,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS, Array, Depthwise
+from ..isa.instructions import UNITS, Array, Depthwise, units_of
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from .cells import BlockRam
 from .decode import Decoded
@@ -31,10 +30,9 @@ class Fetcher(wiring.Component):
 
     latency = FETCH_OVERHEAD
 
-    def __init__(self, unit: str, config: HwConfig, units: Sequence[str] = tuple(UNITS)) -> None:
-        self.unit, self.config, self.units = unit, config, units
+    def __init__(self, unit: str, config: HwConfig) -> None:
+        self.unit, self.config, self.units = unit, config, units_of(config)
         self.instruction, self.depth = UNITS[unit], int(getattr(config, f"{unit}_ucode"))
-        self.distributed = self.instruction is Depthwise and self.depth <= SHORT_UCODE
         self.words = self.instruction.words()
         address = bits_for(self.depth)
         super().__init__(
@@ -43,7 +41,7 @@ class Fetcher(wiring.Component):
                 "w_data": In(WORD_BITS),
                 "w_en": In(1),
                 "count": In(COUNT_BITS),
-                **{f"completed_{unit}": In(COUNT_BITS) for unit in (*units, "reads")},
+                **{f"completed_{unit}": In(COUNT_BITS) for unit in (*self.units, "reads")},
                 "bits": Out(self.words * WORD_BITS),
                 "valid": Out(1),
                 "waiting": Out(1),
@@ -56,9 +54,8 @@ class Fetcher(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         sites = memory_sites(platform, self.config).get(f"ucode_{self.unit}", ())
-        m.submodules.ucode = ucode = BlockRam(
-            width=WORD_BITS, depth=self.depth, sites=sites, distributed=self.distributed
-        )
+        short = self.unit == "depthwise" and self.depth <= SHORT_UCODE
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, sites=sites, distributed=short)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
