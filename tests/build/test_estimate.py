@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_told_with_all_numbers():
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 302 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 304 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 
