@@ -20,6 +20,7 @@ MULTIPLIERS, BLOCK_RAMS = 156, 208
 KEYS = {
     "activations": "act_", "accumulators": "acc_", "weights": "weights ",
     "load microcode": "ucode_load", "array microcode": "ucode_array", "vector microcode": "ucode_vector",
+    "depthwise microcode": "ucode_depthwise", "parameters": "params",
 }  # fmt: skip
 """How the names of the planned memories begin."""
 
@@ -35,26 +36,28 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     ram = [site for sites in memories.values() for site in sites]
     banks = {f"act_{bank}" for bank in range(config.act_banks)}
     weights = {f"weights {block.name}" for block in blocks(config)}
-    ucode = {key for key in memories if key.startswith("ucode_")}
-    assert not ucode or ucode == {"ucode_load", "ucode_array", "ucode_vector"}
-    assert not memories or set(memories) - ucode == {*banks, "acc_0", "acc_1", *weights}
+    optional = {key for key in memories if key in ("params", "tables") or key.startswith("ucode_")}
+    assert not memories or set(memories) - optional == {*banks, "acc_0", "acc_1", *weights}
     for name, (count, shape) in estimate.memories(config).items() if memories else ():
         if name in KEYS:
             mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
-            assert [len(sites) for sites in mine] == [len(ebr.plan(*shape))] * count or (not mine and "micro" in name)
+            expected = [len(ebr.plan(*shape))] * count
+            assert [len(sites) for sites in mine] == expected or (not mine and KEYS[name] not in optional)
+    assert len(memories.get("tables", ())) in (0, config.lanes)
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
 
 
-def test_weights_leave_the_rows_between_to_parameters_and_tables():
+def test_weights_lie_in_the_last_row_where_activations_fill_the_first():
     sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-depthwise"])
     rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
     assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}
     assert all(rows[f"act_{bank}"] == {"Y22", "Y46"} for bank in range(4))
-    assert all(rows[f"ucode_{unit}"] == {"Y46"} for unit in ("load", "array", "vector"))
+    assert all(rows[f"ucode_{unit}"] == {"Y22"} for unit in ("load", "array", "depthwise", "vector"))
+    assert rows["params"] == rows["tables"] == {"Y70"}
 
 
 def test_blocks_of_whole_tile_words_lie_from_left_to_right_as_the_rows_of_the_array_do():
@@ -67,7 +70,13 @@ def test_blocks_of_whole_tile_words_lie_from_left_to_right_as_the_rows_of_the_ar
     for left, right in pairwise(columns):
         assert max(left) < min(right) + 9  # groups of block RAMs are 9 columns apart
         assert sum(left) < sum(right)
-    assert {site.split("/")[1] for site in sites["ucode_vector"]} == {"Y46"}
+
+
+def test_each_lane_has_its_parameters_and_its_table_side_by_side():
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
+    columns = {key: [int(site.split("/")[0][1:]) for site in sites[key]] for key in ("params", "tables")}
+    lanes = [[*columns["params"][2 * q : 2 * q + 2], columns["tables"][q]] for q in range(8)]
+    assert all(max(left) < min(right) for left, right in pairwise(lanes))
 
 
 def test_an_unknown_device_and_a_large_array_get_no_plan():

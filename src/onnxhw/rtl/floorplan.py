@@ -10,8 +10,11 @@ from typing import Any
 
 from ..config import HwConfig
 from ..isa.fields import WORD_BITS
+from ..isa.instructions import UNITS
+from ..isa.memory import Space, ucode_words, word_bytes
 from . import ebr
 from .blocks import blocks, tail
+from .depthwise import SHORT_UCODE
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -25,6 +28,10 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
 """Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
 the first for the weights instead."""
+
+
+Place = tuple[int, int]
+"""A row of the chip and the number of a block RAM's site in it, from the left."""
 
 
 def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
@@ -86,65 +93,83 @@ def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
 def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
 
-    Activation banks lie above the array, lane by lane as the array takes them; accumulators where the sums come out,
-    and beside them, if there is room, the microcode, whose fetchers stand between the units that they serve;
-    weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are and down
-    as its columns. Where activations fill the near row, other weights lie in the last row, and the rows between are
-    left to what nobody places: parameters, tables, line buffers and the link's memories, which nextpnr would put into
-    the last row, far from their logic. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>`` and
-    ``weights <block>``.
+    Activation banks lie above the array, lane by lane as the array takes them, around the microcode, whose fetchers
+    stand where the addresses are made; accumulators where the sums come out, the lanes' parameters and tables below
+    them; weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are and
+    down as its columns. Where activations fill the near row, other weights lie in the last row, and what nobody places
+    (line buffers, the link's memories) finds room between. Microcode, and parameters and tables, are left out where
+    there is no room for them. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a
+    site for each lane) and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
         return {}
     near, middle, far, last = MEMORY_ROWS[device]
-    per_row = len(EBR_GROUP) * len(GROUPS[device])
-    row, banks = config.cols * config.acc_bits, config.act_banks
-    act = len(ebr.plan(8 * config.word, config.act_depth, 8))
-    acc = len(ebr.plan(row, config.acc_depth, row))
-    depths = {"load": config.load_ucode, "array": config.array_ucode, "vector": config.vector_ucode}
-    ucode = {name: len(ebr.plan(WORD_BITS, depth, WORD_BITS)) for name, depth in depths.items()}
+    per_row, whole = len(EBR_GROUP) * len(GROUPS[device]), config.tile_words == 1
     parts = blocks(config)
     tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
     weights = len(parts) * len(tiles)
-    above = min(act, per_row // banks)  # tiles of each bank in the near row; the last ones lie below the array's end
-    below = banks * (act - above)
-    room = per_row - 2 * acc - below
-    whole = config.tile_words == 1
-    if room < 0 or weights > room + per_row * (1 + whole):
+    ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in UNITS if (words := _ucode_words(config, unit))}
+    served = _served(config)
+    row, banks = config.cols * config.acc_bits, config.act_banks
+    act, acc = _tiles(8 * config.word, config.act_depth, 8), _tiles(row, config.acc_depth, row)
+    for programs, lanes in ((sum(ucode.values()), len(served)), (sum(ucode.values()), 0), (0, 0)):
+        first = (per_row - programs) // 2  # of the microcode, in the near row's middle
+        around = [*range(first), *range(first + programs, per_row)]
+        above = min(act, len(around) // banks)  # tiles of each bank there; the last ones lie below the array's end
+        below = banks * (act - above)
+        room = per_row - 2 * acc - below
+        apart = below > 0 and not whole and weights <= per_row
+        if room >= 0 and (apart or weights <= room + per_row - lanes + per_row * whole):
+            break
+    else:
         return {}
-    programs = sum(ucode.values())
-    if programs > room or weights > room - programs + per_row * (1 + whole):
-        programs = 0
-    found = {}
+    found: dict[str, list[Place]] = {}
     for bank in range(banks):
-        upper = [(near, (tile * banks + bank) * per_row // (above * banks)) for tile in range(above)]
+        upper = [(near, around[(tile * banks + bank) * len(around) // (above * banks)]) for tile in range(above)]
         lower = [(middle, room + (tile - above) * banks + bank) for tile in range(above, act)]
         found[f"act_{bank}"] = upper + lower
     for bank in range(2):
         found[f"acc_{bank}"] = [(middle, room + below + 2 * tile + bank) for tile in range(acc)]
-    at = room - programs
-    for name, count in ucode.items() if programs else ():
-        found[f"ucode_{name}"] = [(middle, at + tile) for tile in range(count)]
-        at += count
-    at = room - programs
-    free = [*((middle, place) for place in range(at)), *((far, place) for place in range(per_row))]
+    for unit, count in ucode.items() if programs else ():
+        found[f"ucode_{unit}"] = [(near, first + tile) for tile in range(count)]
+        first += count
+    for number, memory in enumerate(served if lanes else ()):
+        found.setdefault(memory, []).append((far, per_row - lanes + number))
+    free = [*((middle, place) for place in range(room)), *((far, place) for place in range(per_row - lanes))]
+    if apart:
+        free = [(last, place) for place in range(per_row)]
     if whole:
-        rest = max(0, weights - at - per_row)
-        start = at if rest <= per_row - at else 0  # above them lie the weights of the middle row
-        free += [(last, start + number * (per_row - start) // rest) for number in range(rest)]
+        rest = max(0, weights - len(free))
+        free += [(last, number * per_row // rest) for number in range(rest)]
         order = _by_rows(free[:weights], config.cols)
     else:
-        if below and weights <= per_row:
-            free = [(last, place) for place in range(per_row)]
         order = _by_columns(free, parts[0].bytes, tiles, config.cols)
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
 
 
-Place = tuple[int, int]
-"""A row of the chip and the number of a block RAM's site in it, from the left."""
+def _tiles(width: int, depth: int, granularity: int) -> int:
+    """Block RAMs of a memory."""
+    return len(ebr.plan(width, depth, granularity))
+
+
+def _ucode_words(config: HwConfig, unit: str) -> int:
+    """Words of a unit's microcode that lie in block RAMs."""
+    words = ucode_words(config, unit)
+    return 0 if unit == "depthwise" and words <= SHORT_UCODE else words
+
+
+def _served(config: HwConfig) -> list[str]:
+    """Lane by lane, the memories "params" and "tables" of which a block RAM serves it; none where they are deep."""
+    width = 8 * word_bytes(config, Space.PARAM)
+    params = ebr.plan(width, config.param_depth, 8)
+    tables = ebr.plan(8, 256 * config.tables, 8)
+    if len({tile.base for tile in params}) > 1 or len(tables) > 1:
+        return []
+    lanes = [tile.slots[0].low * config.lanes // width for tile in params]
+    return [name for lane in range(config.lanes) for name in ["params"] * lanes.count(lane) + ["tables"]]
 
 
 def _by_rows(free: list[Place], cols: int) -> list[Place]:

@@ -55,7 +55,10 @@ class LoadUnit(wiring.Component):
         address = Signal.like(memory.r_addr, reset_less=True)
         following = Signal.like(address, reset_less=True)  # of the first column tile's next tile
         across = Signal.like(address, reset_less=True)  # from the last word of a tile to the next column tile
-        tiles, columns, left = Signal(16), Signal(12, reset_less=True), Signal(12, reset_less=True)
+        tiles, columns, left = Signal(16, reset_less=True), Signal(12, reset_less=True), Signal(12, reset_less=True)
+        # What the counters say, worked out a step ahead: something is left; the last tile; its last column tile; there
+        # is only one.
+        active, last_tile, last_column, single = Signal(), Signal(), Signal(), Signal()
         depthwise = Signal()  # the tiles are for the depthwise unit
         steps = max(config.tile_words, config.depthwise_words) if config.depthwise else config.tile_words
         row = Signal(steps, init=1)  # one-hot step inside a tile
@@ -69,28 +72,32 @@ class LoadUnit(wiring.Component):
             )
         m.d.comb += [
             now_free.eq(Mux(depthwise, free_depthwise, free_array)),
-            stepping.eq((tiles != 0) & (~row[0] | now_free)),
+            stepping.eq(active & (~row[0] | now_free)),
             starts.eq(stepping & row[0]),
             self.started.eq(starts & ~depthwise),
             self.started_depthwise.eq(starts & depthwise),
             last_row.eq(row[config.tile_words - 1]),
-            ends.eq(stepping & last_row & (tiles == 1) & (left == 0)),
-            self.free.eq(tiles == 0),
+            ends.eq(stepping & last_row & last_tile & last_column),
+            self.free.eq(~active),
             self.take.eq(self.valid & self.free),
             self.done.eq(ends),
             memory.r_addr.eq(address),
         ]
         with m.If(stepping):
             m.d.sync += [address.eq(address + 1), row.eq(Mux(last_row, 1, row << 1))]
-            with m.If(last_row & (left != 0)):
-                m.d.sync += [address.eq(address + across), left.eq(left - 1)]
+            with m.If(last_row & ~last_column):
+                m.d.sync += [address.eq(address + across), left.eq(left - 1), last_column.eq(left == 1)]
             with m.Elif(last_row):
                 m.d.sync += [
                     address.eq(following),
                     following.eq(following + self._words(depthwise)),
                     left.eq(columns),
+                    last_column.eq(single),
                     tiles.eq(tiles - 1),
+                    last_tile.eq(tiles == 2),
                 ]
+        with m.If(ends):
+            m.d.sync += active.eq(0)
         with m.If(self.take):
             m.d.sync += [
                 address.eq(fields.base),
@@ -99,6 +106,10 @@ class LoadUnit(wiring.Component):
                 columns.eq(fields.nt_n - 1),
                 left.eq(fields.nt_n - 1),
                 tiles.eq(fields.tiles),
+                active.eq(1),
+                last_tile.eq(fields.tiles == 1),
+                last_column.eq(fields.nt_n == 1),
+                single.eq(fields.nt_n == 1),
             ]
         if config.depthwise:
             with m.If(self.take):

@@ -43,8 +43,8 @@ class WindowReduce(wiring.Component):
         # A register of each lane's own for what decides in all of them.
         m.submodules.insides, m.submodules.when = insides, when = Copies(1, self.word), Copies(2, self.word)
         m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
-        maximum = Signal()
-        m.d.comb += maximum.eq(self.op == VectorOp.MAX)
+        maximum = Signal(reset_less=True)  # holds still
+        m.d.sync += maximum.eq(self.op == VectorOp.MAX)
         for i in range(self.word):
             # Cycle 1: without zero point; a position outside gives what changes nothing.
             a_1 = Signal(signed(9), name=f"a_1_{i}", reset_less=True)

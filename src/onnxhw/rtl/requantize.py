@@ -55,7 +55,9 @@ class RequantizeLane(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        draining, adding, multiplying = Signal(), Signal(), Signal()
+        draining, adding, multiplying = (
+            Signal(name=name, reset_less=True) for name in ("draining", "adding", "multiplying")
+        )
         m.d.sync += [
             draining.eq(self.op == VectorOp.DRAIN),
             adding.eq(self.op == VectorOp.ADD),

@@ -13,7 +13,7 @@ from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart,
 from .cells import BlockRam, Copies
 from .decode import Decoded
 from .delay import delay
-from .floorplan import lane_sites
+from .floorplan import lane_sites, memory_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .reduce import WindowReduce
@@ -74,6 +74,7 @@ class VectorUnit(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.params, m.submodules.tables = self.params, self.tables
+        self.params.sites = memory_sites(platform, self.config).get("params", ())
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
@@ -105,11 +106,11 @@ class VectorUnit(wiring.Component):
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
-        before = ACT_READ + reduce.latency - 2 - MEMORY
-        word_2 = delay(m, word_ends, before, name="word_ends")
-        param_2 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
+        before = ACT_READ + reduce.latency - 3 - MEMORY
+        word_1 = delay(m, word_ends, before, name="word_ends")
+        param_1 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
         again_5 = delay(m, dotting & ~first, ACT_READ + reduce.latency - 1, name="again", reset=False)
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_2, param_2, again_5)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_1, param_1, again_5)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -132,28 +133,31 @@ class VectorUnit(wiring.Component):
         """Reads of a word's window, then groups - 1 cycles of pause: read, first, last of a word, end of all."""
         active, at_first = Signal(), Signal()
         m.d.sync += loops.start.eq(self.take)
-        pause = Signal(6)  # cycles until the next word
+        pause = Signal(6)  # cycles until the next word, and whether they are none or one
+        at_once, soon = Signal(init=1), Signal()
+        single, double = Signal(reset_less=True), Signal(reset_less=True)  # groups of a word
+        m.d.sync += [single.eq(now.groups == 1), double.eq(now.groups == 2)]
         read, word_ends, last = Signal(), Signal(), Signal()
         final = Signal()  # the pause after the last word
         m.d.comb += [
-            read.eq(active & (pause == 0) & ~final),
+            read.eq(active & at_once & ~final),
             word_ends.eq(read & loops.last_kh),
             loops.step.eq(read),
             *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
-            last.eq(Mux(now.groups == 1, read & loops.last_cb, final & (pause == 1))),
+            last.eq(Mux(single, read & loops.last_cb, final & soon)),
         ]
-        with m.If(pause != 0):
-            m.d.sync += pause.eq(pause - 1)
+        with m.If(~at_once):
+            m.d.sync += [pause.eq(pause - 1), at_once.eq(soon), soon.eq(pause == 2)]
         with m.If(read):
             m.d.sync += at_first.eq(loops.last_kh)
         with m.If(word_ends):
-            m.d.sync += pause.eq(now.groups - 1)
+            m.d.sync += [pause.eq(now.groups - 1), at_once.eq(single), soon.eq(double)]
         with m.If(read & loops.last_cb):
             m.d.sync += final.eq(1)
         with m.If(last):
             m.d.sync += active.eq(0)
         with m.If(loops.start):
-            m.d.sync += [active.eq(1), at_first.eq(1), pause.eq(0), final.eq(0)]
+            m.d.sync += [active.eq(1), at_first.eq(1), at_once.eq(1), final.eq(0)]
         first = Signal()
         m.d.comb += first.eq(read & at_first)
         return read, first, word_ends, last
@@ -191,23 +195,24 @@ class VectorUnit(wiring.Component):
 
     def _lanes(
         self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded,
-        word_2: Value, param_2: Value, again_5: Value,
+        word_1: Value, param_1: Value, again_5: Value,
     ) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle; those of DOT every word, of its only group."""
         config = self.config
-        # Cycle 3: a new group number, and its parameter row's address.
-        group_3, left, valid_3, fresh_3 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
-        param_3 = Signal.like(param_2, reset_less=True)
-        m.d.sync += [valid_3.eq(word_2 | (left != 0)), fresh_3.eq(word_2), group_3.eq(0)]
-        with m.If(word_2):
-            m.d.sync += [left.eq(now.groups - 1), param_3.eq(param_2)]
+        # Cycle 2: a new group number, and its parameter row. Cycle 3: that row's address, at the memory.
+        group_2, left, valid_2, fresh_2 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
+        param_2 = Signal.like(param_1, reset_less=True)
+        m.d.sync += [valid_2.eq(word_1 | (left != 0)), fresh_2.eq(word_1), group_2.eq(0)]
+        with m.If(word_1):
+            m.d.sync += [left.eq(now.groups - 1), param_2.eq(param_1)]
         with m.Elif(left != 0):
-            m.d.sync += [group_3.eq(group_3 + 1), left.eq(left - 1)]
+            m.d.sync += [group_2.eq(group_2 + 1), left.eq(left - 1)]
             with m.If(now.per_channel):
-                m.d.sync += param_3.eq(param_3 + 1)
-        m.d.comb += self.params.r_addr.eq(param_3)
-        group_5 = delay(m, group_3, MEMORY, name="group", reset=False)
-        valid_6, fresh_5 = delay(m, valid_3, MEMORY + 1, name="valid_3"), delay(m, fresh_3, MEMORY, name="fresh_3")
+                m.d.sync += param_2.eq(param_2 + 1)
+        m.d.comb += self.params.r_addr.eq(delay(m, param_2, 1, name="param_address", reset=False))
+        group_5 = delay(m, group_2, MEMORY + 1, name="group", reset=False)
+        valid_6 = delay(m, valid_2, MEMORY + 2, name="valid_2")
+        fresh_5 = delay(m, fresh_2, MEMORY + 1, name="fresh_2")
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, and a register behind their memory,
         # for it may lie far away, the parameters.
