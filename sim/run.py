@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,8 @@ def benches() -> list[Bench]:
                 config,
             ),
         ]
-    out += [Bench("fetch", "bench_fetch", lambda: Fetcher("load", small), {"overhead": FETCH_OVERHEAD})]
+    every = replace(small, depthwise=8)  # it has all units
+    out += [Bench("fetch", "bench_fetch", lambda: Fetcher("load", every), {"overhead": FETCH_OVERHEAD})]
     core = HwConfig("core", rows=4, cols=4, word=4, lanes=2, act_depth=1024, weight_depth=4096, acc_bits=24)
     out += [Bench("core", "bench_core", lambda: Core(core), {}, core)]
     return out
