@@ -147,8 +147,8 @@ def test_loader_and_model_in_step_on_each_status():
     both.send(write.encode())  # acknowledged, not performed again
     crc = crc32c(load_record(Space.WEIGHT, 7, write.payload))
     both.send(command(Command.RUN, 1).encode())  # not loaded
-    both.send(command(Command.COMMIT, 1, words=[crc ^ 1, 1, 2, 3, 4, 5]).encode())
-    both.send(command(Command.COMMIT, 1, words=[crc, 1, 2, 3, 4, 0]).encode())
+    both.send(command(Command.COMMIT, 1, words=[crc ^ 1, 1, 2, 3, 4, 5, 6]).encode())
+    both.send(command(Command.COMMIT, 1, words=[crc, 1, 2, 3, 4, 5, 0]).encode())
     both.send(command(Command.READ, 2, REGISTERS, count=2).encode())
     both.send(command(Command.RUN, 3, address=0x123456).encode())
     both.send(command(Command.POLL, 4, count=6).encode())
@@ -212,7 +212,7 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     client.head()
     bench.poke(core.free, 0)
     crc, words = 0, np.arange(1, 6, dtype="<u4")
-    client.link.perform([Request(Command.COMMIT, count=6, payload=np.array([crc, 1, 2, 3, 4, 5], "<u4").tobytes())])
+    client.link.perform([Request(Command.COMMIT, count=7, payload=np.array([crc, *range(1, 7)], "<u4").tobytes())])
     started = [Request(Command.RUN, address=7), Request(Command.WRITE, Space.ACT, 3, 5, words.tobytes(), wait=0.01)]
     end = Request(Command.POLL, address=1, count=1, wait=0.01)
     (*_, answer) = client.link.perform([*started, end])
