@@ -1,5 +1,6 @@
 """`Multiplier`: ``p = a * b`` 3 cycles later, every cycle, and never unknown."""
 
+from itertools import product
 from typing import Any
 
 import cocotb
@@ -11,8 +12,9 @@ async def products(dut: Any) -> None:
     random = await start(dut)
     a_bits, b_bits = parameters()["a_bits"], parameters()["b_bits"]
     latency, expected = parameters()["latency"], []
-    for _ in range(600):
-        a, b = edgy(random, a_bits)[0], edgy(random, b_bits)[0]
+    ends = [(-(1 << bits - 1), -1, 0, 1, (1 << bits - 1) - 1) for bits in (a_bits, b_bits)]
+    pairs = [*product(*ends), *((edgy(random, a_bits)[0], edgy(random, b_bits)[0]) for _ in range(600))]
+    for a, b in pairs:
         drive(dut.a, a, a_bits)
         drive(dut.b, b, b_bits)
         expected.append(a * b)
