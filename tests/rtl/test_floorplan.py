@@ -56,6 +56,12 @@ def test_weights_lie_in_the_last_row_where_activations_fill_the_first():
     assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}
     assert all(rows[f"act_{bank}"] == {"Y22", "Y46"} for bank in range(4))
+    assert not {"params", "tables", "ucode_load"} & set(rows)
+
+
+def test_microcode_lies_among_the_activations_where_a_weight_word_is_a_whole_tile():
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
+    rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
     assert all(rows[f"ucode_{unit}"] == {"Y22"} for unit in ("load", "array", "depthwise", "vector"))
     assert rows["params"] == rows["tables"] == {"Y70"}
 

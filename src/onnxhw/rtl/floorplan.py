@@ -97,9 +97,9 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     stand where the addresses are made; accumulators where the sums come out, the lanes' parameters and tables below
     them; weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are and
     down as its columns. Where activations fill the near row, other weights lie in the last row, and what nobody places
-    (line buffers, the link's memories) finds room between. Microcode, and parameters and tables, are left out where
-    there is no room for them. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a
-    site for each lane) and ``weights <block>``.
+    (line buffers, the link's memories) finds room between. Microcode, and parameters and tables, have places only
+    where a weight word is a whole tile: smaller arrays do not reach across the chip. The keys are ``act_<bank>``,
+    ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for each lane) and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
@@ -111,6 +111,8 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     weights = len(parts) * len(tiles)
     ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in UNITS if (words := _ucode_words(config, unit))}
     served = _served(config)
+    if not whole:
+        ucode, served = {}, []
     row, banks = config.cols * config.acc_bits, config.act_banks
     act, acc = _tiles(8 * config.word, config.act_depth, 8), _tiles(row, config.acc_depth, row)
     for programs, lanes in ((sum(ucode.values()), len(served)), (sum(ucode.values()), 0), (0, 0)):
