@@ -117,16 +117,20 @@ class LoadUnit(wiring.Component):
             with m.If(depthwise):
                 m.d.comb += last_row.eq(row[config.depthwise_words - 1])
 
-        enable = Signal(config.tile_words)
+        m.d.comb += self.weights.eq(memory.r_data)
+        self._enables(m, row, stepping, depthwise)
+        return m
+
+    def _enables(self, m: Module, row: Signal, stepping: Signal, depthwise: Signal) -> None:
+        """Whose shadow registers take the weights, and when."""
+        enable = Signal(self.config.tile_words)
         m.d.comb += [
-            enable.eq(row & (stepping & ~depthwise).replicate(config.tile_words)),
+            enable.eq(row & (stepping & ~depthwise).replicate(self.config.tile_words)),
             self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
-            self.weights.eq(memory.r_data),
         ]
-        if config.depthwise:
+        if self.config.depthwise:
             loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")
             m.d.comb += self.depthwise_enable.eq(loading)
-        return m
 
     @staticmethod
     def _free(m: Module, unit: str, taken: Value, started: Value, wait: int) -> Value:

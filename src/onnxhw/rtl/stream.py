@@ -8,14 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.instructions import Array
-from ..isa.timing import ACT_READ, MEMORY, MIN_TILE, array_latency, array_pipeline, shadow_ready
+from ..isa.timing import ACT_READ, MEMORY, MIN_TILE, array_pipeline
 from .accumulator import Accumulators, target
 from .array import SystolicArray
 from .decode import Decoded
 from .delay import delay
 from .loops import LoopNest
-from .memory import read_request
-from .operand import arrive, operand
+from .operand import arrive, issue, operand, ports
 
 LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "nt": 12, "oh": 12, "ow": 12}
 VALUES = {
@@ -37,22 +36,11 @@ class ArrayUnit(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "valid": In(1),
-                "bits": In(32 * Array.words()),
-                "free": Out(1),
-                "take": Out(1),
-                "read": Out(read_request()),
-                "word": In(8 * config.word),
-                "loaded": In(1),
-                "taken": Out(1),
-                "weights": In(8 * config.weight_word),
+                **ports(Array, config),
                 "row_enable": In(config.tile_words),
                 "drain_bank": In(1),
                 "drain_row": In(bits_for(config.acc_depth)),
                 "drain": Out(config.cols * config.acc_bits),
-                "done": Out(1),
-                "streaming": Out(1),
-                "starved": Out(1),
             }
         )
 
@@ -85,45 +73,18 @@ class ArrayUnit(wiring.Component):
 
     def _sequence(self, m: Module, loops: LoopNest) -> Signal:
         """Issue instructions and pixels; returns the bits of the running instruction."""
-        bits = Signal.like(self.bits, reset_less=True)
-        busy, starting = Signal(), Signal()
-        active = Signal()  # the loops hold the running instruction
-        ready = Signal()  # the next tile's weights stand in the shadow registers
         cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
         dense = Signal()  # a row is not met again within MIN_TILE cycles
-        at_tile = Signal()
-        last = Signal()
-        now = Decoded(Array, bits)
         may_start = Signal()
-        m.d.comb += [
-            may_start.eq(cooling == 0),
-            self.streaming.eq(active & (~at_tile | (ready & may_start))),
-            self.starved.eq(active & at_tile & may_start & ~ready),
-            self.taken.eq(self.streaming & at_tile),
-            last.eq(self.streaming & loops.last_kt),
-            self.free.eq(~busy),
-            self.take.eq(self.valid & self.free),
-            loops.start.eq(starting),
-            loops.step.eq(self.streaming),
-            self.done.eq(delay(m, last, array_latency(self.config) - 1, name="done")),
-        ]
+        m.d.comb += may_start.eq(cooling == 0)
+        bits, starting, last = issue(m, self, loops, loops.last_kt, 0, may_start)
+        now = Decoded(Array, bits)
         with m.If(cooling != 0):
             m.d.sync += cooling.eq(cooling - 1)
-        with m.If(self.taken):
-            m.d.sync += [ready.eq(0), at_tile.eq(0)]
-            with m.If(~dense | last):
-                m.d.sync += cooling.eq(MIN_TILE - 1)
-        with m.If(delay(m, self.loaded, shadow_ready(self.config) - 1, name="loaded")):
-            m.d.sync += ready.eq(1)
-        with m.If(self.streaming & loops.last_oh):
-            m.d.sync += at_tile.eq(1)
-        m.d.sync += starting.eq(self.take)
-        with m.If(last):
-            m.d.sync += [busy.eq(0), active.eq(0)]
-        with m.If(self.take):
-            m.d.sync += [busy.eq(1), bits.eq(self.bits)]
+        with m.If(self.taken & (~dense | last)):
+            m.d.sync += cooling.eq(MIN_TILE - 1)
         with m.If(starting):
-            m.d.sync += [active.eq(1), at_tile.eq(1), dense.eq(self._dense(now))]
+            m.d.sync += dense.eq(self._dense(now))
 
         m.d.comb += [
             loops.base_a.eq(now.act_base),

@@ -8,14 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.instructions import Depthwise
-from ..isa.timing import ACT_READ, DEPTHWISE, MEMORY, array_latency, shadow_ready
+from ..isa.timing import ACT_READ, DEPTHWISE, MEMORY
 from .accumulator import WindowSums, window_target
 from .decode import Decoded
 from .delay import delay
 from .depthwise import DepthwiseUnit, WindowCounter
 from .loops import LoopNest
-from .memory import read_request
-from .operand import arrive, operand
+from .operand import arrive, issue, operand, ports
 
 LEVELS = {"kh": 8, "kw": 8, "oh": 12, "ow": 12}
 VALUES = {"a": (16, ("kh", "kw", "oh", "ow")), "ih": (16, ("kh", "oh")), "iw": (16, ("kw", "ow"))}
@@ -32,21 +31,10 @@ class WindowUnit(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "valid": In(1),
-                "bits": In(32 * Depthwise.words()),
-                "free": Out(1),
-                "take": Out(1),
-                "read": Out(read_request()),
-                "word": In(8 * config.word),
-                "loaded": In(1),
-                "taken": Out(1),
-                "weights": In(8 * config.weight_word),
+                **ports(Depthwise, config),
                 "enable": In(1),
                 "drain_row": In(bits_for(config.window_depth)),
                 "drain": Out(config.depthwise_lanes * config.acc_bits),
-                "done": Out(1),
-                "streaming": Out(1),
-                "starved": Out(1),
             }
         )
 
@@ -85,38 +73,8 @@ class WindowUnit(wiring.Component):
 
     def _sequence(self, m: Module, loops: LoopNest) -> Signal:
         """Issue instructions and pixels; returns the bits of the running instruction."""
-        bits = Signal.like(self.bits, reset_less=True)
-        busy, starting = Signal(), Signal()
-        active = Signal()  # the loops hold the running instruction
-        ready = Signal()  # the next tile's weights stand in the shadow registers
-        at_tile = Signal()
-        last = Signal()
+        bits, _, _ = issue(m, self, loops, loops.last_kh, 1)
         now = Decoded(Depthwise, bits)
-        m.d.comb += [
-            self.streaming.eq(active & (~at_tile | ready)),
-            self.starved.eq(active & at_tile & ~ready),
-            self.taken.eq(self.streaming & at_tile),
-            last.eq(self.streaming & loops.last_kh),
-            self.free.eq(~busy),
-            self.take.eq(self.valid & self.free),
-            loops.start.eq(starting),
-            loops.step.eq(self.streaming),
-            self.done.eq(delay(m, last, array_latency(self.config, 1) - 1, name="done")),
-        ]
-        with m.If(self.taken):
-            m.d.sync += [ready.eq(0), at_tile.eq(0)]
-        with m.If(delay(m, self.loaded, shadow_ready(self.config, 1) - 1, name="loaded")):
-            m.d.sync += ready.eq(1)
-        with m.If(self.streaming & loops.last_oh):
-            m.d.sync += at_tile.eq(1)
-        m.d.sync += starting.eq(self.take)
-        with m.If(last):
-            m.d.sync += [busy.eq(0), active.eq(0)]
-        with m.If(self.take):
-            m.d.sync += [busy.eq(1), bits.eq(self.bits)]
-        with m.If(starting):
-            m.d.sync += [active.eq(1), at_tile.eq(1)]
-
         m.d.comb += [
             loops.base_a.eq(now.act_base),
             loops.base_ih.eq(now.ih0),
