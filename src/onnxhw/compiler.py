@@ -1,22 +1,25 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
+from .cutting import Pieces, cuts
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import MixedModel, Source, load, prepare, refuse, require_hardware
+from .frontend import MixedModel, Prepared, Source, load, prepare, refuse, require_hardware
+from .frontend.diagnostics import Diagnostic
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HostPart
 from .passes import variants
 from .program.mixed import MixedProgram
 from .program.model import Program
-from .report.fit import excess, larger
+from .report.fit import excess, larger, roomier, weight_bytes
 
 Model = str | Path | bytes | Graph
 """A path, the bytes of an ONNX file, or a graph."""
@@ -27,6 +30,10 @@ SHOWN = 8
 """Most operations in a message."""
 TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
 """What is said of a node whose table is too many."""
+IN_TURN = "larger than the memory of {}: {} programs run in turn, each loaded before it, {:,} bytes of weights per call"
+"""What is said of a model in more parts than its nodes need. A call may be of many samples."""
+NOT_THERE = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
+"""What is said of a model with such operations."""
 
 
 def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
@@ -53,17 +60,20 @@ class Placing(Generic[T]):
     """A model as placed in the end, and what `attempt` made of it.
 
     `moved` are the scheduler's refusals of operations that went to the host for it, `first` the hardware parts
-    without any of them there.
+    without any of them there, `large` what was too large for one program.
     """
 
     mixed: MixedModel
     made: T
     moved: tuple[UnsupportedError, ...]
     first: tuple[Graph, ...]
+    large: DoesNotFitError | None = None
 
     def too_large(self, config: HwConfig, where: str) -> DoesNotFitError | None:
-        """The `size_error` of a model of which nothing runs on the hardware."""
-        return None if self.mixed.hardware else size_error(self.first, self.moved, config, where)
+        """Of a model of which nothing runs on the hardware for its size alone: what is too large."""
+        if self.mixed.hardware:
+            return None
+        return size_error(self.first, self.moved, config, where) if self.moved or not self.large else self.large
 
     def require_hardware(self, config: HwConfig, where: str) -> None:
         """If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, else the errors of
@@ -82,33 +92,129 @@ def place(
     shapes: Mapping[str, int] | None = None,
     exact_softmax: bool = False,
     runnable: bool = True,
+    scheduled: int | None = None,
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
 
     They go to the host; an error that names none which is not there yet is raised. So does, where the model does not
     fit, a Softmax in integers, which takes several times as much memory as its input, and then operations whose tables
-    are more than `config` has (`onnxhw.sched.beyond`). `runnable` as in `onnxhw.frontend.read`.
+    are more than `config` has (`onnxhw.sched.beyond`). A part that is still too large is cut into parts that run in
+    turn (`onnxhw.cutting`), and an operation that is too large alone goes to the host. Of a model of more operations
+    than `scheduled` that is done by `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`.
     """
-    excluded: dict[str, tuple[str, str]] = {}
+    chosen = _Chosen(prepare(source, limits, shapes), config, exact_softmax, scheduled)
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
-    prepared = prepare(source, limits, shapes)
+    large: DoesNotFitError | None = None
     while True:
-        mixed = prepared.placed(excluded, exact_softmax, runnable)
+        mixed = chosen.placed(runnable)
         first = tuple(part.graph for part in mixed.hardware) if first is None else first
         try:
-            return Placing(mixed, attempt(mixed), tuple(moved), first)
+            made = attempt(mixed)
+            break
         except DoesNotFitError as error:
-            named = too_much(mixed, error, config)
-            if not named.keys() - excluded.keys():
+            large = large or error
+            if not (chosen.add(too_much(mixed, error, config)) or chosen.shrink(mixed)):
                 raise
-            excluded |= named
         except UnsupportedError as error:
-            named = unmapped(mixed, error)
-            if not named.keys() - excluded.keys():
+            if not chosen.add(unmapped(mixed, error)):
                 raise
-            excluded |= named
             moved += _causes(error)
+    if large and mixed.hardware:
+        found = roomier(first, config, large.code)
+        mixed = _noted(mixed, first, chosen, f"all of it at once may fit {found}" if found else "")
+    return Placing(mixed, made, tuple(moved), first, large)
+
+
+@dataclass
+class _Chosen:
+    """What was chosen for a model: `excluded` nodes go to the host, at the operations `begin` new parts begin."""
+
+    prepared: Prepared
+    config: HwConfig
+    exact_softmax: bool
+    scheduled: int | None
+    excluded: dict[str, tuple[str, str]] = field(default_factory=dict)
+    begin: set[str] = field(default_factory=set)
+    large: set[str] = field(default_factory=set)
+    """The excluded nodes that are too large."""
+
+    def placed(self, runnable: bool) -> MixedModel:
+        """The model, so placed."""
+        return self.prepared.placed(self.excluded, self.exact_softmax, runnable, self.begin)
+
+    def add(self, named: Mapping[str, tuple[str, str]], begin: Collection[str] = ()) -> bool:
+        """Add nodes, with reason and hint, and operations; whether any is new."""
+        new = bool(named.keys() - self.excluded.keys() or set(begin) - self.begin)
+        self.excluded |= named
+        self.begin |= set(begin)
+        return new
+
+    def shrink(self, mixed: MixedModel) -> bool:
+        """Add what makes the parts small enough, as far as that is known; whether anything is new."""
+        found = False
+        while True:
+            named, begin = _apart(mixed, self.config, self.scheduled)
+            if not self.add(named, begin):
+                return found
+            self.large |= named.keys()
+            found, mixed = True, self.placed(runnable=False)
+
+
+def _apart(
+    mixed: MixedModel, config: HwConfig, scheduled: int | None
+) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Of the hardware parts that are too large the nodes of the operations that are so alone, with reason and hint, or
+    if there are none the cuts."""
+    every = scheduled is None or sum(len(part.graph.ops) for part in mixed.hardware) <= scheduled
+    for room in (_bounds, _drafts) if every else (_bounds,):
+        large = [part.graph for part in mixed.hardware if room(part.graph, config)]
+        named: dict[str, tuple[str, str]] = {}
+        for pieces in map(Pieces, large):
+            for at, op in enumerate(pieces.graph.ops):
+                if error := room(pieces.piece(at, at + 1), config):
+                    named |= dict.fromkeys(op.nodes, (error.what, error.hint))
+        if large:
+            fits = partial(_has_room, room, config)
+            return named, [] if named else [at for graph in large for at in cuts(graph, fits)]
+    return {}, []
+
+
+def _has_room(room: Callable[[Graph, HwConfig], DoesNotFitError | None], config: HwConfig, graph: Graph) -> bool:
+    return room(graph, config) is None
+
+
+def _bounds(graph: Graph, config: HwConfig) -> DoesNotFitError | None:
+    """What is too large of a part, if that is to be seen at once."""
+    found = excess(graph, config)
+    return DoesNotFitError(*found) if found else None
+
+
+def _drafts(graph: Graph, config: HwConfig) -> DoesNotFitError | None:
+    """What is too large of a part; operations that cannot be mapped are for others to refuse."""
+    from . import sched  # only here: it takes long to import
+
+    try:
+        sched.require_room(variants(graph), config)
+    except DoesNotFitError as error:
+        return error
+    except UnsupportedError:
+        pass
+    return None
+
+
+def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, hint: str) -> MixedModel:
+    """The model with notes on what is too large."""
+    config, notes = chosen.config, []
+    if chosen.begin and len(mixed.hardware) > 1:
+        total = sum(weight_bytes(part.graph) for part in mixed.hardware)
+        notes.append(("W3405", IN_TURN.format(config.name, len(mixed.hardware), total)))
+    operations = [op for graph in first for op in graph.ops]
+    if gone := [op for op in operations if not chosen.large.isdisjoint(op.nodes)]:
+        share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))
+        notes.append(("W3406", NOT_THERE.format(len(gone), len(operations), config.name, max(0.0, share))))
+    found = (Diagnostic(code, "warning", "model", what, hint) for code, what in notes)
+    return replace(mixed, diagnostics=(*mixed.diagnostics, *found))
 
 
 def compile_mixed(

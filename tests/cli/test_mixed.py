@@ -95,7 +95,7 @@ def test_check_for_people_names_the_host_nodes(half, capsys):
     assert "Trilu_7" in out
     assert "host: 1" in out
     assert "3 parts in turn" in out
-    assert out.splitlines()[-1] == "fits"
+    assert out.splitlines()[-1] == "fits, as 2 programs in turn"
     assert "Conv_" not in out
     assert main(["check", str(half), "--preset", "mini", "--all"]) == 0
     assert "Conv_" in capsys.readouterr().out
@@ -113,7 +113,6 @@ def test_check_of_a_model_that_is_all_hardware(digits, capsys):
     [
         (model("Wobble", "made.up"), [], 4, "E4401"),
         (model(shape=[1, 64, 64, 64], weights=64), ["--preset", "mini"], 5, "E5101"),
-        (model(shape=[1, 512, 1, 1], weights=512), ["--preset", "mini"], 5, "E5102"),
         (model(shape=[1, 4, 0, 4], weights=4), ["--shape", "N"], 2, "E2530"),
         (model(), ["--shape", "N=-1"], 2, "E2530"),
         (model(), ["--limit", "nodes=3"], 3, "E3"),
@@ -130,16 +129,16 @@ def test_check_ends_with_the_status_of_what_it_found(proto, flags, status, code,
 
 
 @pytest.mark.parametrize(
-    ("kind", "hosted", "status"), [("convolutions", 100, 0), ("chain", 0, 0), ("inputs", 0, 0), ("concat", 0, 5)]
+    ("kind", "hosted"), [("convolutions", 100), ("chain", 0), ("inputs", 0), ("concat", 1)]
 )
-def test_check_of_ten_thousand_nodes(kind, hosted, status, repository, tmp_path):
+def test_check_of_ten_thousand_nodes(kind, hosted, repository, tmp_path):
     """Processor time, interpreter start included. The aim is 1.5 s on an idle machine; the one that this runs on is
     measured by what it takes for `WORK` before and after."""
     target = tmp_path / "large.onnx"
     script = repository / "bench" / "large_model.py"
     subprocess.run([sys.executable, script, "10000", target, "--kind", kind], check=True)
     before, _ = timed("-c", WORK)
-    seconds, printed = timed("-m", "onnxhw", "check", str(target), "--json", status=status)
+    seconds, printed = timed("-m", "onnxhw", "check", str(target), "--json")
     after, _ = timed("-c", WORK)
     record = json.loads(printed)
     assert len(record["placement"]) >= 10_000
@@ -151,11 +150,11 @@ WORK = "table = {}\nfor i in range(1_500_000): table[i % 1000] = str(i)"
 """A second or less of what Python does all day."""
 
 
-def timed(*words, status=0):
-    """Processor seconds of a Python process that ends with `status`, and what it printed."""
+def timed(*words):
+    """Processor seconds of a Python process, and what it printed."""
     start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([sys.executable, *words], capture_output=True)
-    assert done.returncode == status, done.stderr
+    assert done.returncode == 0, done.stderr
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start, done.stdout
 
 

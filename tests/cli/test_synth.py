@@ -2,7 +2,10 @@
 
 import json
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import board
 from onnxhw.build import flow
@@ -82,8 +85,25 @@ def test_a_flow_that_fails_leaves_nothing(error, built, digits, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_that_does_not_fit_is_refused_before_the_flow(built, reference_models, tmp_path, capsys):
-    model = reference_models / "ic_resnet8_int8_qdq.onnx"
+def test_a_model_that_does_not_fit_is_refused_before_the_flow(built, tmp_path, capsys):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, 4, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 512, 4, 4])
+    weights = np.random.default_rng(5).integers(-8, 8, (512, 64, 1, 1)).astype(np.int8)
+    constants = {"s": np.float32(0.125), "z": np.int8(0), "w": weights}
+    nodes = [
+        helper.make_node(kind, [*inputs.split()], [output])
+        for kind, inputs, output in (
+            ("QuantizeLinear", "x s z", "xq"), ("DequantizeLinear", "xq s z", "xd"),
+            ("DequantizeLinear", "w s z", "wd"), ("Conv", "xd wd", "c"),
+            ("QuantizeLinear", "c s z", "cq"), ("DequantizeLinear", "cq s z", "y"),
+        )
+    ]  # fmt: skip
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "large", [x], [y], tensors), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    model = tmp_path / "large.onnx"
+    onnx.save(proto, model)
     record = run(capsys, model, "--preset", "mini", "-o", tmp_path / "out", status=5)
     assert record["error"]["code"] == "E5102"
     assert built == []

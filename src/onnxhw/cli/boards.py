@@ -82,7 +82,7 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
 
 
 def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str, Any]]:
-    """Per preset: whether the model fits, its cycles as `compile` predicts them, or the reason why not.
+    """Per preset: whether the model fits, its cycles as `compile` predicts them, and why not, or not in one program.
 
     A model with nothing for any hardware, or with nodes that run nowhere, is an error.
     """
@@ -104,7 +104,8 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
                     source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact
                 )
             placed.require_hardware(PRESETS[name], str(model))
-            found[name] = {"fits": True, "predicted_cycles": placed.made.cycles, "reason": ""}
+            large = [note.what for note in placed.mixed.diagnostics if note.code in ("W3405", "W3406")]
+            found[name] = {"fits": not large, "predicted_cycles": placed.made.cycles, "reason": "; ".join(large)}
         except (DoesNotFitError, UnsupportedError) as error:
             found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}
     return found

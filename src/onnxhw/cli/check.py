@@ -46,10 +46,10 @@ def command(
 
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; threads would only spin
-    from ..compiler import place, too_much
+    from ..compiler import place
     from ..errors import DoesNotFitError
     from ..frontend import refuse
-    from ..report.fit import fit
+    from ..report.fit import QUICK, fit
     from .pipeline import target
 
     chosen = target(board, preset)
@@ -57,9 +57,7 @@ def command(
     def attempt(mixed: "MixedModel") -> "Fit":
         found = fit([part.graph for part in mixed.hardware], chosen.config)
         if found.fits is False:
-            error = DoesNotFitError(found.code, found.reason)
-            if too_much(mixed, error, chosen.config):
-                raise error
+            raise DoesNotFitError(found.code, found.reason, hint=found.hint)
         return found
 
     placed = place(
@@ -70,6 +68,7 @@ def command(
         shapes=reading.sizes,
         exact_softmax=reading.exact_softmax,
         runnable=False,
+        scheduled=QUICK,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
     mixed, found = placed.mixed, placed.made
@@ -78,7 +77,7 @@ def command(
         "model": mixed.name,
         "board": chosen.board.name,
         "preset": chosen.config.name,
-        "runs": not mixed.refused and found.fits is not False and too_large is None,
+        "runs": not mixed.refused and too_large is None,
         "nodes": mixed.counts(),
         "parts": [_part(mixed, index) for index in range(len(mixed.parts))],
         "fit": asdict(found),
@@ -90,8 +89,6 @@ def command(
     if mixed.refused:
         output.found = record
         refuse(mixed)
-    if found.fits is False:
-        too_large = DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
     if too_large:
         output.found = record
         raise too_large
@@ -143,5 +140,7 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
     output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "
                 f"{fit['macs']:,} MACs, weights {fit['weight_bytes']:,} of {fit['weight_bytes_available']:,} bytes, "
                 f"largest tensor {fit['activation_bytes']:,} of {fit['activation_bytes_available']:,}")  # fmt: skip
-    verdict = {True: "fits", False: f"does not fit: {fit['reason']}", None: f"not decided: {fit['reason']}"}
+    programs = sum(part["where"] == "hardware" for part in record["parts"])
+    in_turn = f", as {programs} programs in turn" if programs > 1 else ""
+    verdict = {True: "fits" + in_turn, False: f"does not fit: {fit['reason']}", None: f"not decided: {fit['reason']}"}
     output.line(verdict[fit["fits"]])

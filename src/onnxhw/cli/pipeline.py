@@ -78,10 +78,10 @@ def compile_mixed(
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made
     for diagnostic in mixed.diagnostics:
-        if diagnostic.code == "W3403":
+        if diagnostic.code in ("W3403", "W3405", "W3406"):
             output.message(diagnostic.text())
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
-    if program.whole is None:
+    if rows:
         output.message(f"{len(rows)} nodes run on the host, for example:")
         for row in [row for row in rows if row.hint][:5] or rows[:5]:
             output.message(f"  {row.node} ({row.op_type}): {row.reason}")

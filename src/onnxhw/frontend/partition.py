@@ -6,10 +6,11 @@ stage of its kind that is not below the stages of what it reads:
     stage(u) = min { s : s has u's parity, s >= stage(v) for every v that u reads }
 
 Along every edge the stage stays or grows, so a path that leaves a stage never returns: parts are convex and have no
-cycles, whatever the graph.
+cycles, whatever the graph. A cut closes the stage of an operation: it and the operations behind it in the conversion's
+order that would be in this stage are in the next one of the hardware.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from ..ir.graph import Graph, Op, Port
@@ -38,9 +39,10 @@ class Stages:
         return max([*self.operations.values(), *self.nodes.values()], default=0)
 
 
-def stages(made: Conversion) -> Stages:
-    """The stages of all that the model's outputs need."""
+def stages(made: Conversion, cuts: Collection[str] = ()) -> Stages:
+    """The stages of all that the model's outputs need; `cuts` are operations by result."""
     found = Stages()
+    closed: set[int] = set()
     graph, host = made.context.graph, made.host
     found.fed = {port.tensor: port.name for port in graph.inputs}
     _live(made, found)
@@ -59,8 +61,17 @@ def stages(made: Conversion) -> Stages:
             levels = [
                 of_value(found.fed[name]) if name in found.fed else found.operations[name] for name in item.inputs
             ]
-            found.operations[item.output] = _at_least(levels, 1)
+            stage = _open(_at_least(levels, 1), closed)
+            if item.output in cuts:
+                closed.add(stage)
+            found.operations[item.output] = _open(stage, closed)
     return found
+
+
+def _open(stage: int, closed: set[int]) -> int:
+    while stage in closed:
+        stage += 2
+    return stage
 
 
 def _at_least(levels: Iterable[int], parity: int) -> int:

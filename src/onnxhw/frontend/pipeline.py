@@ -1,7 +1,7 @@
 """`read` and `load`: the frontend's steps in order."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -122,10 +122,14 @@ class Prepared:
         return Static.of(self.one.model, self.one.shapes, self.apart)
 
     def placed(
-        self, excluded: Excluded | None = None, exact_softmax: bool = False, runnable: bool = True
+        self,
+        excluded: Excluded | None = None,
+        exact_softmax: bool = False,
+        runnable: bool = True,
+        cuts: Collection[str] = (),
     ) -> MixedModel:
-        """The model, placed; parameters as of `read`."""
-        return parts_of(*self.converted(excluded, exact_softmax), runnable)
+        """The model, placed; parameters as of `read`, `cuts` as of `stages`."""
+        return parts_of(*self.converted(excluded, exact_softmax), runnable, cuts)
 
     def converted(
         self, excluded: Excluded | None = None, exact_softmax: bool = False
@@ -182,10 +186,14 @@ def _mixing(noted: Findings, reason: str, what: str) -> None:
 
 
 def parts_of(
-    made: Conversion, diagnostics: list[Diagnostic], batch: Batch | None = None, runnable: bool = True
+    made: Conversion,
+    diagnostics: list[Diagnostic],
+    batch: Batch | None = None,
+    runnable: bool = True,
+    cuts: Collection[str] = (),
 ) -> MixedModel:
-    """The parts of a conversion and its placement; `runnable` as in `read`."""
-    found = stages(made)
+    """The parts of a conversion and its placement; `runnable` as in `read`, `cuts` as of `stages`."""
+    found = stages(made, cuts)
     graphs, hosts = hardware_parts(made, found), host_parts(made, found, runnable)
     order = sorted({*graphs, *hosts})
     parts: list[Part] = [HardwarePart(graphs[stage]) if stage in graphs else hosts[stage] for stage in order]

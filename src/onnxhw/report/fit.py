@@ -127,8 +127,15 @@ ROOM: dict[str, Callable[[HwConfig], int]] = {
 
 
 def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QUICK) -> str:
-    """A hint: the presets, with their boards, that have more of what is too little, and room as far as `fit` can tell
-    without scheduling."""
+    """A hint: the presets that `roomier` finds."""
+    if found := roomier(graphs, config, code, quick):
+        return f"large enough may be {found}. onnxhw boards MODEL tries them"
+    return "no preset of any board is large enough: the model must become smaller"
+
+
+def roomier(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QUICK) -> str:
+    """The presets, with their boards, that have more of what is too little, and room as far as `fit` can tell without
+    scheduling; empty if there are none."""
     needs = [(weight_bytes(graph), largest_tensor(graph)) for graph in graphs]
     owners = {name: [board.name for board in boards().values() if name in board.presets] for name in PRESETS}
     found = [
@@ -139,9 +146,7 @@ def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QU
         and not any(_excess(*need, other) for need in needs)
         and _may_fit(graphs, other, code, quick)
     ]
-    if found:
-        return f"large enough may be {'; '.join(found)}. onnxhw boards MODEL tries them"
-    return "no preset of any board is large enough: the model must become smaller"
+    return "; ".join(found)
 
 
 def _has_more(other: HwConfig, config: HwConfig, code: str) -> bool:
@@ -151,11 +156,17 @@ def _has_more(other: HwConfig, config: HwConfig, code: str) -> bool:
 def _may_fit(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int) -> bool:
     if sum(len(graph.ops) for graph in graphs) > quick:
         return True
+    return all(
+        any(_has_capacity(variant.graph, config, code) for group in variants(graph) for variant in group)
+        for graph in graphs
+    )
+
+
+def _has_capacity(graph: Graph, config: HwConfig, code: str) -> bool:
     from .. import sched
 
     try:
-        for graph in graphs:
-            sched.check_capacity(sched.map_operations(graph, config), config)
+        sched.check_capacity(sched.map_operations(graph, config), config)
     except UnsupportedError:
         return False
     except DoesNotFitError as error:

@@ -2,7 +2,7 @@
 
 from .check import check
 from .refusals import TooLargeError, causes
-from .schedule import check_capacity, fastest, map_operations, schedule
+from .schedule import check_capacity, fastest, map_operations, require_room, schedule
 from .tables import beyond, tables_of
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "check_capacity",
     "fastest",
     "map_operations",
+    "require_room",
     "schedule",
     "tables_of",
 ]

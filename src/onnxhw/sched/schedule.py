@@ -41,20 +41,41 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig) -> Program:
     drafts: list[tuple[Variant, Draft]] = []
     errors: list[DoesNotFitError | UnsupportedError] = []
     for group in groups:
-        for variant in group:
-            try:
-                drafts.append((variant, draft(variant.graph, config)))
-                break
-            except (DoesNotFitError, UnsupportedError) as error:
-                errors.append(error)
+        found = _first(group, config, errors)
+        if found:
+            drafts.append(found)
     if not drafts:
-        too_large = [error for error in errors if isinstance(error, DoesNotFitError)]
-        raise too_large[-1] if isinstance(errors[0], DoesNotFitError) else errors[0]
+        raise _heaviest(errors)
     variant, chosen = min(drafts, key=lambda each: each[1].candidate.cycles)
     program = finish(chosen)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
     return program
+
+
+def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
+    """The errors of `fastest`, without the search for its program."""
+    errors: list[DoesNotFitError | UnsupportedError] = []
+    if not any(_first(group, config, errors) for group in groups):
+        raise _heaviest(errors)
+
+
+def _first(
+    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError]
+) -> "tuple[Variant, Draft] | None":
+    """The first that can be scheduled; `errors` of those before it are added."""
+    for variant in group:
+        try:
+            return variant, draft(variant.graph, config)
+        except (DoesNotFitError, UnsupportedError) as error:
+            errors.append(error)
+    return None
+
+
+def _heaviest(errors: Sequence[DoesNotFitError | UnsupportedError]) -> DoesNotFitError | UnsupportedError:
+    """What `fastest` raises if no variant can be scheduled."""
+    too_large = [error for error in errors if isinstance(error, DoesNotFitError)]
+    return too_large[-1] if isinstance(errors[0], DoesNotFitError) else errors[0]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""`cuts`: where a hardware part that is larger than a configuration is cut into parts that run in turn.
+
+A cut is an operation: it and what follows it in the graph's order belong to a later part. Each part takes as many
+operations as have room, or fewer, down to `LEAST` of them, where that lets fewer bytes pass per operation.
+"""
+
+from collections.abc import Callable
+
+from .ir.graph import Graph, Port
+
+LEAST = 0.5
+"""Least part of the operations that have room that a part may keep."""
+
+Room = Callable[[Graph], bool]
+
+
+class Pieces:
+    """A graph by ranges of its operations."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.fed = {port.tensor: port for port in graph.inputs}
+        self.last_read = {name: at for at, op in enumerate(graph.ops) for name in op.inputs}
+
+    def __len__(self) -> int:
+        return len(self.graph.ops)
+
+    def piece(self, first: int, last: int) -> Graph:
+        """Operations ``first .. last - 1`` as a graph of their own; what passes in and out are int8 ports."""
+        graph, ops = self.graph, self.graph.ops[first:last]
+        made = {op.output for op in ops}
+        read = dict.fromkeys(name for op in ops for name in op.inputs if name not in made)
+        inputs = [self.fed.get(name) or self._port(name) for name in read]
+        outputs = [port for port in graph.outputs if port.tensor in made]
+        outputs += [self._port(op.output) for op in ops if self.last_read.get(op.output, 0) >= last]
+        return Graph(graph.name, {name: graph.tensors[name] for name in [*read, *made]}, ops, inputs, outputs)
+
+    def passing(self) -> list[int]:
+        """Per operation the bytes that those before it make for it and what follows."""
+        change = [0] * (len(self) + 1)
+        for at, op in enumerate(self.graph.ops):
+            _, channels, height, width = self.graph.tensors[op.output].shape
+            change[at + 1] += channels * height * width
+            change[max(at, self.last_read.get(op.output, 0)) + 1] -= channels * height * width
+        total = 0
+        return [total := total + step for step in change]
+
+    def _port(self, name: str) -> Port:
+        return Port(f"{name}:int8", self.graph.tensors[name].shape, "int8", name)
+
+
+def cuts(graph: Graph, room: Room) -> list[str]:
+    """The results of the operations at which parts begin, but for the first; none if all of the graph has room.
+
+    Each operation alone must have room.
+    """
+    pieces, found = Pieces(graph), []
+    passing, first = pieces.passing(), 0
+    while (last := _most(pieces, first, room)) < len(pieces):
+        least = first + max(1, int(LEAST * (last - first)))
+        first = min(range(last, least - 1, -1), key=lambda at: passing[at] / (at - first))
+        found.append(graph.ops[first].output)
+    return found
+
+
+def _most(pieces: Pieces, first: int, room: Room) -> int:
+    """The end of the longest piece from `first` on that has room; of at least one operation."""
+    count = len(pieces)
+
+    def has_room(last: int) -> bool:
+        return room(pieces.piece(first, last))
+
+    has, step = first + 1, 1
+    while has < count and has_room(min(has + step, count)):
+        has, step = min(has + step, count), 2 * step
+    has_not = has + step
+    while has < count and has + 1 < has_not:
+        middle = (has + has_not) // 2
+        has, has_not = (middle, has_not) if has_room(middle) else (has, middle)
+    return has
