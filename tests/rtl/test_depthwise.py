@@ -44,9 +44,9 @@ def test_unit(config: HwConfig, columns: int) -> None:
     async def testbench(ctx: Any) -> None:
         for cycle in range(start + 2 * pixels + unit.latency):
             strip, pixel = divmod(cycle - start, pixels)
-            ahead = cycle + MEMORY - start
+            ahead = cycle + MEMORY + 1 - start
             ctx.set(unit.column, max(0, ahead) % columns)
-            ctx.set(unit.valid, 0 <= strip < 2)
+            ctx.set(unit.valid, 0 <= cycle + 1 - start < 2 * pixels)
             ctx.set(unit.swap, pixel == pixels - 1)
             if 0 <= strip < 2:
                 ctx.set(unit.x, int.from_bytes(x[strip].reshape(-1, lanes)[pixel].tobytes(), "little"))

@@ -36,7 +36,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     ram = [site for sites in memories.values() for site in sites]
     banks = {f"act_{bank}" for bank in range(config.act_banks)}
     weights = {f"weights {block.name}" for block in blocks(config)}
-    optional = {key for key in memories if key in ("params", "tables") or key.startswith("ucode_")}
+    optional = {key for key in memories if key in ("params", "tables", "window") or key.startswith("ucode_")}
     assert not memories or set(memories) - optional == {*banks, "acc_0", "acc_1", *weights}
     for name, (count, shape) in estimate.memories(config).items() if memories else ():
         if name in KEYS:
@@ -63,7 +63,7 @@ def test_microcode_lies_among_the_activations_where_a_weight_word_is_a_whole_til
     sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
     rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
     assert all(rows[f"ucode_{unit}"] == {"Y22"} for unit in ("load", "array", "depthwise", "vector"))
-    assert rows["params"] == rows["tables"] == {"Y70"}
+    assert rows["params"] == rows["tables"] == rows["window"] == {"Y70"}
 
 
 def test_blocks_of_whole_tile_words_lie_from_left_to_right_as_the_rows_of_the_array_do():

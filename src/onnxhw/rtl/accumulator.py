@@ -114,7 +114,10 @@ class WindowSums(wiring.Component):
         config = self.config
         lanes, bits = config.depthwise_lanes, config.acc_bits
         short = config.window_depth <= SHORT
-        m.submodules.rows = rows = BlockRam(width=lanes * bits, depth=config.window_depth, distributed=short)
+        sites = memory_sites(platform, config).get("window", ())
+        m.submodules.rows = rows = BlockRam(
+            width=lanes * bits, depth=config.window_depth, sites=sites, distributed=short
+        )
 
         # Cycle 1: the row to read.
         row_1 = Signal.like(self.drain_row, reset_less=True)

@@ -14,6 +14,8 @@ from .delay import delay
 
 SHORT = 128
 """Words of the depthwise unit's memories, line buffer and sums, up to which they are made of lookup tables."""
+TOGETHER = 2
+"""Channels of such a line buffer that share registers."""
 SHORT_UCODE = 384
 """The same for its microcode."""
 
@@ -65,7 +67,8 @@ class WindowCounter(wiring.Component):
 class DepthwiseUnit(wiring.Component):
     """``sums[d] = sum of x[row - 2 + th, column - 2 + tw][d] * w[th, tw, d]`` over 3 x 3 taps, every cycle.
 
-    Pixels ``x`` of D channels come row by row, ``valid`` with each; ``column`` comes `MEMORY` cycles before its pixel.
+    Pixels ``x`` of D channels come row by row, ``valid`` a cycle before each; ``column`` comes `MEMORY` + 1 cycles
+    before its pixel.
     A row has at least three. `latency` cycles after the pixel the sums of the window that it completes show; they mean
     nothing for the first two rows and columns. ``load``, a cycle before a weight word, shifts it in, each byte
     `weight_skew` cycles later; ``swap``, a cycle before the first pixel of a tile, makes the last 3 x 3 x D bytes its
@@ -110,16 +113,26 @@ class DepthwiseUnit(wiring.Component):
 
     def _window(self, m: Module) -> list[Value]:
         """The words of the nine taps, a cycle after the pixel that completes the window."""
-        config, width = self.config, len(self.x)
+        config, lanes = self.config, self.config.depthwise_lanes
         short = config.depthwise <= SHORT
-        m.submodules.lines = lines = BlockRam(width=2 * width, depth=config.depthwise, distributed=short)
-        above = lines.r_data[:width], lines.r_data[width:]  # of the row above, and the one above that
-        m.d.comb += [
-            lines.r_addr.eq(self.column),
-            lines.w_addr.eq(delay(m, self.column, MEMORY, name="column", reset=False)),
-            lines.w_data.eq(Cat(self.x, above[0])),
-            lines.w_en.eq(self.valid),
-        ]
+        # Memories, each with registers of its own for what goes to all.
+        parts = lanes // (TOGETHER if lanes % TOGETHER == 0 else 1) if short else 1
+        width = len(self.x) // parts
+        m.submodules.where = where = Copies(len(self.column), parts)
+        m.submodules.when = when = Copies(1, parts)
+        m.d.comb += [where.i.eq(self.column), when.i.eq(self.valid)]
+        above = Signal(len(self.x)), Signal(len(self.x))  # of the row above, and the one above that
+        for part in range(parts):
+            lines = BlockRam(width=2 * width, depth=config.depthwise, distributed=short)
+            m.submodules[f"lines_{part}"] = lines
+            mine = [signal.word_select(part, width) for signal in above]
+            m.d.comb += [
+                Cat(*mine).eq(lines.r_data),
+                lines.r_addr.eq(where.o[part]),
+                lines.w_addr.eq(delay(m, where.o[part], MEMORY, name=f"column_{part}", reset=False)),
+                lines.w_data.eq(Cat(self.x.word_select(part, width), mine[0])),
+                lines.w_en.eq(when.o[part]),
+            ]
         taps: list[Value] = []
         for th, row in enumerate((above[1], above[0], self.x)):
             right = delay(m, row, 1, name=f"row_{th}", reset=False)

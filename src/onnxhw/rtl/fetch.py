@@ -62,8 +62,11 @@ class Fetcher(wiring.Component):
         left = Signal(range(self.words + 1), init=self.words)
         reading, final = Signal(), Signal()
         # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
-        more, following = Signal(reset_less=True), Signal(COUNT_BITS, init=1)
-        m.d.sync += more.eq(Mux(self.take, following, self.index) != self.count)
+        more, more_then, following = Signal(reset_less=True), Signal(reset_less=True), Signal(COUNT_BITS, init=1)
+        m.d.sync += [
+            more.eq(Mux(self.take, more_then, self.index != self.count)),
+            more_then.eq(following != self.count),
+        ]
         m.d.comb += [
             ucode.r_addr.eq(address),
             reading.eq((left != 0) & more),

@@ -14,7 +14,7 @@ from ..isa.instructions import UNITS
 from ..isa.memory import Space, ucode_words, word_bytes
 from . import ebr
 from .blocks import blocks, tail
-from .depthwise import SHORT_UCODE
+from .depthwise import SHORT, SHORT_UCODE
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -95,11 +95,12 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
 
     Activation banks lie above the array, lane by lane as the array takes them, around the microcode, whose fetchers
     stand where the addresses are made; accumulators where the sums come out, the lanes' parameters and tables below
-    them; weights where they go in, or if a word is a whole tile, from left to right as the rows of the array are and
-    down as its columns. Where activations fill the near row, other weights lie in the last row, and what nobody places
-    (line buffers, the link's memories) finds room between. Microcode, and parameters and tables, have places only
-    where a weight word is a whole tile: smaller arrays do not reach across the chip. The keys are ``act_<bank>``,
-    ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for each lane) and ``weights <block>``.
+    them, the depthwise unit's sums beside these; weights where they go in, or if a word is a whole tile, from left to
+    right as the rows of the array are and down as its columns. Where activations fill the near row, other weights lie
+    in the last row, and what nobody places (line buffers, the link's memories) finds room between. Microcode, window
+    sums, parameters and tables have places only where a weight word is a whole tile: smaller arrays do not reach
+    across the chip. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for
+    each lane), ``window`` and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
@@ -110,7 +111,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
     weights = len(parts) * len(tiles)
     ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in UNITS if (words := _ucode_words(config, unit))}
-    served = _served(config)
+    served = [*_window(config), *_served(config)]
     if not whole:
         ucode, served = {}, []
     row, banks = config.cols * config.acc_bits, config.act_banks
@@ -172,6 +173,13 @@ def _served(config: HwConfig) -> list[str]:
         return []
     lanes = [tile.slots[0].low * config.lanes // width for tile in params]
     return [name for lane in range(config.lanes) for name in ["params"] * lanes.count(lane) + ["tables"]]
+
+
+def _window(config: HwConfig) -> list[str]:
+    """The depthwise unit's sums, if they lie in block RAMs: "window" for each."""
+    row = config.depthwise_lanes * config.acc_bits
+    placed = config.depthwise and config.window_depth > SHORT
+    return ["window"] * _tiles(row, config.window_depth, row) if placed else []
 
 
 def _by_rows(free: list[Place], cols: int) -> list[Place]:

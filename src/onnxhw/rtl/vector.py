@@ -115,11 +115,19 @@ class VectorUnit(wiring.Component):
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
         m.d.comb += [self.done_reads.eq(last), self.done.eq(delay(m, last, vector_latency() - 1, name="finished"))]
-        running = Signal(3)  # instructions taken and not done
-        m.d.sync += running.eq(running + self.take - self.done)
-        m.d.comb += self.busy.eq(running != 0)
+        self._permit(m, may_follow, last)
+        return m
+
+    def _permit(self, m: Module, may_follow: Signal, last: Value) -> None:
+        """When the next instruction may be taken, from registers: whether there is another one decides at once."""
+        running, following = Signal(3), Signal(3)  # instructions taken and not done
         apart, reading = Signal(range(vector_apart())), Signal()  # cycles until the next may follow; not all is read
-        m.d.comb += may_follow.eq((apart == 0) & ~reading)
+        m.d.comb += following.eq(running + self.take - self.done)
+        m.d.sync += [
+            running.eq(following),
+            self.busy.eq(following != 0),
+            may_follow.eq(~self.take & (apart <= 1) & (~reading | last)),
+        ]
         with m.If(self.take):
             m.d.sync += [apart.eq(vector_apart() - 1), reading.eq(1)]
         with m.Else():
@@ -127,7 +135,6 @@ class VectorUnit(wiring.Component):
                 m.d.sync += apart.eq(apart - 1)
             with m.If(last):
                 m.d.sync += reading.eq(0)
-        return m
 
     def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal]:
         """Reads of a word's window, then groups - 1 cycles of pause: read, first, last of a word, end of all."""
