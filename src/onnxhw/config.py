@@ -343,7 +343,7 @@ PRESETS: dict[str, HwConfig] = {
             vector_ucode=2560,
             requant_dsps=0,
             inner_product="fast",
-            depthwise=128,
+            depthwise=64,
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(

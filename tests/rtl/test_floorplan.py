@@ -36,7 +36,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     ram = [site for sites in memories.values() for site in sites]
     banks = {f"act_{bank}" for bank in range(config.act_banks)}
     weights = {f"weights {block.name}" for block in blocks(config)}
-    optional = {key for key in memories if key in ("params", "tables", "window") or key.startswith("ucode_")}
+    optional = {key for key in memories if key in ("params", "tables", "window", "link") or key.startswith("ucode_")}
     assert not memories or set(memories) - optional == {*banks, "acc_0", "acc_1", *weights}
     for name, (count, shape) in estimate.memories(config).items() if memories else ():
         if name in KEYS:
@@ -44,6 +44,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
             expected = [len(ebr.plan(*shape))] * count
             assert [len(sites) for sites in mine] == expected or (not mine and KEYS[name] not in optional)
     assert len(memories.get("tables", ())) in (0, config.lanes)
+    assert len(memories.get("link", ())) in (0, sum(len(ebr.plan(*shape)) for shape in estimate.LINK_MEMORIES))
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)

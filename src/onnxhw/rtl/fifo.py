@@ -13,21 +13,23 @@ from .uart import Received
 class ByteFifo(wiring.Component):
     """First in, first out; takes an item per cycle and gives one every four cycles, many times the line's speed.
 
+    `sites` are the places of its block RAMs.
+
     Members
     -------
     i, o : streams of `Received`; `i` waits while it is full (the receiver then marks what it had to drop).
     free : Out(8), room for at least this many times ``depth // 256`` items.
     """
 
-    def __init__(self, *, depth: int) -> None:
+    def __init__(self, *, depth: int, sites: tuple[str, ...] = ()) -> None:
         assert depth >= 512, depth
         assert depth & (depth - 1) == 0, depth
-        self.depth = depth
+        self.depth, self.sites = depth, sites
         super().__init__({"i": In(stream.Signature(Received)), "o": Out(stream.Signature(Received)), "free": Out(8)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.memory = mem = BlockRam(width=9, depth=self.depth)
+        m.submodules.memory = mem = BlockRam(width=9, depth=self.depth, sites=self.sites)
         bits = (self.depth - 1).bit_length()
         head, tail, used = Signal(bits), Signal(bits), Signal(bits)
         # Room is judged a cycle late.

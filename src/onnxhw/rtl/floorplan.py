@@ -28,7 +28,8 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
 """Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
 the first for the weights instead."""
-
+LINK = 6
+"""Block RAMs of the link."""
 
 Place = tuple[int, int]
 """A row of the chip and the number of a block RAM's site in it, from the left."""
@@ -97,10 +98,11 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     stand where the addresses are made; accumulators where the sums come out, the lanes' parameters and tables below
     them, the depthwise unit's sums beside these; weights where they go in, or if a word is a whole tile, from left to
     right as the rows of the array are and down as its columns. Where activations fill the near row, other weights lie
-    in the last row, and what nobody places (line buffers, the link's memories) finds room between. Microcode, window
-    sums, parameters and tables have places only where a weight word is a whole tile: smaller arrays do not reach
-    across the chip. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for
-    each lane), ``window`` and ``weights <block>``.
+    in the last row, and what nobody places (the link's memories, there) finds room between. Microcode, window sums,
+    parameters, tables and the link's memories have places only where a weight word is a whole tile: smaller arrays do
+    not reach across the chip, and for these nothing must be left: nextpnr's placer gives up if it cannot find room for
+    one block RAM in six. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site
+    for each lane), ``window``, ``link`` (of `Loader`, then of `Autorun`) and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
@@ -140,14 +142,18 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     for number, memory in enumerate(served if lanes else ()):
         found.setdefault(memory, []).append((far, per_row - lanes + number))
     free = [*((middle, place) for place in range(room)), *((far, place) for place in range(per_row - lanes))]
+    link = 0
     if apart:
         free = [(last, place) for place in range(per_row)]
     if whole:
         rest = max(0, weights - len(free))
-        free += [(last, number * per_row // rest) for number in range(rest)]
+        link = LINK if rest <= per_row - LINK else 0
+        free += [(last, link + number * (per_row - link) // rest) for number in range(rest)]
         order = _by_rows(free[:weights], config.cols)
     else:
         order = _by_columns(free, parts[0].bytes, tiles, config.cols)
+    if link:
+        found["link"] = [(last, place) for place in range(LINK)]
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}

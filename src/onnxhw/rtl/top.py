@@ -12,6 +12,7 @@ from ..isa.link import Info
 from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
+from .floorplan import memory_sites
 from .loader import Loader
 from .uart import UartReceiver, UartTransmitter
 
@@ -67,7 +68,8 @@ class Device(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.core = core = self.core
-        m.submodules.loader = loader = Loader(self.info)
+        sites = memory_sites(platform, self.config).get("link", ())
+        m.submodules.loader = loader = Loader(self.info, sites[:-1])
         m.submodules.receiver = receiver = self.receiver
         m.submodules.transmitter = transmitter = self.transmitter
 
@@ -82,7 +84,7 @@ class Device(wiring.Component):
         m.d.sync += self.fault.eq(loader.bad_frame)
 
         # `Autorun` has the host port in cycles in which the loader does not use it.
-        m.submodules.autorun = autorun = Autorun(self.standalone)
+        m.submodules.autorun = autorun = Autorun(self.standalone, sites[-1:])
         m.d.comb += [
             autorun.start.eq(self.start),
             autorun.running.eq(core.running),
