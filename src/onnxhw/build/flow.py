@@ -28,8 +28,10 @@ STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
 PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 
 PLACER = "static"
-"""nextpnr's placer: spreads the logic over the chip. Its default one fills tiles to three quarters before it takes the
-next, and leaves the rest of a large chip empty, which the router pays for."""
+"""nextpnr's placer: spreads the logic over the chip. Its default one, "heap", fills tiles to three quarters before it
+takes the next, and leaves the rest of a large chip empty, which the router pays for."""
+PLACERS = {"LFE5U-12F": "heap", "LFE5U-25F": "heap"}
+"""Another one by device. Presets fill these to four fifths, and there "static" takes long to find legal places."""
 
 Progress = Callable[["Event"], None]
 
@@ -148,7 +150,7 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Options, 
         f"--{size}k", "--package", PACKAGES[board.package], "--speed", board.speed, "--seed", str(seed),
         "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
         "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim",
-        "--placer", PLACER, *options.nextpnr_opts,
+        "--placer", PLACERS.get(board.device, PLACER), *options.nextpnr_opts,
     ]  # fmt: skip
     tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
     return read_report(json.loads((directory / "report.json").read_text()))
@@ -223,6 +225,7 @@ def _prepare(design: Any, board: Board, clock_hz: int, options: Options) -> tupl
     key = key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
         "board": repr((board.device, board.package, board.speed)), "options": repr(options),
+        **({"placer": PLACERS[board.device]} if board.device in PLACERS else {}),
     })  # fmt: skip
     return versions, files, key
 
