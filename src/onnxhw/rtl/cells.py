@@ -74,7 +74,9 @@ class BlockRam(wiring.Component):
             read.addr.eq(self.r_addr),
             read.en.eq(1),
         ]
-        m.d.sync += self.r_data.eq(read.data)
+        r_data = Signal(self.width, reset_less=True)
+        m.d.sync += r_data.eq(read.data)
+        m.d.comb += self.r_data.eq(r_data)
         return m
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +12,8 @@ from ..isa.memory import RING_SIZE, UNIT_CODE, Control
 from .fetch import COUNT_BITS
 
 ADDRESS_BITS = 6
+GROUP_BITS = 3
+"""Bits of the address of a register in its group: groups are read first, and then one of them is chosen."""
 STREAMING = ("array", "depthwise")
 """Units that stream pixels under weight tiles."""
 
@@ -120,15 +122,22 @@ class RunControl(wiring.Component):
         head, ring = self._ring(m, start)
         registers[Control.RING_HEAD] = head
 
-        value_1, ring_1 = Signal(32), Signal()
-        with m.Switch(self.addr):
-            for number, register in registers.items():
-                with m.Case(int(number)):
-                    m.d.sync += value_1.eq(register)
-            with m.Default():
-                m.d.sync += value_1.eq(0)
-        m.d.sync += ring_1.eq(self.addr >= Control.RING)
-        m.d.sync += self.r_data.eq(Mux(ring_1, ring, value_1))
+        # Cycle 1: one register of each group. Cycle 2: the group.
+        ring_1, group_1 = Signal(), Signal(max(registers).bit_length() - GROUP_BITS)
+        values_1 = [Signal(32, name=f"value_{group}") for group in range((max(registers) >> GROUP_BITS) + 1)]
+        for group, value in enumerate(values_1):
+            with m.Switch(self.addr[:GROUP_BITS]):
+                for number, register in registers.items():
+                    if number >> GROUP_BITS == group:
+                        with m.Case(number % (1 << GROUP_BITS)):
+                            m.d.sync += value.eq(register)
+                with m.Default():
+                    m.d.sync += value.eq(0)
+        m.d.sync += [
+            ring_1.eq(self.addr >= Control.RING),
+            group_1.eq(self.addr[GROUP_BITS:]),
+            self.r_data.eq(Mux(ring_1, ring, Array([*values_1, Const(0, 32)])[group_1])),
+        ]
         return m
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:

@@ -71,7 +71,9 @@ class RequantizeLane(wiring.Component):
         # Cycle 17: round and zero point. Cycle 18: clamp.
         y_17 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
         m.d.sync += y_17.eq(integer_16 + self.zero_point + up_16)
-        m.d.sync += self.y.eq(Mux(y_17 < self.lo, self.lo, Mux(y_17 > self.hi, self.hi, y_17)))
+        y_18 = Signal.like(self.y, reset_less=True)
+        m.d.sync += y_18.eq(Mux(y_17 < self.lo, self.lo, Mux(y_17 > self.hi, self.hi, y_17)))
+        m.d.comb += self.y.eq(y_18)
         return m
 
     def _sum(self, m: Module, draining: Signal, multiplying: Signal) -> Signal:
