@@ -36,8 +36,8 @@ def compiled(digits, tmp_path_factory):
 def test_compile_says_what_it_made(digits, tmp_path, capsys):
     record = run_json(capsys, "compile", digits, "--board", "ulx3s", "-o", tmp_path / "out")
     assert record["board"] == "ulx3s-85f"
-    assert record["preset"] == "ulx3s-85f-plain"
-    assert record["config"] == PRESETS["ulx3s-85f-plain"].fingerprint
+    assert record["preset"] == "ulx3s-85f"
+    assert record["config"] == PRESETS["ulx3s-85f"].fingerprint
     assert (record["fmax_mhz"], record["timing_met"], record["cached"]) == (None, None, False)
     assert sorted(record["artifacts"]) == ["manifest.json", "program.ohw", "report.html", "trace.json"]
     program = container.load(record["artifacts"]["program.ohw"])

@@ -103,7 +103,7 @@ def test_check_says_what_compile_does(models: Any, tmp_path: Path, capsys: Any) 
         moved = [row for row in record["placement"] if row["where"] == "host" and row["op_type"] == "LeakyRelu"]
         assert len(moved) == count // 5
         assert all(row["hint"] for row in moved)
-        mixed, _ = compile_mixed(proto, preset("ulx3s-85f-plain"))
+        mixed, _ = compile_mixed(proto, preset("ulx3s-85f"))
         assert [dict(vars(row)) for row in mixed.placement] == record["placement"]
 
 

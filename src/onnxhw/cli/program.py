@@ -13,8 +13,8 @@ from .output import Output, pass_output
     "program",
     help="Write the bitstream of an output directory to a connected board.\n\n"
     + examples("""
-  onnxhw program build/model-ulx3s-85f-plain
-  onnxhw program build/model-ulx3s-85f-plain --flash
+  onnxhw program build/model-ulx3s-85f
+  onnxhw program build/model-ulx3s-85f --flash
 """),
     epilog="Needs openFPGALoader. The connected device must answer with the idcode of the board that the bitstream was "
     "made for, or nothing is written.",

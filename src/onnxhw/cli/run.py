@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     "run",
     help="Run a compiled model on a device: arrays in, arrays out.\n\n"
     + examples("""
-  onnxhw run build/model-ulx3s-85f-plain --input images.npy --output scores.npy
-  onnxhw run build/model-ulx3s-85f-plain --device serial:/dev/ttyUSB0 --input images.npz --profile
+  onnxhw run build/model-ulx3s-85f --input images.npy --output scores.npy
+  onnxhw run build/model-ulx3s-85f --device serial:/dev/ttyUSB0 --input images.npz --profile
   onnxhw run build/model-mini --device emu: --input image.npy --json
 """),
     epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "

@@ -24,7 +24,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
   onnxhw simulate model.onnx --random 4
   onnxhw simulate model.onnx --input images.npz --count 10 --output results.npz
   onnxhw simulate model.onnx --input photos/ --scale 1/255
-  onnxhw simulate build/model-ulx3s-85f-plain --engine emulator --json
+  onnxhw simulate build/model-ulx3s-85f --engine emulator --json
 """),
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
     "model input, its first dimension counts inferences; an array named label is taken for the classes. "

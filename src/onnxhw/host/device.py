@@ -30,7 +30,7 @@ class Device(Closing):
     """A device that runs programs; a context manager. Made by `Device.open`.
 
         with Device.open("auto") as device:
-            device.load("build/model-ulx3s-85f-plain")
+            device.load("build/model-ulx3s-85f")
             outputs = device.run({"input": images})
 
     Any number of threads may share one: inferences go one at a time, and each call gets its own results.
