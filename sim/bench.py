@@ -16,7 +16,8 @@ from cocotb.triggers import FallingEdge
 
 from onnxhw.config import HwConfig
 
-CLOCK, RESET = "clk", "rst"
+RESET_CYCLES = 32
+"""Of reset: what was unknown before has then left the registers that have none."""
 
 
 def config() -> HwConfig:
@@ -35,9 +36,6 @@ def ports(dut: Any, width_of_inputs: dict[str, int] | None = None) -> dict[str, 
     names = json.loads(os.environ["ONNXHW_SIM"])["inputs" if width_of_inputs is None else "outputs"]
     return {name: getattr(dut, name) for name in names}
 
-RESET = 32
-"""Cycles of reset: what was unknown before has then left the registers that have none."""
-
 
 async def start(dut: Any) -> np.random.Generator:
     """Start the clock, hold every input at 0 through a reset, and check that no output is unknown afterwards.
@@ -50,7 +48,7 @@ async def start(dut: Any) -> np.random.Generator:
     for name in facts["inputs"]:
         getattr(dut, name).value = 0
     dut.rst.value = 1
-    for _ in range(RESET):
+    for _ in range(RESET_CYCLES):
         await FallingEdge(dut.clk)
     dut.rst.value = 0
     await FallingEdge(dut.clk)

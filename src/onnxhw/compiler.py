@@ -32,8 +32,10 @@ TABLES_HINT = "a configuration with more tables; the same function of the same s
 """What is said of a node whose table is too many."""
 IN_TURN = "larger than the memory of {}: {} programs run in turn, each loaded before it, {:,} bytes of weights per call"
 """What is said of a model in more parts than its nodes need. A call may be of many samples."""
-NOT_THERE = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
+NOT_ON_IT = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
 """What is said of a model with such operations."""
+LARGE = ("W3405", "W3406")
+"""The codes of these notes."""
 
 
 def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
@@ -121,8 +123,7 @@ def place(
                 raise
             moved += _causes(error)
     if large and mixed.hardware:
-        found = roomier(first, config, large.code)
-        mixed = _noted(mixed, first, chosen, f"all of it at once may fit {found}" if found else "")
+        mixed = _noted(mixed, first, chosen, large.code)
     return Placing(mixed, made, tuple(moved), first, large)
 
 
@@ -203,17 +204,21 @@ def _drafts(graph: Graph, config: HwConfig) -> DoesNotFitError | None:
     return None
 
 
-def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, hint: str) -> MixedModel:
-    """The model with notes on what is too large."""
+def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> MixedModel:
+    """The model with notes on what is too large; `code` is of the error that told so."""
     config, notes = chosen.config, []
     if chosen.begin and len(mixed.hardware) > 1:
         total = sum(weight_bytes(part.graph) for part in mixed.hardware)
-        notes.append(("W3405", IN_TURN.format(config.name, len(mixed.hardware), total)))
+        notes.append((LARGE[0], IN_TURN.format(config.name, len(mixed.hardware), total)))
     operations = [op for graph in first for op in graph.ops]
     if gone := [op for op in operations if not chosen.large.isdisjoint(op.nodes)]:
         share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))
-        notes.append(("W3406", NOT_THERE.format(len(gone), len(operations), config.name, max(0.0, share))))
-    found = (Diagnostic(code, "warning", "model", what, hint) for code, what in notes)
+        notes.append((LARGE[1], NOT_ON_IT.format(len(gone), len(operations), config.name, max(0.0, share))))
+    if not notes:
+        return mixed
+    presets = roomier(first, config, code)
+    hint = f"all of it at once may fit {presets}" if presets else ""
+    found = (Diagnostic(note, "warning", "model", what, hint) for note, what in notes)
     return replace(mixed, diagnostics=(*mixed.diagnostics, *found))
 
 

@@ -320,6 +320,15 @@ def test_boards_given_a_model(digits, reference_models, capsys):
     assert "8 of 14 operations are larger" in fits["ulx3s-25f"]["reason"]
 
 
+@pytest.mark.slow
+def test_hints_count_what_is_left_of_a_model_with_dead_channels(reference_models, capsys):
+    """MobileNetV1 fits these presets without its dead channels only."""
+    record = run_json(capsys, "check", reference_models / "vww_mobilenetv1_025_96_int8_qdq.onnx", "--preset", "mini")
+    (note,) = [note for note in record["diagnostics"] if note["code"] == "W3406"]
+    assert "preset ulx3s-85f on" in note["hint"]
+    assert "ulx3s-25f" not in note["hint"]
+
+
 def test_tables_for_people(digits, capsys):
     assert main(["boards"]) == 0
     text = capsys.readouterr().out

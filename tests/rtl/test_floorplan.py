@@ -67,6 +67,11 @@ def test_microcode_lies_among_the_activations_where_a_weight_word_is_a_whole_til
     assert rows["params"] == rows["tables"] == rows["window"] == {"Y70"}
 
 
+def test_no_block_ram_of_the_whole_array_is_left_to_the_placer():
+    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
+    assert sum(map(len, sites.values())) == estimate.estimate(PRESETS["ulx3s-85f"]).ebr
+
+
 def test_blocks_of_whole_tile_words_lie_from_left_to_right_as_the_rows_of_the_array_do():
     sites = memory_sites(DEVICE, PRESETS["ulx3s-85f"])
     columns = [

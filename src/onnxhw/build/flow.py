@@ -31,7 +31,8 @@ PLACER = "static"
 """nextpnr's placer: spreads the logic over the chip. Its default one, "heap", fills tiles to three quarters before it
 takes the next, and leaves the rest of a large chip empty, which the router pays for."""
 PLACERS = {"LFE5U-12F": "heap", "LFE5U-25F": "heap"}
-"""Another one by device. Presets fill these to four fifths, and there "static" takes long to find legal places."""
+"""Another one by device. ``ulx3s-25f`` fills these to four fifths, and "static" had found no legal places for it after
+minutes in which "heap" was done."""
 
 Progress = Callable[["Event"], None]
 
@@ -225,6 +226,7 @@ def _prepare(design: Any, board: Board, clock_hz: int, options: Options) -> tupl
     key = key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
         "board": repr((board.device, board.package, board.speed)), "options": repr(options),
+        # Not where it is the usual one, as in FORMAT 2 from the start: those results stay good.
         **({"placer": PLACERS[board.device]} if board.device in PLACERS else {}),
     })  # fmt: skip
     return versions, files, key

@@ -104,7 +104,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
                     source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact
                 )
             placed.require_hardware(PRESETS[name], str(model))
-            large = [note.what for note in placed.mixed.diagnostics if note.code in ("W3405", "W3406")]
+            large = [note.what for note in placed.mixed.diagnostics if note.code in compiler.LARGE]
             found[name] = {"fits": not large, "predicted_cycles": placed.made.cycles, "reason": "; ".join(large)}
         except (DoesNotFitError, UnsupportedError) as error:
             found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}

@@ -57,7 +57,7 @@ def command(
     def attempt(mixed: "MixedModel") -> "Fit":
         found = fit([part.graph for part in mixed.hardware], chosen.config)
         if found.fits is False:
-            raise DoesNotFitError(found.code, found.reason, hint=found.hint)
+            raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
 
     placed = place(
@@ -142,5 +142,4 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
                 f"largest tensor {fit['activation_bytes']:,} of {fit['activation_bytes_available']:,}")  # fmt: skip
     programs = sum(part["where"] == "hardware" for part in record["parts"])
     in_turn = f", as {programs} programs in turn" if programs > 1 else ""
-    verdict = {True: "fits" + in_turn, False: f"does not fit: {fit['reason']}", None: f"not decided: {fit['reason']}"}
-    output.line(verdict[fit["fits"]])
+    output.line("fits" + in_turn if fit["fits"] else f"not decided: {fit['reason']}")

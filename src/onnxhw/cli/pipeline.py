@@ -78,7 +78,7 @@ def compile_mixed(
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made
     for diagnostic in mixed.diagnostics:
-        if diagnostic.code in ("W3403", "W3405", "W3406"):
+        if diagnostic.code in ("W3403", *compiler.LARGE):
             output.message(diagnostic.text())
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
     if rows:

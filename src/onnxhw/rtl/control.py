@@ -1,8 +1,9 @@
 """`RunControl`: control registers, run and watchdog, counters, the ring of last instructions."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -122,7 +123,11 @@ class RunControl(wiring.Component):
         head, ring = self._ring(m, start)
         registers[Control.RING_HEAD] = head
 
-        # Cycle 1: one register of each group. Cycle 2: the group.
+        self._answer(m, registers, ring)
+        return m
+
+    def _answer(self, m: Module, registers: Mapping[int, Value], ring: Value) -> None:
+        """Read a register: in the first cycle one of each group, in the second the group, or the ring."""
         ring_1, group_1 = Signal(), Signal(max(registers).bit_length() - GROUP_BITS)
         values_1 = [Signal(32, name=f"value_{group}") for group in range((max(registers) >> GROUP_BITS) + 1)]
         for group, value in enumerate(values_1):
@@ -138,7 +143,6 @@ class RunControl(wiring.Component):
             group_1.eq(self.addr[GROUP_BITS:]),
             self.r_data.eq(Mux(ring_1, ring, Array([*values_1, Const(0, 32)])[group_1])),
         ]
-        return m
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
         """Stall and busy counters."""

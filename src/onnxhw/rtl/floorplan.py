@@ -100,9 +100,10 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     right as the rows of the array are and down as its columns. Where activations fill the near row, other weights lie
     in the last row, and what nobody places (the link's memories, there) finds room between. Microcode, window sums,
     parameters, tables and the link's memories have places only where a weight word is a whole tile: smaller arrays do
-    not reach across the chip, and for these nothing must be left: nextpnr's placer gives up if it cannot find room for
-    one block RAM in six. The keys are ``act_<bank>``, ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site
-    for each lane), ``window``, ``link`` (of `Loader`, then of `Autorun`) and ``weights <block>``.
+    not reach across the chip. If few block RAMs are left without a place there should be none: nextpnr's placer
+    "static" does not end while 15 % of those that it may move lie upon each other. The keys are ``act_<bank>``,
+    ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for each lane), ``window``, ``link`` (of `Loader`,
+    then of `Autorun`) and ``weights <block>``.
     """
     device = str(getattr(platform, "device", ""))
     if device not in MEMORY_ROWS or not array_sites(platform, config):
