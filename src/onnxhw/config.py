@@ -39,7 +39,7 @@ class HwConfig:
     lanes : Q, requantizer lanes; Q divides W and Q <= C.
     load_rows : k, array rows of weights loaded per cycle; k divides R. A weight word is k*C bytes.
     acc_bits : width of an accumulator (the array's own sums are exact in 16 + log2 R bits).
-    act_banks, act_depth : activation memory: banks (power of two) and words per bank (power of two).
+    act_banks, act_depth : activation memory: banks and words per bank (power of two).
     weight_depth : weight words.
     acc_depth : accumulator rows (C accumulators each) per bank; there are two banks.
     param_depth : rows of Q requantization parameters (one per output channel, 64 bits each).
@@ -96,10 +96,8 @@ class HwConfig:
             self._refuse(f"acc_bits must be 20..32, not {self.acc_bits}")
         if self.acc_bits < self.psum_bits:
             self._refuse(f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}")
-        for name in ("act_banks", "act_depth"):
-            value = getattr(self, name)
-            if value & (value - 1):
-                self._refuse(f"{name} must be a power of two, not {value}")
+        if self.act_depth & (self.act_depth - 1):
+            self._refuse(f"act_depth must be a power of two, not {self.act_depth}")
         for name, bits in (
             ("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
             ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14),
@@ -332,15 +330,15 @@ PRESETS: dict[str, HwConfig] = {
             lanes=2,
             load_rows=1,
             acc_bits=24,
-            act_banks=4,
-            act_depth=512,
-            weight_depth=5120,
-            acc_depth=512,
+            act_banks=3,
+            act_depth=1024,
+            weight_depth=3840,
+            acc_depth=256,
             param_depth=512,
             tables=2,
-            load_ucode=512,
-            array_ucode=1536,
-            vector_ucode=2560,
+            load_ucode=1024,
+            array_ucode=512,
+            vector_ucode=1536,
             requant_dsps=0,
             inner_product="fast",
             depthwise=64,

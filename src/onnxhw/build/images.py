@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..isa.instructions import UNITS
+from ..isa.microcode import pack
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.blocks import blocks, tail
@@ -56,10 +57,7 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
 def contents(program: Program) -> dict[str, list[int]]:
     """What each kind of memory (the keys of `places`) holds."""
     code = program.code
-    found = {
-        f"{unit} microcode": [word for instruction in code.get(unit, ()) for word in instruction.encode()]
-        for unit in UNITS
-    }
+    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in UNITS}
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
     start = Standalone(tuple(len(code.get(unit, ())) for unit in UNITS), budget=2 * program.cycles, at_reset=True)
     for block in blocks(program.config):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..errors import MismatchError, UsageError
 from ..isa.instructions import UNITS
 from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
+from ..isa.microcode import pack
 from ..program.layout import Place, to_host
 from ..program.model import Program
 from ..program.result import Result
@@ -28,7 +29,7 @@ def memory_writes(program: Program) -> Words:
     """The host writes that load a program: microcode, weights, parameters, tables, counts."""
     config = program.config
     for unit in UNITS:
-        words = [word for instruction in program.code.get(unit, ()) for word in instruction.encode()]
+        words = pack(program.code.get(unit, ()))
         yield from ((UCODE_SPACES[unit], address, word, ALL) for address, word in enumerate(words))
     weights = to_host(program.weights, config.weight_word)
     yield from ((Space.WEIGHT, address, int(word), ALL) for address, word in enumerate(weights))

@@ -22,6 +22,7 @@ from ..isa.memory import (
     ucode_words,
     word_bytes,
 )
+from ..isa.microcode import unpack
 from ..isa.timing import Timeline, timeline
 from ..program.layout import from_host, to_host
 
@@ -111,14 +112,10 @@ class EmulatedCore:
     def _decode(self) -> tuple[Code, Timeline, list[str], dict[str, int]]:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
         registers, config, machine = self.memory[Space.CONTROL], self.config, self._machine
-        code = {}
+        code: Code = {}
         for index, (unit, space) in enumerate(UCODE_SPACES.items()):
-            size = UNITS[unit].words()
             count = int(registers[Control.LOAD_COUNT + index])
-            words = self.memory[space][: count * size].tolist()
-            if len(words) != count * size:
-                raise _StoppedError
-            code[unit] = [UNITS[unit].decode(words[n * size : (n + 1) * size]) for n in range(count)]
+            code[unit] = unpack(UNITS[unit], self.memory[space].tolist(), count)
         machine.weights[:] = from_host(self.memory[Space.WEIGHT], config.weight_word)
         machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)

@@ -1,8 +1,8 @@
 """How an instruction is declared: fields with widths, from which everything else is derived.
 
 An instruction is a frozen dataclass whose fields are made by `unsigned`, `signed` or `flag`. Its
-docstring is the loop it performs. Encoding packs the fields in the order of declaration, least
-significant bit first, into 32-bit words. Widths never depend on the configuration, so a program can
+docstring is the loop it performs. Encoding packs the fields, those of `Instruction.LEADING` first and the others in the
+order of declaration, least significant bit first, into 32-bit words. Widths never depend on the configuration, so a program can
 be disassembled without one.
 """
 
@@ -59,16 +59,22 @@ class FieldSpec:
 
 @dataclass(frozen=True)
 class Instruction:
-    """Base of the instructions; a subclass declares its fields and its `UNIT`."""
+    """Base of the instructions; a subclass declares its fields and its `UNIT`.
+
+    `LEADING` are the fields that change most from one instruction to the next: they share words, for only words that
+    change are stored (`onnxhw.isa.microcode`).
+    """
 
     UNIT: ClassVar[str] = ""
+    LEADING: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @cache
     def specs(cls) -> tuple[FieldSpec, ...]:
         """The fields in encoding order."""
         out, offset = [], 0
-        for field in dataclasses.fields(cls):
+        places = {name: place for place, name in enumerate(cls.LEADING)}
+        for field in sorted(dataclasses.fields(cls), key=lambda field: places.get(field.name, len(places))):
             meta = field.metadata
             out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"]))
             offset += meta["bits"]

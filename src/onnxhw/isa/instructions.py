@@ -46,6 +46,7 @@ class Load(Ordered):
     """
 
     UNIT = "load"
+    LEADING = ("base", "depthwise", "tiles", "nt_n")
 
     base: int = unsigned(24, "first weight word")
     tiles: int = unsigned(16, "number of weight tiles of each column tile")
@@ -88,6 +89,7 @@ class Array(Ordered):
     """
 
     UNIT = "array"
+    LEADING = ("acc_bank", "more_reads", "nt_n", "oh_n", "accumulate", "act_base", "after_vector")
 
     more_reads: int = unsigned(6, "vector instructions beyond after_vector that must have read all their operands")
     act_base: int = unsigned(16, "address of the word at ih0, iw0, kt = 0")
@@ -143,6 +145,7 @@ class Depthwise(Ordered):
     """
 
     UNIT = "depthwise"
+    LEADING = ("acc_base", "group", "more_reads", "act_base", "after_vector")
 
     ih_oh: ClassVar[int] = 1
     iw_ow: ClassVar[int] = 1
@@ -232,6 +235,10 @@ class Vector(Ordered):
     """
 
     UNIT = "vector"
+    LEADING = (
+        "a_base", "param_base", "after_depthwise", "acc_bank", "groups", "column_group", "lane_group", "o_base",
+        "after_array",
+    )  # fmt: skip
 
     op: int = unsigned(3, "a VectorOp")
     per_channel: int = flag("a parameter row per group, else one for all groups")

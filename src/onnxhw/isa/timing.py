@@ -2,9 +2,10 @@
 
 The RTL reads the same constants. Cycle 0 is the first cycle in which the units run. Per unit::
 
-    ready[i]  = (issue[i-1] + 1, or 0) + fetch(i)        # the next instruction is fetched while one runs
+    ready[i]  = (issue[i-1] + 1, or 0) + words(i) + FETCH_OVERHEAD     # fetched while the one before runs
     issue[i]  = max(ready[i], free[i], done[after_*] + ORDER)    # `done` of the last instruction waited for
 
+``words(i)`` are the words of microcode that are given of it (`onnxhw.isa.microcode`).
 With `more_reads` it is also at least ``end + 1 + ORDER`` of the last vector instruction whose operands must have been
 read. ``free[i]`` is the cycle after the end of the one before.
 
@@ -28,11 +29,12 @@ from dataclasses import dataclass, field
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from .instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, follows
+from .microcode import given
 
 MEMORY = 2
 """Cycles from a block RAM's address to its registered output."""
-FETCH_OVERHEAD = MEMORY + 1
-"""Cycles of a fetch beyond one per word."""
+FETCH_OVERHEAD = MEMORY + 2
+"""Cycles of a fetch beyond one per word: the memory, a register behind it, and the ordering fields."""
 ORDER = 1
 """Cycles from a completion until an instruction that waited for it may issue."""
 START = 2
@@ -144,11 +146,6 @@ def vector_apart() -> int:
     return vector_latency() - 4
 
 
-def fetch_cycles(instruction: Ordered) -> int:
-    """Cycles to fetch an instruction."""
-    return instruction.words() + FETCH_OVERHEAD
-
-
 def pixels(instruction: Array | Depthwise) -> int:
     """Activation words streamed per weight tile."""
     return instruction.oh_n * instruction.ow_n
@@ -249,6 +246,7 @@ class _Run:
     def __init__(self, config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightless: bool = False) -> None:
         self.config, self.weightless = config, weightless
         self.program = {unit: list(program.get(unit, ())) for unit in UNITS}
+        self.given = {unit: given(code) for unit, code in self.program.items()}
         self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
         self.load_start: list[int] = []
         self.load_end = 0
@@ -273,7 +271,7 @@ class _Run:
                 return None
             ordered = max(ordered, self.spans["vector"][count - 1].read + ORDER)
         fetched = done[-1].issue + 1 if done else 0
-        ready = fetched + fetch_cycles(instruction)
+        ready = fetched + self.given[unit][len(done)] + FETCH_OVERHEAD
         free = self.free(unit, instruction)
         return ready, ordered, free, max(ready, ordered, free)
 

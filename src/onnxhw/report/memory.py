@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..isa.instructions import units_of
+from ..isa.microcode import length
 from ..isa.timing import Timeline
 from ..program.model import Program
 
@@ -49,7 +50,7 @@ def usage(program: Program) -> list[Usage]:
         Usage("tables", len(program.tables), config.tables, program.tables.size),
     ]
     for unit in units_of(config):
-        words = sum(instruction.words() for instruction in program.code.get(unit, []))
+        words = length(program.code.get(unit, []))
         rows.append(Usage(f"microcode, {unit} unit", words, getattr(config, f"{unit}_ucode"), words * 4))
     return rows
 

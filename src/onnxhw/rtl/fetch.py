@@ -20,11 +20,11 @@ COUNT_BITS = 16
 
 
 class Fetcher(wiring.Component):
-    """Fetches the next instruction while the unit executes one.
+    """Fetches the next instruction while the unit executes one: the words that `onnxhw.isa.microcode` gives of it.
 
     It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
-    ``take``, if the ordering fields are satisfied by ``completed`` (one cycle after the counter shows it). ``bits``
-    holds the instruction until it is taken.
+    ``take``, words being those that are given, if the ordering fields are satisfied by ``completed`` (one cycle after
+    the counter shows it). ``bits`` holds the instruction until it is taken.
     ``waiting``: fetched, but other units are not far enough. ``index``: number of the instruction in `bits`.
     """
 
@@ -59,8 +59,10 @@ class Fetcher(wiring.Component):
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
-        left = Signal(range(self.words + 1), init=self.words)
-        reading, final = Signal(), Signal()
+        # Bit w: word w is still to be read. Then comes the mask of the next instruction.
+        left, mask = Signal(self.words, init=-1), Signal(self.words, reset_less=True)
+        rest = Signal.like(left)
+        reading, final, last = Signal(), Signal(), Signal()
         # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
         more, more_then, following = Signal(reset_less=True), Signal(reset_less=True), Signal(COUNT_BITS, init=1)
         m.d.sync += [
@@ -69,16 +71,27 @@ class Fetcher(wiring.Component):
         ]
         m.d.comb += [
             ucode.r_addr.eq(address),
+            rest.eq(left & (left - 1)),
             reading.eq((left != 0) & more),
-            final.eq(reading & (left == 1)),
+            final.eq(reading & (rest == 0)),
         ]
+        m.d.sync += last.eq(final)
         with m.If(reading):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
+            m.d.sync += left.eq(rest)
+        with m.If(reading | last):
+            m.d.sync += address.eq(address + 1)
 
+        # A register before the words: they lie where they are used.
+        data = Signal(WORD_BITS, reset_less=True)
+        m.d.sync += data.eq(ucode.r_data)
         bits = Signal(self.words * WORD_BITS, reset_less=True)
         m.d.comb += self.bits.eq(bits)
-        with m.If(delay(m, reading, MEMORY, name="arriving")):
-            m.d.sync += bits.eq(Cat(bits[WORD_BITS:], ucode.r_data))
+        arriving = delay(m, left & ~rest & reading.replicate(self.words), MEMORY + 1, name="arriving")
+        for w in range(self.words):
+            with m.If(arriving[w]):
+                m.d.sync += bits.word_select(w, WORD_BITS).eq(data)
+        with m.If(delay(m, last, MEMORY + 1, name="last")):
+            m.d.sync += mask.eq(data)
         ordered = Signal()
         fields = self.fields
         reads = fields.after_vector + fields.more_reads if self.instruction in (Array, Depthwise) else Const(0)
@@ -86,14 +99,14 @@ class Fetcher(wiring.Component):
         m.d.comb += ordered.eq(Cat(*waits, self.completed_reads >= reads).all())
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)
-        with m.If(delay(m, final, MEMORY, name="final")):
+        with m.If(delay(m, final, MEMORY + 1, name="final")):
             m.d.sync += fetched.eq(1)
         with m.If(self.take):
             m.d.sync += [
                 fetched.eq(0),
                 self.valid.eq(0),
                 fetched_1.eq(0),
-                left.eq(self.words),
+                left.eq(mask),
                 self.index.eq(following),
                 following.eq(following + 1),
             ]

@@ -27,6 +27,7 @@ from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import UNITS, WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
+from ..isa.microcode import length
 from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeline
 from ..program.model import Program
 from . import footprint
@@ -84,8 +85,8 @@ class _Checker:
     def ranges(self) -> None:
         """Fields, addresses, constants, microcode, tiles."""
         config, program = self.config, self.program
-        for unit, kind in UNITS.items():
-            used, depth = len(program.code.get(unit, ())) * kind.words(), getattr(config, f"{unit}_ucode")
+        for unit in UNITS:
+            used, depth = length(program.code.get(unit, ())), getattr(config, f"{unit}_ucode")
             if used > depth:
                 raise InternalError("E1203", f"{unit} microcode has {used} words, the memory {depth}")
             for index, instruction in enumerate(program.code.get(unit, ())):

@@ -95,7 +95,8 @@ def _place(time: int, load: Load, first: int, earliest: Sequence[int]) -> int:
 
 
 def _joined(loads: Sequence[Owned], config: HwConfig) -> list[Owned]:
-    """Loads of neighbours joined, where one instruction can do both."""
+    """Loads of neighbours joined, where one instruction can do both; where there is but one column tile, the step to
+    the next is that of the load before, which microcode need not give again."""
     found: list[Owned] = []
     for owned in loads:
         last, load = found[-1] if found else owned, owned.load
@@ -103,5 +104,6 @@ def _joined(loads: Sequence[Owned], config: HwConfig) -> list[Owned]:
         if found and load.depthwise and last.load.depthwise and last.op == owned.op and follows:
             found[-1] = Owned(last.load.but(tiles=last.load.tiles + load.tiles), owned.op)
         else:
-            found.append(owned)
+            step = last.load.nt_step if load.nt_n == 1 else load.nt_step
+            found.append(Owned(load.but(nt_step=step), owned.op))
     return found

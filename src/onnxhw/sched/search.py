@@ -7,6 +7,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph, Op
 from ..isa.instructions import UNITS, Ordered
+from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
 from ..program.layout import Place
 from .alloc import ORDERS, Needs, allocate, find_needs, no_room
@@ -64,7 +65,7 @@ class Candidate:
 
 def words(code: dict[str, list[Ordered]]) -> dict[str, int]:
     """Microcode words per unit."""
-    return {unit: len(code[unit]) * UNITS[unit].words() for unit in UNITS}
+    return {unit: length(code[unit]) for unit in UNITS}
 
 
 def fits_microcode(plan: Plan, code: dict[str, list[Ordered]]) -> bool:
