@@ -2,7 +2,7 @@
 
     python bench/compare                                  everything; the first time takes half an hour
     python bench/compare --models kws,ad --skip-nngen     a minute
-    python bench/compare --preset ulx3s-85f-plain         another array; SCALE-Sim gets the same rows and columns
+    python bench/compare --preset ulx3s-45f         another array; SCALE-Sim gets the same rows and columns
 
 Layers come from the graph that our compiler reads, before any of its passes. What is compared is not alike:
 

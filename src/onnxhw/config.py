@@ -12,12 +12,12 @@ from typing import Any
 
 from .errors import UsageError
 
-FORMAT = 3
+FORMAT = 4
 """Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
 
 WINDOW = 3
 """Rows and columns of the depthwise unit's window."""
-LEAST = {"requant_dsps": 0, "depthwise": 0}
+LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0}
 """Least values of fields for which 0 means something."""
 
 
@@ -47,6 +47,8 @@ class HwConfig:
     load_ucode, array_ucode, depthwise_ucode, vector_ucode : 32-bit words of microcode per unit.
     multiplier : "dsp" (the device's multiplier cell with all its registers) or "fabric", in the array.
     requant_dsps : how many of the 5 multipliers of a requantizer lane are the device's cells; the others are fabric.
+    array_fabric : how many of the array's multipliers are fabric where `multiplier` is "dsp": those of the activation
+        products first, then the columns' from the last on.
     inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
     depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
         its microcode).
@@ -72,6 +74,7 @@ class HwConfig:
     vector_ucode: int = 512
     multiplier: str = "dsp"
     requant_dsps: int = 5
+    array_fabric: int = 0
     inner_product: str = "plain"
     depthwise: int = 0
     window_depth: int = 512
@@ -114,6 +117,8 @@ class HwConfig:
             self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
         if self.inner_product not in ("plain", "fast"):
             self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
+        if self.array_fabric > (self.array_multipliers if self.multiplier == "dsp" else 0):
+            self._refuse(f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}")
         if self.rows % self.element_rows:
             self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
 
@@ -160,6 +165,11 @@ class HwConfig:
     def array_multipliers(self) -> int:
         """Multipliers of the array."""
         return self.rows // self.element_rows * (self.cols + (1 if self.fast else 0))
+
+    @property
+    def array_dsps(self) -> int:
+        """Multipliers of the array that are the device's cells."""
+        return self.array_multipliers - self.array_fabric if self.multiplier == "dsp" else 0
 
     @property
     def drain_rows(self) -> int:
@@ -253,33 +263,12 @@ _FULL = HwConfig(
     param_depth=512,
     tables=4,
     load_ucode=1024,
-    array_ucode=1024,
+    array_ucode=512,
     depthwise_ucode=512,
-    vector_ucode=3072,
+    vector_ucode=1536,
     requant_dsps=2,
     inner_product="fast",
     depthwise=64,
-)
-
-# 128 of 156 multipliers in the array, one product each, and 24 in the requantizer: what routes at a high clock.
-_PLAIN = HwConfig(
-    "ulx3s-85f-plain",
-    rows=16,
-    cols=8,
-    word=16,
-    lanes=8,
-    load_rows=2,
-    acc_bits=32,
-    act_banks=4,
-    act_depth=1024,
-    weight_depth=8192,
-    acc_depth=512,
-    param_depth=512,
-    tables=4,
-    load_ucode=512,
-    array_ucode=1024,
-    vector_ucode=2048,
-    requant_dsps=3,
 )
 
 PRESETS: dict[str, HwConfig] = {
@@ -289,13 +278,7 @@ PRESETS: dict[str, HwConfig] = {
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
             _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, load_ucode=512,
-            array_ucode=1024, vector_ucode=1024,
-        ),
-        _PLAIN,
-        # The same array with a depthwise unit; IC, KWS and VWW fit on chip.
-        dataclasses.replace(
-            _PLAIN, name="ulx3s-85f-depthwise", depthwise=128, acc_bits=27, act_depth=2048, weight_depth=6144,
-            load_ucode=1024, array_ucode=1536, depthwise_ucode=1024, vector_ucode=4096,
+            vector_ucode=512,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
@@ -313,15 +296,15 @@ PRESETS: dict[str, HwConfig] = {
             param_depth=512,
             tables=4,
             load_ucode=512,
-            array_ucode=1024,
+            array_ucode=512,
             depthwise_ucode=320,
-            vector_ucode=1536,
+            vector_ucode=1024,
             requant_dsps=0,
             inner_product="fast",
             depthwise=16,
             window_depth=128,
         ),
-        # All 28 multipliers, in the array; also the 12F (same die).
+        # All 28 multipliers: 22 in the array, where they save least logic, 6 in the requantizer; also the 12F (same die).
         HwConfig(
             "ulx3s-25f",
             rows=8,
@@ -339,7 +322,8 @@ PRESETS: dict[str, HwConfig] = {
             load_ucode=1024,
             array_ucode=512,
             vector_ucode=1536,
-            requant_dsps=0,
+            requant_dsps=3,
+            array_fabric=6,
             inner_product="fast",
             depthwise=64,
         ),
@@ -365,8 +349,8 @@ PRESETS: dict[str, HwConfig] = {
         ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(
-            _FULL, name="virtual", act_depth=8192, weight_depth=2048, load_ucode=2048, array_ucode=8192,
-            depthwise_ucode=2048, vector_ucode=16384,
+            _FULL, name="virtual", act_depth=8192, weight_depth=2048, load_ucode=2048, array_ucode=4096,
+            depthwise_ucode=2048, vector_ucode=8192,
         ),
     )
 }

@@ -26,7 +26,7 @@ def test_every_preset_fits_the_boards_that_offer_it():
 def test_block_rams_of_the_largest_preset():
     assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
         "activations": 64, "weights": 64, "accumulators": 24, "depthwise sums": 12, "parameters": 16, "tables": 8,
-        "load microcode": 2, "array microcode": 2, "depthwise microcode": 1, "vector microcode": 6,
+        "load microcode": 2, "array microcode": 1, "depthwise microcode": 1, "vector microcode": 3,
     }  # fmt: skip
     assert estimate(PRESETS["ulx3s-85f"]).dsp == 8 * (16 + 1) + 8 * 2
 
@@ -43,9 +43,9 @@ def test_weights_of_the_dense_preset_leave_room_for_the_rest():
     dense = PRESETS["ulx3s-85f-dense"]
     assert resources.block_rams(dense) == {
         "activations": 16, "weights": 128, "accumulators": 24, "parameters": 16, "tables": 8,
-        "load microcode": 1, "array microcode": 2, "vector microcode": 2,
+        "load microcode": 1, "array microcode": 1, "vector microcode": 1,
     }  # fmt: skip
-    assert estimate(dense).ebr == 203
+    assert estimate(dense).ebr == 201
     full = resources.estimate(dataclasses.replace(dense, weight_depth=1024))
     assert estimate(dense).ebr == full.ebr
     assert estimate(dense).lut - full.lut == 8 * 256 // 4 * 6 + 8 * 256
@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_told_with_all_numbers():
         check(config, find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
-    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 304 block RAMs, LFE5U-25F has 56"
+    assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 234 block RAMs, LFE5U-25F has 56"
     assert caught.value.where == "ulx3s-25f on ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 

@@ -32,8 +32,9 @@ def test_every_memory_gets_its_contents(program):
     found = images(program, NAMES)
     core = "design.device.core."
     assert found[f"{core}load_fetch.ucode"] == Load(base=3, tiles=2).encode()
-    assert found[f"{core}array_fetch.ucode"] == Array(oh_n=5).encode() * 2
-    assert len(found[f"{core}vector_fetch.ucode"]) == 3 * Vector.words()
+    first = Array(oh_n=5).encode()
+    assert found[f"{core}array_fetch.ucode"] == [*first, 1, first[0]]
+    assert len(found[f"{core}vector_fetch.ucode"]) == Vector.words() + 2 * 2
     assert found[f"{core}load.memory.all"] == [0x03020100, 0x07060504]
     assert found[f"{core}vector.params"] == [1 << 63 | 5 << 64]
     # Entry 0 is the table's value at -128, itself -128.

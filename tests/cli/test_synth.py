@@ -124,7 +124,7 @@ def test_a_route_is_looked_up_only_where_a_bitstream_of_the_preset_is_kept(monke
     looked = []
     monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: looked.append((board.name, config.name)))
     monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz: None)
-    for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-plain on ulx3s-85f at 60 MHz"):
+    for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-dense on ulx3s-85f at 60 MHz"):
         Cache("bitstream").store(label.encode().hex(), {"top.bit": b""}, label=label)
     for name in ("ulx3s-85f", "mini", "ulx3s-45f"):
         assert synthesis.cached_route(preset(name)) is None

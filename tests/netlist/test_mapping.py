@@ -1,5 +1,6 @@
 """What follows Yosys' mapping: the same sums, and no pin left that nextpnr would have to route a constant to."""
 
+import dataclasses
 import random
 import re
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from onnxhw.rtl.cells import Multiplier
 pytestmark = [pytest.mark.netlist, pytest.mark.synth]
 
 WIDTH = 12
+PLAIN = dataclasses.replace(PRESETS["ulx3s-85f"], name="plain", cols=8, load_rows=2, inner_product="plain")
 
 
 class Sums(wiring.Component):
@@ -80,7 +82,7 @@ def test_chains_still_add(sums):
 
 
 def test_multipliers_of_a_planned_array_have_constants_of_their_own():
-    design = rtlil.convert(SystolicArray(PRESETS["ulx3s-85f-plain"]), platform=SimpleNamespace(device="LFE5U-85F"))
+    design = rtlil.convert(SystolicArray(PLAIN), platform=SimpleNamespace(device="LFE5U-85F"))
     cells = re.findall(r"cell \\MULT18X18D.*?\n\s+end\n", design, re.DOTALL)
     assert len(cells) == 128
     for cell in cells:

@@ -30,7 +30,8 @@ def sample() -> Program:
 def test_memories_follow_the_host_layout(sample: Program) -> None:
     found = dict(memories(sample))
     assert set(found) == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
-    assert found[Space.LOAD_UCODE].tolist() == Load(base=5, tiles=2).encode() * 3
+    first = Load(base=5, tiles=2).encode()
+    assert found[Space.LOAD_UCODE].tolist() == [*first, 1, first[0], 1, first[0]]
     w = sample.weights.astype(int)
     assert found[Space.WEIGHT][4] == w[4, 0] | w[4, 1] << 8 | w[4, 2] << 16
     assert found[Space.PARAM].tolist() == [5, 1 << 31, 7, 0, 9, 0, 0, 0]

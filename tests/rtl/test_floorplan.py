@@ -17,6 +17,10 @@ from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
 DEVICE = SimpleNamespace(device="LFE5U-85F")
 MULTIPLIERS, BLOCK_RAMS = 156, 208
 """Of the LFE5U-85F, by its data sheet."""
+SEVERAL = dataclasses.replace(
+    PRESETS["ulx3s-85f"], name="several words per tile", cols=8, load_rows=2, weight_depth=6144, inner_product="plain",
+    requant_dsps=3, depthwise=128,
+)  # fmt: skip
 KEYS = {
     "activations": "act_", "accumulators": "acc_", "weights": "weights ",
     "load microcode": "ucode_load", "array microcode": "ucode_array", "vector microcode": "ucode_vector",
@@ -25,7 +29,7 @@ KEYS = {
 """How the names of the planned memories begin."""
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-85f-depthwise", "ulx3s-45f", "mini"])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     config = PRESETS[name]
     array = array_sites(DEVICE, config)
@@ -52,7 +56,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
 
 
 def test_weights_lie_in_the_last_row_where_activations_fill_the_first():
-    sites = memory_sites(DEVICE, PRESETS["ulx3s-85f-depthwise"])
+    sites = memory_sites(DEVICE, SEVERAL)
     rows = {key: {site.split("/")[1] for site in found} for key, found in sites.items()}
     assert rows["weights all"] == {"Y82"}
     assert rows["acc_0"] == rows["acc_1"] == {"Y46"}

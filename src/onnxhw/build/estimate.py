@@ -20,7 +20,7 @@ from .flow import check_fit
 
 TOLERANCE = 0.15
 """Relative error of the LUT4 and flip-flop estimates that the tests allow."""
-LANE_MULTIPLIERS = ((13, 14), (13, 14), (13, 14), (13, 14), (9, 9))
+LANE_MULTIPLIERS = ((17, 18), (17, 10), (9, 18), (9, 10), (9, 9))
 """Operand widths of the multipliers of a requantizer lane, in the order in which they take multiplier blocks."""
 LINK_MEMORIES = ((9, 4096, 9), (32, 512, 32), (32, 256, 32), (8, 2048, 8), (32, 16, 32))
 """Width, depth and granularity of the link's memories: input, frame buffer, description, reply buffer, start of a
@@ -89,8 +89,7 @@ def _chain(bits: int) -> int:
 
 def multipliers(config: HwConfig) -> int:
     """Multiplier blocks, exactly."""
-    array = config.array_multipliers if config.multiplier == "dsp" else 0
-    return array + config.lanes * config.requant_dsps
+    return config.array_dsps + config.lanes * config.requant_dsps
 
 
 def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
@@ -135,13 +134,12 @@ def counted(config: HwConfig) -> tuple[int, int]:
     elements = down * cols
     skew = 8 * serve * _triangle(down) + psum * _triangle(cols) + _weight_delays(config)
     lut, ff = elements * (psum + 2), elements * (psum + 24 * serve + 1) + skew
-    shapes = [(8, 8)] * elements
+    shapes = [(8, 8)] * elements  # of fabric, as far as they are
     if config.fast:  # operands' adders; the activation products' column, their way east, and what is subtracted
         lut += elements * 2 * _chain(9) + (down + cols) * (psum + 2)
         ff += down * (psum + 16) + cols * 2 * psum
-        shapes = [(9, 9)] * elements + [(8, 8)] * down
-    if config.multiplier == "dsp":
-        shapes = []
+        shapes = [(8, 8)] * down + [(9, 9)] * elements
+    shapes = shapes[: len(shapes) - config.array_dsps]
     if config.depthwise:
         depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
         lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps

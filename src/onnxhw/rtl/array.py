@@ -74,7 +74,7 @@ class SystolicArray(wiring.Component):
             for e in elements:
                 site = sites.get((e, c), "")
                 pe = ProcessingElement(
-                    config.psum_bits, config.element_rows, config.multiplier, site, ties.get(group_of(site))
+                    config.psum_bits, config.element_rows, self._style(e, c), site, ties.get(group_of(site))
                 )
                 m.submodules[f"pe_{e}_{c}"] = pe
                 mine = rows[e * config.element_rows : (e + 1) * config.element_rows]
@@ -94,6 +94,12 @@ class SystolicArray(wiring.Component):
             m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
         return m
 
+    def _style(self, e: int, c: int) -> str:
+        """What the multiplier of an element is made of; column -1 is that of the activation products."""
+        config = self.config
+        place = e + config.rows // config.element_rows * (config.cols - c - (0 if config.fast else 1) if c >= 0 else 0)
+        return config.multiplier if place >= config.array_fabric else "fabric"
+
     def _activation_column(
         self, m: Module, west_a: list[Value], sites: dict[tuple[int, int], str], ties: dict[str, Ties]
     ) -> Value:
@@ -102,7 +108,7 @@ class SystolicArray(wiring.Component):
         north: Value | int = 0
         for e in range(len(west_a)):
             site = sites.get((e, -1), "")
-            element = ActivationElement(config.psum_bits, config.multiplier, site, ties.get(group_of(site)))
+            element = ActivationElement(config.psum_bits, self._style(e, -1), site, ties.get(group_of(site)))
             m.submodules[f"products_{e}"] = element
             m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
             west_a[e], north = element.a_east, element.south

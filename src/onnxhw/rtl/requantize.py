@@ -13,10 +13,11 @@ from ..isa.timing import REQUANTIZE, SCALE
 from .cells import Multiplier, Ties
 from .delay import delay
 
-HALF = MULTIPLIER_BITS // 2
-"""The multiplier is applied as two halves of 13 bits."""
-LOW = 12
-"""The sum is applied as its 12 low bits and the rest."""
+HALF = 17
+"""The multiplier is applied as its 17 low bits and the rest."""
+LOW = 16
+"""The sum is applied as its 16 low bits and the rest: with these one of the four products fills a multiplier cell of
+18 x 18 bits, and the others, which may be of fabric, are small."""
 PRODUCT_BITS = SUM_BITS + MULTIPLIER_BITS
 INTEGER_BITS = 10
 
@@ -124,21 +125,21 @@ class RequantizeLane(wiring.Component):
         ties = None
         if self.sites:
             m.submodules.ties = ties = Ties()
-        halves = (
+        pieces = (
             ("p00", x0, k0[:HALF]),
             ("p01", x0, k0[HALF:]),
             ("p10", x1, k1[:HALF]),
             ("p11", x1, k1[HALF:]),
         )
-        for index, (name, x, k) in enumerate(halves):
+        for index, (name, x, k) in enumerate(pieces):
             style, site = ("dsp", self.sites[index] if self.sites else "") if index < self.dsps else ("fabric", "")
-            part = Multiplier(LOW + 1, HALF + 1, style=style, site=site, ties=ties, stages=SCALE)
+            part = Multiplier(len(x), len(k) + 1, style=style, site=site, ties=ties, stages=SCALE)
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)
-        # Cycle 10: join the halves of the multipliers. Cycle 11: join the operands.
+        # Cycle 10: join the parts of the multipliers. Cycle 11: join the operands.
         low_10, high_10 = (
-            Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
+            Signal(signed(LOW + 1 + MULTIPLIER_BITS), reset_less=True),
             Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
         )
         m.d.sync += [low_10.eq(parts[0] + (parts[1] << HALF)), high_10.eq(parts[2] + (parts[3] << HALF))]

@@ -1,0 +1,72 @@
+"""The fetcher: every instruction whole and when the timing says, whatever words the microcode gives."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from onnxhw.config import PRESETS
+from onnxhw.isa import UNITS
+from onnxhw.isa.fields import Instruction
+from onnxhw.isa.microcode import given, pack
+from onnxhw.isa.timing import FETCH_OVERHEAD
+from onnxhw.rtl.fetch import Fetcher
+
+CONFIG = PRESETS["ulx3s-25f"]
+
+
+def code_of(kind: type[Instruction], seed: int) -> list[Instruction]:
+    """Instructions without order: neighbours that are alike, differ in a field or in many."""
+    rng = random.Random(seed)
+    free = [spec for spec in kind.specs() if not spec.name.startswith("after_") and spec.name != "more_reads"]
+    found = [kind()]
+    for _ in range(12):
+        chosen = rng.sample(free, rng.choice((0, 1, 1, 2, 5, len(free))))
+        found.append(found[-1].but(**{spec.name: spec.unpack(rng.getrandbits(64)) for spec in chosen}))
+    return found
+
+
+@pytest.mark.parametrize("wait", [0, 1, 7])
+@pytest.mark.parametrize("unit", list(UNITS))
+def test_instructions_come_whole_and_in_time(unit: str, wait: int) -> None:
+    kind = UNITS[unit]
+    code = code_of(kind, wait)
+    dut = Fetcher(unit, CONFIG)
+    found: list[Instruction] = []
+    times: list[int] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.w_en, 1)
+        for address, word in enumerate([*pack(code), 1, 5]):  # behind the last: what was there before
+            ctx.set(dut.w_addr, address)
+            ctx.set(dut.w_data, word)
+            await ctx.tick()
+        ctx.set(dut.w_en, 0)
+        ctx.set(dut.count, len(code))
+        since = -1  # whether there is an instruction is compared a cycle ahead
+        while len(found) < len(code):
+            await ctx.tick()
+            since += 1
+            assert since < 100
+            if ctx.get(dut.valid):
+                times.append(since)
+                for _ in range(wait):
+                    await ctx.tick()
+                bits = ctx.get(dut.bits)
+                found.append(kind.decode([bits >> 32 * w & 0xFFFFFFFF for w in range(kind.words())]))
+                assert ctx.get(dut.index) == len(found) - 1
+                ctx.set(dut.take, 1)
+                await ctx.tick()
+                ctx.set(dut.take, 0)
+                since = 0
+        for _ in range(40):
+            await ctx.tick()
+            assert not ctx.get(dut.valid), "there is none behind the last"
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert found == code
+    assert times == [words + FETCH_OVERHEAD for words in given(code)]
