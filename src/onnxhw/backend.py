@@ -49,7 +49,7 @@ class OnnxhwBackendRep(BackendRep, Closing):
         mixed = self.session.mixed
         if not mixed.hardware:
             return "host"
-        return "mixed" if mixed.host else "hardware"
+        return "mixed" if mixed.host or mixed.golden else "hardware"
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The outputs in order, also by name, from a sequence (or a single array) or a mapping of inputs."""

@@ -1,21 +1,22 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
-from .cutting import Pieces, cuts
+from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import MixedModel, Prepared, Source, load, prepare, refuse, require_hardware
+from .frontend import Batch, MixedModel, Source, load, prepare, refuse, require_hardware
+from .frontend.convert import Conversion
 from .frontend.diagnostics import Diagnostic
+from .frontend.partition import Division
+from .frontend.pipeline import parts_of
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
-from .ir.parts import HostPart
+from .ir.parts import HardwarePart
 from .passes import variants
 from .program.mixed import MixedProgram
 from .program.model import Program
@@ -96,15 +97,21 @@ def place(
     runnable: bool = True,
     scheduled: int | None = None,
 ) -> Placing[T]:
-    """Read a model and `attempt` something with it until that names no more operations which the scheduler cannot map.
+    """Read a model and `attempt` something with it until it is placed so that this succeeds.
 
-    They go to the host; an error that names none which is not there yet is raised. So does, where the model does not
-    fit, a Softmax in integers, which takes several times as much memory as its input, and then operations whose tables
-    are more than `config` has (`onnxhw.sched.beyond`). A part that is still too large is cut into parts that run in
-    turn (`onnxhw.cutting`), and an operation that is too large alone goes to the host. Of a model of more operations
-    than `scheduled` that is done by `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`.
+    An operation that an `UnsupportedError` names, because the scheduler cannot map it, goes to the host, which computes
+    it as the golden model does (`onnxhw.ir.parts.GoldenPart`): where operations run never changes a result. An error
+    that names none is raised. Where the model does not fit, so does a Softmax in integers, which takes several times
+    as much memory as its input, and then operations whose tables are more than `config` has (`onnxhw.sched.beyond`).
+    A part that is still too large is divided into parts that run in turn (`onnxhw.cutting`), and an operation that is
+    too large alone goes to the host. Of a model of more operations than `scheduled` that is done by
+    `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`.
+
+    It ends: each failure either sends operations to the host, which never come back, or separates two operations that
+    shared a part, which never share one again. And no `DoesNotFitError` leaves it unless `attempt` raises one for a
+    model of which nothing is on the hardware: else a part can be divided, or is one operation, which can go.
     """
-    chosen = _Chosen(prepare(source, limits, shapes), config, exact_softmax, scheduled)
+    chosen = _Chosen(prepare(source, limits, shapes).converted(exact_softmax=exact_softmax), config, scheduled)
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
     large: DoesNotFitError | None = None
@@ -116,10 +123,10 @@ def place(
             break
         except DoesNotFitError as error:
             large = large or error
-            if not (chosen.add(too_much(mixed, error, config)) or chosen.shrink(mixed)):
+            if not (chosen.put_aside(too_much(mixed, error, config)) or chosen.shrink(mixed, error)):
                 raise
         except UnsupportedError as error:
-            if not chosen.add(unmapped(mixed, error)):
+            if not chosen.put_aside(unmapped(mixed, error)):
                 raise
             moved += _causes(error)
     if large and mixed.hardware:
@@ -127,91 +134,109 @@ def place(
     return Placing(mixed, made, tuple(moved), first, large)
 
 
+Reasons = dict[str, tuple[str, str]]
+"""Operations by result, why they go to the host, and what to do."""
+Excess = Callable[[Graph], DoesNotFitError | None]
+"""What is too large of a graph."""
+
+
 @dataclass
 class _Chosen:
-    """What was chosen for a model: `excluded` nodes go to the host, at the operations `begin` new parts begin."""
+    """A model, and what was chosen for it: operations that are the host's, and which do not share a part."""
 
-    prepared: Prepared
+    converted: tuple[Conversion, list[Diagnostic], Batch | None]
     config: HwConfig
-    exact_softmax: bool
     scheduled: int | None
-    excluded: dict[str, tuple[str, str]] = field(default_factory=dict)
-    begin: set[str] = field(default_factory=set)
+    division: Division = field(default_factory=Division)
     large: set[str] = field(default_factory=set)
-    """The excluded nodes that are too large."""
+    """The operations aside that are too large."""
+    known: dict[tuple[object, ...], DoesNotFitError | None] = field(default_factory=dict)
+    """What `_drafts` has found."""
 
     def placed(self, runnable: bool) -> MixedModel:
         """The model, so placed."""
-        return self.prepared.placed(self.excluded, self.exact_softmax, runnable, self.begin)
+        return parts_of(*self.converted, runnable, self.division)
 
-    def add(self, named: Mapping[str, tuple[str, str]], begin: Collection[str] = ()) -> bool:
-        """Add nodes, with reason and hint, and operations; whether any is new."""
-        new = bool(named.keys() - self.excluded.keys() or set(begin) - self.begin)
-        self.excluded |= named
-        self.begin |= set(begin)
-        return new
+    def put_aside(self, named: Reasons) -> bool:
+        """Give operations to the host; whether there are any."""
+        self.division.aside |= named
+        return bool(named)
 
-    def shrink(self, mixed: MixedModel) -> bool:
-        """Add what makes the parts small enough, as far as that is known; whether anything is new."""
-        found = False
-        while True:
-            named, begin = _apart(mixed, self.config, self.scheduled)
-            if not self.add(named, begin):
-                return found
-            self.large |= named.keys()
-            found, mixed = True, self.placed(runnable=False)
+    def shrink(self, mixed: MixedModel, error: DoesNotFitError) -> bool:
+        """Divide the parts until none is seen to be too large, and at least once; False if there is no part.
 
+        What is to be seen of no part only `error` knows: all are halved, or if each is one operation go to the host.
+        """
+        graphs = [part.graph for part in mixed.hardware]
+        large, excess_of = self._large(graphs)
+        if not large:
+            several = [graph for graph in graphs if len(graph.ops) > 1]
+            self.division.turns += [groups(graph, lambda piece: True) for graph in several]
+            if not several:
+                self._too_large({op.output: (error.what, error.hint) for graph in graphs for op in graph.ops})
+            return bool(graphs)
+        while large:
+            self._divide(large, excess_of)
+            large, excess_of = self._large([part.graph for part in self.placed(runnable=False).hardware])
+        return True
 
-def _apart(
-    mixed: MixedModel, config: HwConfig, scheduled: int | None
-) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Of the hardware parts that are too large the nodes of the operations that are so alone, with reason and hint, or
-    if there are none the cuts."""
-    every = scheduled is None or sum(len(part.graph.ops) for part in mixed.hardware) <= scheduled
-    for room in (_bounds, _drafts) if every else (_bounds,):
-        large = [part.graph for part in mixed.hardware if room(part.graph, config)]
-        named: dict[str, tuple[str, str]] = {}
-        for pieces in map(Pieces, large):
-            for at, op in enumerate(pieces.graph.ops):
-                if error := room(pieces.piece(at, at + 1), config):
-                    named |= dict.fromkeys(op.nodes, (error.what, error.hint))
-        if large:
-            fits = partial(_has_room, room, config)
-            return named, [] if named else [at for graph in large for at in cuts(graph, fits)]
-    return {}, []
+    def _divide(self, graphs: Sequence[Graph], excess_of: Excess) -> None:
+        """Give the operations of parts without room that have none alone to the host, or if there are none divide the
+        parts."""
+        named: Reasons = {}
+        for graph in graphs:
+            pieces = Pieces(graph)
+            each = [pieces.piece(at, at + 1) for at in range(len(pieces))] if len(pieces) > 1 else [graph]
+            for op, piece in zip(graph.ops, each, strict=True):
+                if error := excess_of(piece):
+                    named[op.output] = error.what, error.hint
+        self._too_large(named)
+        if not named:
+            self.division.turns += [groups(graph, lambda piece: excess_of(piece) is None) for graph in graphs]
 
+    def _too_large(self, named: Reasons) -> None:
+        self.put_aside(named)
+        self.large |= named.keys()
 
-def _has_room(room: Callable[[Graph, HwConfig], DoesNotFitError | None], config: HwConfig, graph: Graph) -> bool:
-    return room(graph, config) is None
+    def _large(self, graphs: Sequence[Graph]) -> tuple[list[Graph], Excess]:
+        """The parts without room, and what tells so: bounds, and if these tell of none drafts of the parts, unless the
+        model has more operations than are scheduled."""
+        every = self.scheduled is None or sum(len(graph.ops) for graph in graphs) <= self.scheduled
+        ways: list[Excess] = [self._bounds, self._drafts] if every else [self._bounds]
+        for excess_of in ways:
+            if large := [graph for graph in graphs if excess_of(graph)]:
+                break
+        return large, excess_of
 
+    def _bounds(self, graph: Graph) -> DoesNotFitError | None:
+        """What is too large of a part, if that is to be seen at once."""
+        found = excess(graph, self.config)
+        return DoesNotFitError(*found) if found else None
 
-def _bounds(graph: Graph, config: HwConfig) -> DoesNotFitError | None:
-    """What is too large of a part, if that is to be seen at once."""
-    found = excess(graph, config)
-    return DoesNotFitError(*found) if found else None
+    def _drafts(self, graph: Graph) -> DoesNotFitError | None:
+        """What is too large of a part; operations that cannot be mapped are for others to refuse."""
+        from . import sched  # only here: it takes long to import
 
-
-def _drafts(graph: Graph, config: HwConfig) -> DoesNotFitError | None:
-    """What is too large of a part; operations that cannot be mapped are for others to refuse."""
-    from . import sched  # only here: it takes long to import
-
-    try:
-        sched.require_room(variants(graph), config)
-    except DoesNotFitError as error:
-        return error
-    except UnsupportedError:
-        pass
-    return None
+        key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
+        if key not in self.known:
+            self.known[key] = None
+            try:
+                sched.require_room(variants(graph), self.config)
+            except DoesNotFitError as error:
+                self.known[key] = error
+            except UnsupportedError:
+                pass
+        return self.known[key]
 
 
 def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> MixedModel:
     """The model with notes on what is too large; `code` is of the error that told so."""
     config, notes = chosen.config, []
-    if chosen.begin and len(mixed.hardware) > 1:
+    if chosen.division.turns and len(mixed.hardware) > 1:
         total = sum(weight_bytes(part.graph) for part in mixed.hardware)
         notes.append((LARGE[0], IN_TURN.format(config.name, len(mixed.hardware), total)))
     operations = [op for graph in first for op in graph.ops]
-    if gone := [op for op in operations if not chosen.large.isdisjoint(op.nodes)]:
+    if gone := [op for op in operations if op.output in chosen.large]:
         share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))
         notes.append((LARGE[1], NOT_ON_IT.format(len(gone), len(operations), config.name, max(0.0, share))))
     if not notes:
@@ -256,7 +281,9 @@ def place_and_schedule(
 
     def attempt(mixed: MixedModel) -> MixedProgram:
         refuse(mixed)
-        parts = [part if isinstance(part, HostPart) else _schedule(part.graph, config, patches) for part in mixed.parts]
+        parts = [
+            _schedule(part.graph, config, patches) if isinstance(part, HardwarePart) else part for part in mixed.parts
+        ]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
     return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax)
@@ -300,29 +327,25 @@ def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     return sched.causes(error)
 
 
-def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> dict[str, tuple[str, str]]:
-    """The ONNX nodes that can go to the host because a model is too large, with reason and hint; empty if none can."""
-    found: dict[str, tuple[str, str]] = {}
-    if mixed.integer_softmax:
-        return dict.fromkeys(mixed.integer_softmax, (f"with it in integers: {error.what}", ""))
+def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
+    """The operations that go to the host first because a model is too large; empty if there are none."""
+    graphs = [part.graph for part in mixed.hardware]
+    if softmax := set(mixed.integer_softmax):
+        reason = f"with it on the hardware: {error.what}", ""
+        return {op.output: reason for graph in graphs for op in graph.ops if not softmax.isdisjoint(op.nodes)}
     if error.code != "E5105":
-        return found
+        return {}
     from . import sched
 
-    kept, reason = mixed.dequantizers, f"its table would be one more than the {config.tables} of {config.name}"
-    for graph in (part.graph for part in mixed.hardware):
-        uses = Counter(name for op in graph.ops for name in op.nodes)
-        for op in sched.beyond(graph, config.tables):
-            alone = [name for name in op.nodes if uses[name] == 1 and name not in kept]
-            found |= dict.fromkeys({*alone, op.nodes[-1]}, (reason, TABLES_HINT))
-    return found
+    reason = f"its table would be one more than the {config.tables} of {config.name}", TABLES_HINT
+    return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
 
 
-def unmapped(mixed: MixedModel, error: UnsupportedError) -> dict[str, tuple[str, str]]:
-    """The ONNX nodes of the operations that a scheduler's error names, with reason and hint."""
-    found: dict[str, tuple[str, str]] = {}
+def unmapped(mixed: MixedModel, error: UnsupportedError) -> Reasons:
+    """The operations that a scheduler's error names."""
+    found: Reasons = {}
     for cause in _causes(error):
         for op in (op for part in mixed.hardware for op in part.graph.ops):
             if f"node {op.name!r} (" in cause.text():
-                found |= dict.fromkeys(op.nodes, (cause.what, cause.hint))
+                found[op.output] = cause.what, cause.hint
     return found

@@ -1,10 +1,11 @@
-"""`cuts`: where a hardware part that is larger than a configuration is cut into parts that run in turn.
+"""`groups`: how a hardware part that is larger than a configuration is divided into parts that run in turn.
 
-A cut is an operation: it and what follows it in the graph's order belong to a later part. Each part takes as many
-operations as have room, or fewer, down to `LEAST` of them, where that lets fewer bytes pass per operation.
+Each takes as many operations, in the graph's order, as have room, or fewer, down to `LEAST` of them, where that lets
+fewer bytes pass per operation.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from .ir.graph import Graph, Port
 
@@ -49,18 +50,21 @@ class Pieces:
         return Port(f"{name}:int8", self.graph.tensors[name].shape, "int8", name)
 
 
-def cuts(graph: Graph, room: Room) -> list[str]:
-    """The results of the operations at which parts begin, but for the first; none if all of the graph has room.
+def groups(graph: Graph, room: Room) -> list[list[str]]:
+    """All operations by result, group after group.
 
-    Each operation alone must have room.
+    At least two groups if there are two operations, even if the graph has room; a group of one operation may have none.
     """
-    pieces, found = Pieces(graph), []
+    pieces, starts = Pieces(graph), [0]
     passing, first = pieces.passing(), 0
     while (last := _most(pieces, first, room)) < len(pieces):
         least = first + max(1, int(LEAST * (last - first)))
         first = min(range(last, least - 1, -1), key=lambda at: passing[at] / (at - first))
-        found.append(graph.ops[first].output)
-    return found
+        starts.append(first)
+    if len(starts) == 1 < len(pieces):
+        starts.append(len(pieces) // 2)
+    names = [op.output for op in graph.ops]
+    return [names[first:last] for first, last in pairwise([*starts, len(names)])]
 
 
 def _most(pieces: Pieces, first: int, room: Room) -> int:

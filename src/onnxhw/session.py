@@ -15,7 +15,6 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from . import golden
 from .board import find
 from .closing import Closing
 from .compiler import compile_mixed
@@ -27,7 +26,7 @@ from .frontend.hostrun import Engine, known_engine
 from .host.artifact import preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
-from .ir.parts import HostPart, Part, Value
+from .ir.parts import HardwarePart, Part, Value
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
@@ -36,6 +35,7 @@ from .targets import (
     DEVICES,
     Samples,
     compiled,
+    golden_runner,
     hardware_runner,
     host_runner,
     is_target,
@@ -234,7 +234,8 @@ class InferenceSession(Closing):
                 continue
             if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
                 found[value.name] = len(array)
-        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and self.mixed.hardware:
+        integer = self.mixed.hardware or self.mixed.golden
+        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
 
@@ -271,12 +272,12 @@ class InferenceSession(Closing):
                 raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
     def _runner(self, index: int, part: Part) -> Callable[[Samples], list[dict[str, Any]]]:
-        if isinstance(part, HostPart):
+        if not isinstance(part, HardwarePart):
             run_host = host_runner(part, self._host)
             return lambda samples: [run_host(values) for values in samples]
         graph = part.graph
         if self.program is None:
-            return hardware_runner(graph, lambda batch: [golden.run(graph, tensors) for tensors in batch])
+            return golden_runner(graph)
         program = self.program.parts[index]
         assert isinstance(program, Program)
         run = runner(self.target, self.config, program, graph, self._stack)

@@ -17,7 +17,7 @@ from .host.address import BARE_PORT, FORMS
 from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
-from .ir.parts import HardwarePart, HostPart, Value
+from .ir.parts import GoldenPart, HardwarePart, HostPart, Value
 from .program import container
 from .program.mixed import MixedProgram
 from .program.model import Program
@@ -100,10 +100,20 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     return lambda batch: [engine.run(program, tensors) for tensors in batch]
 
 
-def host_runner(part: HostPart, engine: Engine = "numpy") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function from the values known so far to those that a host part gives."""
+def host_runner(
+    part: HostPart | GoldenPart, engine: Engine = "numpy"
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A function from the values known so far to those that a part on the host gives; `engine` runs ONNX nodes only."""
+    if isinstance(part, GoldenPart):
+        golden_run = golden_runner(part.graph)
+        return lambda values: golden_run([values])[0]
     run = parsed(part.model, engine)
     return lambda values: run({name: values[name] for name in part.inputs})
+
+
+def golden_runner(graph: Graph) -> Callable[[Samples], list[dict[str, Any]]]:
+    """`hardware_runner` on the golden model."""
+    return hardware_runner(graph, lambda batch: [golden.run(graph, tensors) for tensors in batch])
 
 
 def hardware_runner(

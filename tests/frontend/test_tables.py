@@ -131,7 +131,7 @@ def test_a_model_is_read_once_however_often_it_is_placed(models: Any, monkeypatc
     monkeypatch.setattr(pipeline, "reading_of", lambda *a, **k: read.append(a) or reading_of(*a, **k))
     mixed, _ = compile_mixed(model.bytes(), FOUR)
     assert len(read) == 1
-    assert mixed.host
+    assert mixed.golden
 
 
 def test_placements_of_one_preparation_do_not_know_of_each_other(models: Any) -> None:

@@ -99,7 +99,7 @@ def payload_of(program: Program):
 
 
 def test_other_versions_are_refused_by_name(program) -> None:
-    with pytest.raises(UsageError, match="program format 1; this release reads formats 3 and 4") as caught:
+    with pytest.raises(UsageError, match="program format 1; this release reads formats 3 and 5") as caught:
         loads(outer(container._payload(program), 1))
     assert caught.value.code == "E2122"
     assert_same(loads(outer(container._payload(program))), program)

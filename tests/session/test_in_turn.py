@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import compile_mixed
 from onnxhw.config import preset
-from onnxhw.cutting import Pieces, cuts
+from onnxhw.cutting import Pieces, groups
 from onnxhw.frontend import load
 from onnxhw.ir.verify import verify
 
@@ -79,8 +79,9 @@ def trees(draw):
 def test_pieces_of_random_graphs(links, most):
     """Each has room, all operations are there in order, and what a piece reads an earlier one gives."""
     graph = load(network(links))
-    begin = cuts(graph, lambda piece: len(piece.ops) <= most)
-    starts = [0, *([op.output for op in graph.ops].index(name) for name in begin), len(graph.ops)]
+    found = groups(graph, lambda piece: len(piece.ops) <= most)
+    assert [name for group in found for name in group] == [op.output for op in graph.ops]
+    starts = [0, *accumulate(map(len, found))]
     pieces, given_before = Pieces(graph), {port.tensor for port in graph.inputs}
     for first, last in pairwise(starts):
         piece = pieces.piece(first, last)

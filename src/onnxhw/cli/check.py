@@ -97,12 +97,13 @@ def command(
 
 
 def _part(mixed: "MixedModel", index: int) -> dict[str, Any]:
-    from ..ir.parts import HostPart
+    from ..ir.parts import HardwarePart, HostPart
 
     part = mixed.parts[index]
     if isinstance(part, HostPart):
         return {"where": "host", "nodes": len(part.nodes)}
-    return {"where": "hardware", "operations": len(part.graph.ops), "macs": part.graph.macs()}
+    where = "hardware" if isinstance(part, HardwarePart) else "host"
+    return {"where": where, "operations": len(part.graph.ops), "macs": part.graph.macs()}
 
 
 def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:

@@ -17,7 +17,7 @@ from ..feeds import typed
 from ..frontend.hostrun import Engine
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
-from ..ir.parts import HostPart, Value
+from ..ir.parts import GoldenPart, HostPart, Value
 from ..preprocess import Preprocess, open_samples
 from ..program.mixed import MixedProgram
 from ..program.model import Program
@@ -172,7 +172,7 @@ def _steps(
     steps: list[Step] = []
     graphs = iter(found.graphs)
     for part in found.program.parts:
-        if isinstance(part, HostPart):
+        if isinstance(part, HostPart | GoldenPart):
             steps.append(_host(part, host))
         elif engine == "golden":
             steps.append(_golden(next(graphs), result))
@@ -182,7 +182,7 @@ def _steps(
     return steps
 
 
-def _host(part: HostPart, engine: Engine) -> Step:
+def _host(part: HostPart | GoldenPart, engine: Engine) -> Step:
     run_host = host_runner(part, engine)
     return lambda values, index: run_host(values)
 

@@ -12,7 +12,7 @@ from typing import Any
 from .. import __version__
 from ..build.manifest import Manifest
 from ..frontend.mixed import MixedModel
-from ..ir.parts import HostPart
+from ..ir.parts import GoldenPart, HostPart
 from ..preprocess import Preprocess
 from ..program import container
 from ..program.mixed import MixedProgram
@@ -101,9 +101,11 @@ def mixed_result(
     }
 
 
-def _part(part: HostPart | Program) -> dict[str, Any]:
+def _part(part: HostPart | GoldenPart | Program) -> dict[str, Any]:
     if isinstance(part, HostPart):
         return {"where": "host", "nodes": len(part.nodes)}
+    if isinstance(part, GoldenPart):
+        return {"where": "host", "operations": len(part.graph.ops), "macs": part.graph.macs()}
     return {"where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles, "macs": part.macs}
 
 

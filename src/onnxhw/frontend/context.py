@@ -38,6 +38,8 @@ class Context:
     """And what conversions share: see `Static`."""
     makers: dict[str, Op] = field(default_factory=dict)
     """The operation that makes each tensor but the inputs."""
+    folded: int = 0
+    """Bytes of the constants that were computed."""
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Reshape
 from .blockers import BlockedError, Blocker, Excluded
 from .context import Context
-from .fold import fold
+from .fold import FOLDABLE, fold
 from .handlers import handler
 from .hosting import Hosting
 from .inference import undeclared
@@ -124,7 +124,7 @@ def _node(made: Conversion, index: int, node: Node, excluded: Excluded) -> None:
             raise BlockedError(
                 f"operator set {context.opset} is older than {OLDEST_OPSET}", "convert it with onnx.version_converter"
             )
-        folded = fold(context, node)
+        folded = fold(context, node, lambda: _wanted(made, node))
         if folded is not None:
             context.values[node.output[0]] = folded
             return
@@ -199,6 +199,12 @@ def _block(made: Conversion, index: int, node: Node, operands: list[Value], bloc
         if other == index:
             reason = f"it quantizes the result of {own.label!r}, which runs on the host"
         made.reasons.setdefault(other, Blocker(made.host.nodes[other].label, made.host.nodes[other].op_type, reason))
+
+
+def _wanted(made: Conversion, node: Node) -> bool:
+    """May an operation of the hardware read what the node makes?"""
+    readers = (reader for name in node.output for reader in made.static.readers.get(name, ()))
+    return any(reader.op_type in FOLDABLE or _has_handler(reader) for reader in readers)
 
 
 def _has_handler(node: Node) -> bool:

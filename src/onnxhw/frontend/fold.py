@@ -1,5 +1,6 @@
-"""`fold`: nodes whose inputs are all known are computed now, if they are small and harmless."""
+"""`fold`: nodes whose inputs are all known are computed now, if they are small, harmless and of use."""
 
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -35,8 +36,11 @@ FOLDABLE = frozenset(
     ]
 )
 """Operators whose result is about as large as their inputs."""
-LARGEST = 1 << 24
-"""Most elements of a folded result."""
+SMALL = 1 << 16
+"""Elements up to which a node is folded whoever reads its result."""
+WIDEST = 16
+"""Bytes of the largest element."""
+Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 
 def constant_node(node: onnx.NodeProto) -> Const | None:
@@ -54,15 +58,19 @@ def constant_node(node: onnx.NodeProto) -> Const | None:
     return None
 
 
-def fold(context: Context, node: Node) -> Const | None:
+def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | None:
     """The result of a node that needs no run, or None.
 
     A Shape of any value with a static shape counts: it is what shape arithmetic of exporters starts from; so does a
-    CastLike of a constant to the type of any value, which functions have for their scales.
+    CastLike of a constant to the type of any value, which functions have for their scales. `wanted`: may the hardware
+    have a use for the result? A large one is computed only then.
+
+    `BlockedError` for a node that is left to the host: a result beyond `Limits.folded_elements`, results that together
+    are beyond `folded_bytes`, neither of which is computed, and one that cannot be computed.
     """
     if node.op_type not in FOLDABLE or node.domain not in DEFAULT or len(node.output) != 1:
         return constant_node(node.proto) if node.key == ("", "Constant") else None
-    feeds: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
+    feeds: dict[str, Array] = {}
     for index, name in enumerate(node.input):
         if not name:
             continue
@@ -75,12 +83,38 @@ def fold(context: Context, node: Node) -> Const | None:
             feeds[name] = np.broadcast_to(np.zeros((), np.int8), value.shape)
         else:
             return None
-    if not feeds or prod(context.shapes.get(node.output[0], (0,))) > LARGEST:
+    if not feeds:
         return None
+    _bound(context, node, feeds, wanted)
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:
         results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
-    return Const(np.asarray(results[0]))
+    result = np.asarray(results[0])
+    context.folded += result.nbytes
+    return Const(result)
+
+
+def _bound(context: Context, node: Node, feeds: Mapping[str, Array], wanted: Callable[[], bool]) -> None:
+    """`BlockedError` for a result that shall not be computed."""
+    shape, dtype = context.shapes.get(node.output[0]), context.dtypes.get(node.output[0])
+    elements, limits = _most(node, feeds) if shape is None else prod(shape), context.limits
+    total = context.folded + elements * (np.dtype(dtype).itemsize if dtype else WIDEST)
+    if elements > SMALL and not wanted():
+        raise BlockedError("it is computed of constants, for the host alone")
+    if elements > limits.folded_elements:
+        what = f"its result has {elements} elements, the limit folded_elements is {limits.folded_elements}"
+        raise BlockedError(what, f"--limit folded_elements={elements}")
+    if total > limits.folded_bytes:
+        what = f"computed constants would have {total} bytes, the limit folded_bytes is {limits.folded_bytes}"
+        raise BlockedError(what, f"--limit folded_bytes={total}")
+
+
+def _most(node: Node, feeds: Mapping[str, Array]) -> int:
+    """A bound on the elements of a result whose shape is not known."""
+    sizes = [max(1, array.size) for array in feeds.values()]
+    if node.op_type in ("Gather", "Add", "Sub", "Mul", "Div"):
+        return prod(sizes)
+    return max(sum(sizes), *(array.ndim for array in feeds.values()))

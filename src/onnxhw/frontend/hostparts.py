@@ -1,4 +1,4 @@
-"""`host_parts`: the ONNX model of each stage that runs on the host."""
+"""`host_parts`: the ONNX model of each stage of host nodes."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from onnx import numpy_helper
 
 from ..ir.parts import HostPart
 from .convert import Conversion
-from .partition import Stages
+from .partition import KINDS, Stages
 from .reading.apart import outline
 from .values import Const, QuantConst
 
@@ -17,7 +17,7 @@ OLDEST_IR = 4
 
 
 def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[int, HostPart]:
-    """The host part of each even stage; constants that are outputs of the model come from stage 0.
+    """The host part of each stage of host nodes; constants that are outputs of the model come from stage 0.
 
     Unless they shall be `runnable`, large constants have no data there.
     """
@@ -45,7 +45,7 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
             functions=model.functions,
         )
         graph = part.graph
-        graph.name = f"{model.graph.name or 'model'}.host{stage // 2}"
+        graph.name = f"{model.graph.name or 'model'}.host{stage // KINDS}"
         own: set[str] = set()
         inputs: dict[str, None] = {}
         for index in indices:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import UnsupportedError
-from ..ir.parts import Dim, HardwarePart, HostPart, Part, Value
+from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
 from .batch import Batch
 from .diagnostics import Diagnostic
 from .shapes import dynamic
@@ -73,8 +73,13 @@ class MixedModel:
 
     @property
     def host(self) -> list[HostPart]:
-        """The host parts."""
+        """The parts of host nodes."""
         return [part for part in self.parts if isinstance(part, HostPart)]
+
+    @property
+    def golden(self) -> list[GoldenPart]:
+        """The parts whose operations the host computes as the golden model does."""
+        return [part for part in self.parts if isinstance(part, GoldenPart)]
 
     @property
     def refused(self) -> list[Placed]:
@@ -86,13 +91,6 @@ class MixedModel:
         """The nodes that are a Softmax on the hardware, which is in integers."""
         kinds = ("Softmax", "QLinearSoftmax")
         return [row.node for row in self.placement if row.where == "hardware" and row.op_type in kinds]
-
-    @property
-    def dequantizers(self) -> frozenset[str]:
-        """The nodes that only say what the integers of a tensor mean; QONNX's quantize, too."""
-        return frozenset(
-            row.node for row in self.placement if row.op_type == "DequantizeLinear" or row.op_type in QONNX
-        )
 
     def counts(self) -> dict[str, int]:
         """How many nodes run where."""

@@ -1,24 +1,45 @@
 """`partition`: the parts of a conversion, from stages.
 
-Stage 0 and every even one run on the host, odd ones on the hardware. An operation or host node has the smallest
-stage of its kind that is not below the stages of what it reads:
+There are three kinds of stages in turn: 0, 3, ... hold nodes of the host, 1, 4, ... operations of the hardware, and
+2, 5, ... operations that the host computes like the golden model. An operation or node has the smallest stage of its
+kind that is not below the stages of what it reads:
 
-    stage(u) = min { s : s has u's parity, s >= stage(v) for every v that u reads }
+    stage(u) = min { s : s mod 3 = kind(u), s >= stage(v) for every v that u reads }
 
 Along every edge the stage stays or grows, so a path that leaves a stage never returns: parts are convex and have no
-cycles, whatever the graph. A cut closes the stage of an operation: it and the operations behind it in the conversion's
-order that would be in this stage are in the next one of the hardware.
+cycles, whatever the graph. A `Division` says which operations are the host's, and which of the hardware must not share
+a stage; no division changes what the model computes.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..ir.graph import Graph, Op, Port
+from ..ir.graph import Concat, Copy, Graph, Op, Port, Reshape
 from ..ir.verify import verify
 from .convert import Conversion
 from .dead import remove_dead
 from .values import Held, Hosted
 from .windows import merge_copies
+
+HOST, HARDWARE, GOLDEN = range(3)
+"""The kinds of stages: the stage modulo `KINDS`."""
+KINDS = 3
+
+Turn = Sequence[Sequence[str]]
+"""Operations of the hardware, by result, in groups and in the conversion's order: each group's stages are above those
+of the groups before it."""
+
+
+@dataclass
+class Division:
+    """What a configuration asks for beyond what the model does; operations are named by their results.
+
+    aside : operations that the host computes as the golden model does: why, and what to do ("" if nothing).
+    turns : operations that must not share a stage.
+    """
+
+    aside: dict[str, tuple[str, str]] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
 
 
 @dataclass
@@ -39,10 +60,32 @@ class Stages:
         return max([*self.operations.values(), *self.nodes.values()], default=0)
 
 
-def stages(made: Conversion, cuts: Collection[str] = ()) -> Stages:
-    """The stages of all that the model's outputs need; `cuts` are operations by result."""
-    found = Stages()
-    closed: set[int] = set()
+@dataclass
+class _Floor:
+    """The lowest stage of the next operation of a `Turn`, which is in group `number`."""
+
+    number: int = 0
+    stage: int = 0
+    highest: int = 0
+
+    def of(self, number: int) -> int:
+        if number > self.number:
+            self.number, self.stage = number, self.highest + 1
+        return self.stage
+
+
+def stages(made: Conversion, division: Division | None = None) -> Stages:
+    """The stages of all that the model's outputs need.
+
+    What only moves values for operations that are `aside` goes with them.
+    """
+    found, division = Stages(), division or Division()
+    floors = [_Floor() for _ in division.turns]
+    groups: dict[str, list[tuple[int, int]]] = {}
+    for index, turn in enumerate(division.turns):
+        for number, group in enumerate(turn):
+            for name in group:
+                groups.setdefault(name, []).append((index, number))
     graph, host = made.context.graph, made.host
     found.fed = {port.tensor: port.name for port in graph.inputs}
     _live(made, found)
@@ -54,29 +97,42 @@ def stages(made: Conversion, cuts: Collection[str] = ()) -> Stages:
         index = of_node.get(name)
         return found.nodes[index] if index is not None else 0
 
+    aside = _aside(made, found, division)
     for item in found.order:
         if isinstance(item, int):
-            found.nodes[item] = _at_least([of_value(name) for name in host.operands[item]], 0)
-        else:
-            levels = [
-                of_value(found.fed[name]) if name in found.fed else found.operations[name] for name in item.inputs
-            ]
-            stage = _open(_at_least(levels, 1), closed)
-            if item.output in cuts:
-                closed.add(stage)
-            found.operations[item.output] = _open(stage, closed)
+            found.nodes[item] = _at_least([of_value(name) for name in host.operands[item]], HOST)
+            continue
+        levels = [of_value(found.fed[name]) if name in found.fed else found.operations[name] for name in item.inputs]
+        if item.output in aside:
+            found.operations[item.output] = _at_least(levels, GOLDEN)
+            continue
+        turns = groups.get(item.output, ())
+        stage = _at_least([*levels, *(floors[index].of(number) for index, number in turns)], HARDWARE)
+        found.operations[item.output] = stage
+        for index, _ in turns:
+            floors[index].highest = max(floors[index].highest, stage)
     return found
 
 
-def _open(stage: int, closed: set[int]) -> int:
-    while stage in closed:
-        stage += 2
-    return stage
-
-
-def _at_least(levels: Iterable[int], parity: int) -> int:
+def _at_least(levels: Iterable[int], kind: int) -> int:
     level = max(levels, default=0)
-    return level if level % 2 == parity else level + 1
+    return level + (kind - level) % KINDS
+
+
+def _aside(made: Conversion, found: Stages, division: Division) -> set[str]:
+    """The operations of the golden parts, by result."""
+    aside = set(division.aside)
+    if not aside:
+        return aside
+    kept = {made.host.exports[name].tensor.name for name in found.exports}  # somebody else reads them
+    read: set[str] = set()
+    for item in reversed(found.order):
+        if isinstance(item, int):
+            continue
+        if isinstance(item, (Concat, Copy, Reshape)) and item.output in read and item.output not in kept:
+            aside.add(item.output)
+        (read if item.output in aside else kept).update(item.inputs)
+    return aside
 
 
 def _live(made: Conversion, found: Stages) -> None:
@@ -110,19 +166,19 @@ def _live(made: Conversion, found: Stages) -> None:
     found.order.reverse()
 
 
-def hardware_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
-    """The integer graph of each odd stage.
+def integer_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
+    """The integer graph of each stage of operations.
 
     A tensor that a later stage reads as well leaves as int8 and comes in again, under a name of its own.
     """
     context, outputs = made.context, [value.name for value in made.static.model.graph.output]
     whole = context.graph
-    if not found.nodes and set(found.operations.values()) <= {1} and found.exports >= set(outputs):
+    if not found.nodes and set(found.operations.values()) <= {HARDWARE} and found.exports >= set(outputs):
         inputs = [port for port in whole.inputs if port.name in made.host.inputs]  # used or not
         exports = [_export(made, name) for name in dict.fromkeys(outputs)]
         graph = remove_dead(Graph(whole.name, whole.tensors, whole.ops, inputs, exports))
         verify(graph)
-        return {1: remove_dead(merge_copies(graph))} if found.operations else {}
+        return {HARDWARE: remove_dead(merge_copies(graph))} if found.operations else {}
     graphs: dict[int, Graph] = {}
     passed: dict[str, Port] = {}
     transfers: dict[int, list[Port]] = {}
@@ -132,7 +188,7 @@ def hardware_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
         if isinstance(item, int):
             continue
         stage = found.operations[item.output]
-        graph = graphs.setdefault(stage, Graph(f"{whole.name}.{stage // 2}", {}, [], [], []))
+        graph = graphs.setdefault(stage, Graph(f"{whole.name}.{stage // KINDS}", {}, [], [], []))
         for name in item.inputs:
             if name in graph.tensors:
                 continue

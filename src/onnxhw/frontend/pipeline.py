@@ -1,14 +1,14 @@
 """`read` and `load`: the frontend's steps in order."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
 
 from ..ir.graph import Graph
-from ..ir.parts import Dim, HardwarePart, Part, Value
+from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
 from .batch import Batch, OneSample, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
 from .control import unroll
@@ -18,7 +18,7 @@ from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
-from .partition import hardware_parts, stages
+from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
@@ -80,7 +80,7 @@ def load(
     if made.blockers:
         raise UnsupportedNodesError(made.blockers, where)
     found = stages(made)
-    graphs = list(hardware_parts(made, found).values())
+    graphs = list(integer_parts(made, found).values())
     if not graphs:
         raise nothing_on_hardware(where, True)
     if len(graphs) > 1 or found.nodes:
@@ -126,10 +126,9 @@ class Prepared:
         excluded: Excluded | None = None,
         exact_softmax: bool = False,
         runnable: bool = True,
-        cuts: Collection[str] = (),
     ) -> MixedModel:
-        """The model, placed; parameters as of `read`, `cuts` as of `stages`."""
-        return parts_of(*self.converted(excluded, exact_softmax), runnable, cuts)
+        """The model, placed; parameters as of `read`."""
+        return parts_of(*self.converted(excluded, exact_softmax), runnable)
 
     def converted(
         self, excluded: Excluded | None = None, exact_softmax: bool = False
@@ -190,14 +189,15 @@ def parts_of(
     diagnostics: list[Diagnostic],
     batch: Batch | None = None,
     runnable: bool = True,
-    cuts: Collection[str] = (),
+    division: Division | None = None,
 ) -> MixedModel:
-    """The parts of a conversion and its placement; `runnable` as in `read`, `cuts` as of `stages`."""
-    found = stages(made, cuts)
-    graphs, hosts = hardware_parts(made, found), host_parts(made, found, runnable)
+    """The parts of a conversion and its placement; `runnable` as in `read`, `division` as of `stages`."""
+    division = division or Division()
+    found = stages(made, division)
+    graphs, hosts = integer_parts(made, found), host_parts(made, found, runnable)
     order = sorted({*graphs, *hosts})
-    parts: list[Part] = [HardwarePart(graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
-    rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)})
+    parts = [_part(stage, graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
+    rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)}, division)
     graph = made.static.model.graph
     constants = {tensor.name for tensor in graph.initializer}
     return MixedModel(
@@ -209,6 +209,10 @@ def parts_of(
         tuple(diagnostics),
         batch,
     )
+
+
+def _part(stage: int, graph: Graph) -> Part:
+    return GoldenPart(graph) if stage % KINDS == GOLDEN else HardwarePart(graph)
 
 
 def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> Value:

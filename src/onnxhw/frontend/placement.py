@@ -10,7 +10,7 @@ from ..ir.steps import SHAPE
 from .convert import Conversion
 from .mixed import Placed, Where
 from .nodes import Node
-from .partition import Stages
+from .partition import GOLDEN, KINDS, Division, Stages
 from .values import Const, QuantConst
 
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
@@ -21,9 +21,23 @@ PARTS_HINT = "quantize weights symmetrically to int8"
 """What is said of a node with such weights."""
 
 
-def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numbers: Mapping[int, int]) -> list[Placed]:
+ALONG = "it moves values for an operation on the host", ""
+"""Why, and what to do, of what goes to the host with others."""
+
+
+def placement(
+    made: Conversion, found: Stages, graphs: Mapping[int, Graph], numbers: Mapping[int, int], division: Division
+) -> list[Placed]:
     """The rows, in the model's order. `numbers`: index of each stage's part."""
-    operations = {name: stage for stage, graph in graphs.items() for op in graph.ops for name in op.nodes}
+    operations: dict[str, int] = {}
+    aside: dict[str, tuple[int, str, str]] = {}
+    for stage, graph in graphs.items():
+        for op in graph.ops:
+            if stage % KINDS == GOLDEN:
+                why = division.aside.get(op.output, ALONG)
+                aside |= dict.fromkeys(op.nodes, (stage, *why))
+            else:
+                operations |= dict.fromkeys(op.nodes, stage)
     edges = {
         str(step["name"]): stage
         for stage, graph in graphs.items()
@@ -35,8 +49,8 @@ def placement(made: Conversion, found: Stages, graphs: Mapping[int, Graph], numb
     rows = []
     for index, node in enumerate(made.host.nodes):
         name = node.label
-        where, code, reason, hint, stage = _row(made, found, index, name, operations, edges, wanted, known)
-        part = None if stage is None else numbers.get(stage)
+        where, code, reason, hint, at = _row(made, found, index, name, operations, aside, edges, wanted, known)
+        part = None if at is None else numbers.get(at)
         rows.append(Placed(name, node.op_type, node.domain, where, code, reason, hint, part))
     return rows
 
@@ -47,6 +61,7 @@ def _row(
     index: int,
     name: str,
     operations: Mapping[str, int],
+    aside: Mapping[str, tuple[int, str, str]],
     edges: Mapping[str, int],
     wanted: set[int],
     known: "Implemented",
@@ -71,7 +86,12 @@ def _row(
             reason, hint = APPROXIMATE, HINT
         elif count := made.context.parts.get(name):
             reason, hint = PARTS.format(count), PARTS_HINT
+        elif name in aside:
+            _, reason, hint = aside[name]
+            reason = f"part of it runs on the host: {reason}"
         return "hardware", "", reason, hint, operations[name]
+    if name in aside:
+        return "host", "E4001", aside[name][1], aside[name][2], aside[name][0]
     if name in edges:
         return "host", "", "at the edge: the host prepares inputs and finishes outputs", "", edges[name]
     return "free", "", "layout only, or part of its neighbours", "", None

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import onnx
@@ -38,6 +39,15 @@ class Static:
     constants: Mapping[str, Const]
     inputs: frozenset[str]
     tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
+
+    @cached_property
+    def readers(self) -> Mapping[str, list[Node]]:
+        """The nodes that have a value as an input."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.input):
+                found.setdefault(name, []).append(node)
+        return found
 
     @classmethod
     def of(cls, model: onnx.ModelProto, shapes: Mapping[str, Shape], apart: Apart | None = None) -> "Static":

@@ -1,12 +1,12 @@
 """A model in parts: what runs on the hardware, what on the host, and what passes between them.
 
 Parts run in order; each reads and gives values by their ONNX names. A hardware part is one integer graph, whose
-ports have those names; a host part is an ONNX model of its own.
+ports have those names; a golden part is another that the host computes; a host part is an ONNX model of its own.
 """
 
 from dataclasses import dataclass
 
-from .graph import Graph
+from .graph import Graph, Port
 
 Dim = int | str | None
 
@@ -46,12 +46,34 @@ class HardwarePart:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The values it reads, once each."""
-        return tuple(dict.fromkeys(port.name for port in self.graph.inputs))
+        return _names(self.graph.inputs)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The values it gives."""
-        return tuple(port.name for port in self.graph.outputs)
+        return _names(self.graph.outputs)
 
 
-Part = HostPart | HardwarePart
+@dataclass(frozen=True)
+class GoldenPart:
+    """Operations that a configuration has no room or no means for: the host computes them, as `onnxhw.golden` does, so
+    that results are the same on every configuration."""
+
+    graph: Graph
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values it reads, once each."""
+        return _names(self.graph.inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The values it gives."""
+        return _names(self.graph.outputs)
+
+
+Part = HostPart | GoldenPart | HardwarePart
+
+
+def _names(ports: list[Port]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(port.name for port in ports))

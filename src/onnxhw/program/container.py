@@ -28,7 +28,7 @@ from .model import Entry, Layer, Program
 from .parts import pack, unpack
 from .schema import message
 
-FORMAT, MIXED = 3, 4
+FORMAT, MIXED = 3, 5
 """Versions of the container and of the instruction encoding, of a program and of a model in parts; a file of
 another version is refused."""
 MAGIC = "onnxhw program"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..ir.parts import HostPart, Value
+from ..ir.parts import GoldenPart, HostPart, Value
 from .model import Program
 
 
@@ -13,7 +13,7 @@ class MixedProgram:
     model: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    parts: list[HostPart | Program]
+    parts: list[HostPart | GoldenPart | Program]
 
     @property
     def programs(self) -> list[Program]:

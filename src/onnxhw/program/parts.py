@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.parts import Dim, HostPart, Value
+from ..ir.parts import Dim, GoldenPart, HostPart, Value
+from ..ir.text import parse, text
+from ..ir.verify import verify
 from .mixed import MixedProgram
 from .model import Program
 from .schema import message
@@ -22,21 +24,29 @@ def pack(mixed: MixedProgram, record: Callable[[Program], Any]) -> bytes:
     for part in mixed.parts:
         if isinstance(part, HostPart):
             packed.parts.add(host=part.model, inputs=part.inputs, outputs=part.outputs, nodes=part.nodes)
+        elif isinstance(part, GoldenPart):
+            packed.parts.add(golden=text(part.graph, constants=True))
         else:
             packed.parts.add().program.CopyFrom(record(part))
     return bytes(packed.SerializeToString(deterministic=True))
 
 
 def unpack(packed: Any, program: Callable[[Any], Program]) -> MixedProgram:
-    """The inverse of `pack`. `ValueError` for a part that is neither one nor the other, or reads what is not there."""
+    """The inverse of `pack`. `ValueError` for a part that is not of one kind, or reads what is not there; errors of
+    `ir.text.parse` and `ir.verify`."""
     mixed = MixedProgram(packed.model, _values(packed.inputs), _values(packed.outputs), [])
     known = {value.name for value in mixed.inputs}
     for part in packed.parts:
-        if part.HasField("program") == bool(part.host):
-            raise ValueError("a part must be either a program or a host part")
+        if part.HasField("program") + bool(part.host) + bool(part.golden) != 1:
+            raise ValueError("a part must be one of a program, a host part and a golden part")
+        made: HostPart | GoldenPart | Program
         if part.host:
-            made: HostPart | Program = HostPart(tuple(part.inputs), tuple(part.outputs), part.host, tuple(part.nodes))
+            made = HostPart(tuple(part.inputs), tuple(part.outputs), part.host, tuple(part.nodes))
             reads, gives = set(part.inputs), set(part.outputs)
+        elif part.golden:
+            made = GoldenPart(parse(part.golden))
+            verify(made.graph)
+            reads, gives = set(made.inputs), set(made.outputs)
         else:
             made = program(part.program)
             reads, gives = {port.name for port in made.inputs}, {port.name for port in made.outputs}

@@ -17,7 +17,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
         [
             (1, "", "string", "magic", "'onnxhw program'"),
-            (2, "", "uint32", "format", "3: the payload is a Program, 4: a Mixed"),
+            (2, "", "uint32", "format", "3: the payload is a Program, 5: a Mixed"),
             (3, "", "bytes", "sha256", "of the payload"),
             (4, "", "bytes", "payload", "a serialized Program or Mixed"),
         ],
@@ -52,13 +52,14 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         ],
     ),
     "Part": (
-        "Either a program, or a model for the host.",
+        "A program, a model for the host, or operations for the host.",
         [
             (1, "", "Program", "program", "the accelerator's part"),
             (2, "", "bytes", "host", "the host's part: a serialized onnx.ModelProto"),
             (3, "repeated", "string", "inputs", "of a host part: names of the values it reads"),
             (4, "repeated", "string", "outputs", "of a host part: names of the values it gives"),
             (5, "repeated", "string", "nodes", "of a host part: its nodes"),
+            (6, "", "string", "golden", "operations that the host computes: onnxhw.ir.text with constants"),
         ],
     ),
     "Value": (

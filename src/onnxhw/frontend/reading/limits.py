@@ -35,7 +35,9 @@ class Limits:
     functions : model-local functions.
     expansion : nodes after all functions and loops are expanded.
     loop_trips : iterations of a loop that is unrolled.
-    folded_elements : elements of one constant that is computed while reading.
+    folded_elements : elements of one constant that is computed while reading; beyond, and beyond `folded_bytes`, the
+        host computes it when the model runs.
+    folded_bytes : all constants that are computed while reading.
     data_files : files with external data.
     quant_bits : bits of QONNX integers; only vectors, which biases are, may have 32 without asking.
     """
@@ -54,6 +56,7 @@ class Limits:
     expansion: int = 100_000
     loop_trips: int = 1024
     folded_elements: int = 1 << 24
+    folded_bytes: int = 1 << 28
     data_files: int = 10_000
     quant_bits: int = 16
 
