@@ -52,7 +52,7 @@ def full(*shape):
 
 
 CASES = {
-    "weights": (("Gemm", [1, 4097], some(4097, 3)), "E5102", ["4100", "4096", "preset ulx3s-25f on"]),
+    "weights": (("Gemm", [1, 4097], some(4097, 3)), "E5102", ["4100", "4096", "preset ulx3s-45f on"]),
     "weights of a convolution": (("Conv", [1, 64, 8, 8], some(512, 64, 5, 5)), "E5102", ["mini", "no preset"]),
     "activations": (("Conv", [1, 16, 256, 256], some(16, 16, 3, 3)), "E5101", ["no preset of any board"]),
     "activations at once": (("Conv", [1, 4096, 2, 2], some(4, 4096, 1, 1)), "E5101", ["4100", "preset ulx3s-85f on"]),

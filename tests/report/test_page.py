@@ -5,6 +5,7 @@ import json
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+from onnxhw.isa.microcode import pack
 from onnxhw.report import svg
 from onnxhw.report.memory import lives, usage
 from onnxhw.report.page import page
@@ -100,7 +101,7 @@ def test_memory_words_and_lives(program):
     found = {row.memory: row for row in usage(program)}
     assert found["activations"].used == 64 + 2 * 64 + 2 * 16 + 4
     assert found["weights"].used == 80
-    assert found["microcode, array unit"].used == sum(i.words() for i in program.code["array"])
+    assert found["microcode, array unit"].used == len(pack(program.code["array"]))
     times = profile(program).timeline
     born = {life.name: (life.born, life.dead) for life in lives(program, times)}
     assert born["input"] == (0, times.spans["vector"][1].done)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from .. import frontend, golden
-from ..compiler import compile as compile_model
+from ..compiler import compile_mixed
 from ..config import SIMULATED, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
+from ..ir.parts import HardwarePart
 from ..program.model import Program
 from ..program.result import Result
 from ..report.profile import Profile, profile
@@ -39,6 +40,8 @@ Runner = Callable[[Program], AbstractContextManager[Execute]]
 class Row:
     """One model on one preset. None: not measured, `note` says why.
 
+    Figures are those of all `programs` together, where a model runs as several; nothing else of it is counted.
+    `macs`: as the model has them; channels that never matter are not computed.
     `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs / (cycles x peak MACs per cycle).
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
@@ -49,7 +52,8 @@ class Row:
     task: str
     preset: str
     weights: str
-    macs: int
+    programs: int = 0
+    macs: int | None = None
     cycles_predicted: int | None = None
     cycles_rtl: int | None = None
     equal: bool | None = None
@@ -72,21 +76,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """A row, and where it could be compiled the program with its profile."""
+    """A row, and the programs with their profiles."""
 
     row: Row
-    program: Program | None = None
-    profile: Profile | None = None
+    programs: tuple[tuple[Program, Profile], ...] = ()
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the benchmark: its name and task (`Row`), where its weights are from, and its graph."""
+    """A model of the benchmark: its name and task (`Row`), where its weights are from, and the file or its bytes."""
 
     name: str
     task: str
     weights: str
-    graph: Graph
+    source: Path | bytes
+
+    @property
+    def graph(self) -> Graph:
+        """The model as one graph; errors as `onnxhw.frontend.load`."""
+        return frontend.load(self.source)
 
 
 def reference_folder() -> Path | None:
@@ -105,42 +113,65 @@ def model(name: str) -> Model:
         folder = reference_folder()
         file = folder / f"{REFERENCE[name]}.onnx" if folder else None
         if file and file.is_file():
-            return Model(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", frontend.load(file))
+            return Model(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", file)
         built = TOPOLOGIES[name]
-        return Model(built.__name__, name, "random", frontend.load(built().SerializeToString()))
+        return Model(built.__name__, name, "random", built().SerializeToString())
     if Path(name).suffix == ".onnx":
-        return Model(Path(name).stem, "", "file", frontend.load(name))
+        return Model(Path(name).stem, "", "file", Path(name))
     raise UsageError("E2910", f"no benchmark model {name!r}", hint=f"models: {', '.join(TOPOLOGIES)}, or an .onnx file")
 
 
 def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[str, Any] | None) -> Measured:
-    """Compile, run one random inference on `runner`'s engine against the golden model, add the routed facts.
+    """Compile, run one random inference of each program on `runner`'s engine against the golden model, add the routed
+    facts.
 
     `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a cached bitstream of this
     preset.
     """
-    row = Row(entry.name, entry.task, config.name, entry.weights, entry.graph.macs(), peers_ms=of_task(entry.task))
+    row = Row(entry.name, entry.task, config.name, entry.weights, peers_ms=of_task(entry.task))
     try:
-        program = compile_model(entry.graph, config)
+        mixed, made = compile_mixed(entry.source, config)
     except (DoesNotFitError, UnsupportedError) as error:
         row.note = f"{error.code} {' '.join(error.what.split())}"
         return Measured(row)
-    found = profile(program)
-    row.cycles_predicted, row.utilization = program.cycles, round(found.utilization, 4)
-    row.layers = [asdict(layer) for layer in found.layers]
+    programs = made.programs
+    found = [(program, profile(program)) for program in programs]
+    row.programs, row.note = len(programs), _note(len(programs), len(made.parts) - len(programs))
+    row.macs = sum(part.graph.macs() for part in mixed.hardware)
+    if not programs:
+        return Measured(row)
+    row.cycles_predicted = made.cycles
+    row.utilization = round(made.macs / (made.cycles * config.macs_per_cycle), 4)
+    row.layers = [asdict(layer) for _, one in found for layer in one.layers]
     if runner:
-        inputs = _random(entry.graph)
-        with runner(program) as execute:
-            result = execute(inputs, False)
-        wanted = golden.run(entry.graph, inputs)
-        row.cycles_rtl = result.cycles
-        row.equal = all(np.array_equal(got, wanted[name].reshape(got.shape)) for name, got in result.outputs.items())
+        graphs = [part.graph for part in mixed.parts if isinstance(part, HardwarePart)]
+        row.cycles_rtl, row.equal = 0, True
+        for graph, program in zip(graphs, programs, strict=True):
+            inputs = _random(graph)
+            with runner(program) as execute:
+                result = execute(inputs, False)
+            wanted = golden.run(graph, inputs)
+            row.cycles_rtl += result.cycles
+            got = result.outputs.items()
+            row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
     if routed:
         for kind in ("lut", "ff", "dsp", "ebr"):
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])
         row.fmax_mhz, row.seed = round(routed["fmax_mhz"], 2), routed["seed"]
-        row.latency_ms = round(program.cycles / routed["fmax_mhz"] / 1000, 4)
-    return Measured(row, program, found)
+        row.latency_ms = round(made.cycles / routed["fmax_mhz"] / 1000, 4)
+    return Measured(row, tuple(found))
+
+
+def _note(programs: int, others: int) -> str:
+    """What is not in the figures."""
+    notes = []
+    if not programs:
+        notes.append("nothing of it runs on the hardware")
+    if programs > 1:
+        notes.append(f"{programs} programs that run in turn, without the time to load them")
+    if programs and others:
+        notes.append(f"without {others} part{'s' * (others > 1)} that the host runs")
+    return "; ".join(notes)
 
 
 def latencies(rows: Sequence[Row]) -> list[Peer]:

@@ -20,14 +20,14 @@ svg {{ width: 100%; height: auto; }} p {{ color: #62666d; max-width: 100ch; }}
 """  # noqa: E501  # a rule per line
 
 
-def draw(program: Program, profile: Profile) -> dict[str, bytes]:
-    """Name and content of each file: roofline and timeline as PNG, and both in one page that needs no other file.
+def draw(program: Program, profile: Profile, name: str) -> dict[str, bytes]:
+    """File name, which begins with `name`, and content of each file: roofline and timeline as PNG, and both in one page that needs no other file.
 
     `UsageError` E2606 without matplotlib.
     """
-    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{program.model}-{program.config.name}")
+    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
     roof, time = roofline(program, profile), gantt(program, profile)
-    title = escape(f"{program.model} on {program.config.name}")
+    title = escape(name)
     text = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head><body>
 <h1>{title}</h1>

@@ -63,10 +63,12 @@ def command(
             with output.stage(f"{entry.name} on {config.name}"):
                 found = measure(entry, config, None if no_rtl else rtl, routed)
                 rows.append(found.row)
-                if folder and found.program and found.profile:
+                if folder:
                     from ..bench.plots import draw
 
-                    pictures.update(draw(found.program, found.profile))
+                    for number, (program, profile) in enumerate(found.programs, 1):
+                        part = f"-{number}" if len(found.programs) > 1 else ""
+                        pictures.update(draw(program, profile, f"{entry.name}-{config.name}{part}"))
     if folder:
         with staged(folder) as stage:
             for name, data in pictures.items():
