@@ -203,3 +203,25 @@ def test_results_do_not_depend_on_strides() -> None:
     turned = np.ascontiguousarray(x.transpose(3, 2, 1, 0)).transpose(3, 2, 1, 0)
     assert not np.array_equal(x.mean((2, 3)), turned.mean((2, 3)))
     np.testing.assert_array_equal(evaluate(model, {"x": x})["y"], evaluate(model, {"x": turned})["y"])
+
+
+def _matches(pattern: str, texts: Any) -> Any:
+    value = np.array(texts, object)
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    given = [helper.make_tensor_value_info("x", TensorProto.STRING, list(value.shape))]
+    graph = helper.make_graph([node], "m", given, [onnx.ValueInfoProto(name="y")])
+    return evaluate(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), {"x": value})["y"]
+
+
+def test_a_pattern_takes_time_linear_in_the_text() -> None:
+    """One that Python's `re` would not have done in a lifetime; also where text has no dimension or no elements."""
+    found = _matches("(a+)+b", [["a" * 100_000, "a" * 100_000 + "b"], ["", "ab\n"]])
+    assert (found.dtype, found.tolist()) == (np.bool_, [[False, True], [False, False]])
+    assert _matches(".", "ä").tolist() is True
+    assert _matches("a", []).shape == (0,)
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "(((a{1000}){1000}){1000})"])
+def test_what_is_no_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(OnnxhwError, match=r"E4752 .*no pattern of RE2"):
+        _matches(pattern, ["a"])

@@ -11,11 +11,12 @@ pools        MaxPool and AveragePool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
+text         RegexFullMatch
 """
 
 from onnx.reference.op_run import OpRun
 
-from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent
+from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
 from .adapter import select
 
 __all__ = ["implementations"]
@@ -29,6 +30,7 @@ OPERATORS = (
     *recurrent.OPERATORS,
     *moved.OPERATORS,
     *early.OPERATORS,
+    *text.OPERATORS,
 )
 
 
