@@ -31,7 +31,7 @@ SHOWN = 8
 """Most operations in a message."""
 TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
 """What is said of a node whose table is too many."""
-IN_TURN = "larger than the memory of {}: {} programs run in turn, each loaded before it, {:,} bytes of weights per call"
+IN_TURN = "larger than the memory of {}: {}{} programs run in turn, each loaded before it, {:,} bytes of weights per call"
 """What is said of a model in more parts than its nodes need. A call may be of many samples."""
 NOT_ON_IT = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
 """What is said of a model with such operations."""
@@ -157,6 +157,10 @@ class _Chosen:
         """The model, so placed."""
         return parts_of(*self.converted, runnable, self.division)
 
+    def bounded(self, graphs: Sequence[Graph]) -> bool:
+        """Whether parts of so many operations are not scheduled."""
+        return self.scheduled is not None and sum(len(graph.ops) for graph in graphs) > self.scheduled
+
     def put_aside(self, named: Reasons) -> bool:
         """Give operations to the host; whether there are any."""
         self.division.aside |= named
@@ -201,8 +205,7 @@ class _Chosen:
     def _large(self, graphs: Sequence[Graph]) -> tuple[list[Graph], Excess]:
         """The parts without room, and what tells so: bounds, and if these tell of none drafts of the parts, unless the
         model has more operations than are scheduled."""
-        every = self.scheduled is None or sum(len(graph.ops) for graph in graphs) <= self.scheduled
-        ways: list[Excess] = [self._bounds, self._drafts] if every else [self._bounds]
+        ways: list[Excess] = [self._bounds] if self.bounded(graphs) else [self._bounds, self._drafts]
         for excess_of in ways:
             if large := [graph for graph in graphs if excess_of(graph)]:
                 break
@@ -234,7 +237,8 @@ def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, code: str
     config, notes = chosen.config, []
     if chosen.division.turns and len(mixed.hardware) > 1:
         total = sum(weight_bytes(part.graph) for part in mixed.hardware)
-        notes.append((LARGE[0], IN_TURN.format(config.name, len(mixed.hardware), total)))
+        about = "about " if chosen.bounded([part.graph for part in mixed.hardware]) else ""
+        notes.append((LARGE[0], IN_TURN.format(config.name, about, len(mixed.hardware), total)))
     operations = [op for graph in first for op in graph.ops]
     if gone := [op for op in operations if op.output in chosen.large]:
         share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))

@@ -137,7 +137,7 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
         return
-    least = "" if fit["exact"] else "at least "
+    least = "" if fit["exact"] else "at most " if fit["at_most"] else "at least "
     output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "
                 f"{fit['macs']:,} MACs, weights {fit['weight_bytes']:,} of {fit['weight_bytes_available']:,} bytes, "
                 f"largest tensor {fit['activation_bytes']:,} of {fit['activation_bytes_available']:,}")  # fmt: skip

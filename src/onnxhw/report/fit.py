@@ -1,7 +1,7 @@
 """`fit`: memory and cycles of hardware parts before anything is built: exactly where that is quick, else bounds.
 
-The scheduler answers exactly, in about a tenth of a second per operation. Beyond `QUICK` operations the answer is what
-must hold for every schedule:
+The scheduler answers exactly, in about a tenth of a second per operation; of parts that run in turn it gives the cycles
+before its search for better cuts. Beyond `QUICK` operations the answer is what must hold for every schedule:
 
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
     weights      >= the bytes of all output channels' weights, equal ones once
@@ -30,14 +30,15 @@ MAPPED = 256
 class Fit:
     """What the hardware parts need together; each runs alone, so memory is that of the largest.
 
-    `exact`: they were scheduled, and `cycles` is what a run takes; else bounds from below. `fits` is None where the
-    bounds leave it open. `code` and `reason` say what does not fit.
+    `exact`: they were scheduled, and `cycles` is what a run takes; else bounds, `cycles` from below, or with `at_most`
+    from above. `fits` is None where the bounds leave it open. `code` and `reason` say what does not fit.
     """
 
     operations: int
     macs: int
     cycles: int
     exact: bool
+    at_most: bool
     weight_bytes: int
     activation_bytes: int
     weight_bytes_available: int
@@ -62,8 +63,8 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     macs = sum(min(graph.macs() for graph in each) for each in every)
 
     def found(cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "") -> Fit:
-        return Fit(operations, macs, cycles, exact, weights, activations, config.weight_bytes, config.act_bytes, fits,
-                   code, reason, hint)  # fmt: skip
+        return Fit(operations, macs, cycles, exact, bool(fits) and not exact, weights, activations, config.weight_bytes,
+                   config.act_bytes, fits, code, reason, hint)  # fmt: skip
 
     least = ceil(macs / config.macs_per_cycle)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
@@ -82,6 +83,8 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
+        if len(options) > 1:
+            return found(sum(sched.draft_cycles(groups, config) for groups in options), False, True)
         return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))

@@ -2,7 +2,7 @@
 
 from .check import check
 from .refusals import TooLargeError, causes
-from .schedule import check_capacity, fastest, map_operations, require_room, schedule
+from .schedule import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
 from .tables import beyond, tables_of
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "causes",
     "check",
     "check_capacity",
+    "draft_cycles",
     "fastest",
     "map_operations",
     "require_room",

@@ -38,19 +38,28 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig) -> Program:
     first is taken. If none can be scheduled, the error is that of the last which is too large, if the model is too
     large, and else the model's.
     """
-    drafts: list[tuple[Variant, Draft]] = []
-    errors: list[DoesNotFitError | UnsupportedError] = []
-    for group in groups:
-        found = _first(group, config, errors)
-        if found:
-            drafts.append(found)
-    if not drafts:
-        raise _heaviest(errors)
-    variant, chosen = min(drafts, key=lambda each: each[1].candidate.cycles)
+    variant, chosen = _best(groups, config)
     program = finish(chosen)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
     return program
+
+
+def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> int:
+    """Cycles of `fastest` before the search for cuts, which only takes away from them; errors as there."""
+    return _best(groups, config)[1].candidate.cycles
+
+
+def _best(groups: Sequence[Sequence[Variant]], config: HwConfig) -> "tuple[Variant, Draft]":
+    """The fastest draft of the first of each group that can be scheduled."""
+    drafts: list[tuple[Variant, Draft]] = []
+    errors: list[DoesNotFitError | UnsupportedError] = []
+    for group in groups:
+        if found := _first(group, config, errors):
+            drafts.append(found)
+    if not drafts:
+        raise _heaviest(errors)
+    return min(drafts, key=lambda each: each[1].candidate.cycles)
 
 
 def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
