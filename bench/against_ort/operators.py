@@ -86,12 +86,31 @@ def _weights(
     return nodes, constants
 
 
-def _conv(rng: np.random.Generator, powers: bool, groups: int = 1) -> onnx.ModelProto:
+def _other_bias(
+    rng: np.random.Generator, form: str, real: Array, extra: list[onnx.NodeProto], constants: list[onnx.TensorProto]
+) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+    """The constants of `_weights` with another bias: of about the values `real`, in float, or int8 with a grid of its
+    own."""
+    nodes, kept = extra[:1], [tensor for tensor in constants if not tensor.name.startswith("c_")]
+    values = (real * rng.uniform(0.9, 1.1, real.shape)).astype(np.float32)
+    if form == "float":
+        return nodes, [*kept, numpy_helper.from_array(values, "c")]
+    scale, zero = np.float32(np.abs(values).max() / 100), np.int8(3)
+    q = np.clip(np.rint(values / scale) + zero, -128, 127).astype(np.int8)
+    parts = {"c_q": q, "c_s": np.array(scale), "c_z": np.array(zero)}
+    nodes.append(helper.make_node("DequantizeLinear", [*parts], ["c"]))
+    return nodes, kept + [numpy_helper.from_array(array, name) for name, array in parts.items()]
+
+
+def _conv(rng: np.random.Generator, powers: bool, groups: int = 1, bias: str = "") -> onnx.ModelProto:
     channels = 16
     q = rng.integers(-128, 128, (channels, channels // groups, 3, 3))
     x_scale = _scale(rng, powers)
     scale = np.array([_scale(rng, powers, -9, -5) for _ in range(channels)], np.float32)
-    extra, constants = _weights(q, scale, rng.integers(-2000, 2000, channels), x_scale)
+    integers = rng.integers(-2000, 2000, channels)
+    extra, constants = _weights(q, scale, integers, x_scale)
+    if bias:
+        extra, constants = _other_bias(rng, bias, integers * x_scale * scale, extra, constants)
     node = helper.make_node(
         "Conv", ["a", "w", "c"], ["y"], name="Conv", pads=[1, 0, 1, 2], strides=[1, 2], group=groups
     )
@@ -107,14 +126,17 @@ def _conv(rng: np.random.Generator, powers: bool, groups: int = 1) -> onnx.Model
     )
 
 
-def _gemm(rng: np.random.Generator, powers: bool) -> onnx.ModelProto:
+def _gemm(rng: np.random.Generator, powers: bool, bias: str = "") -> onnx.ModelProto:
     q, x_scale = rng.integers(-128, 128, (512, 64)), _scale(rng, powers)
     scale = np.array(_scale(rng, powers, -9, -5), np.float32)
-    extra, constants = _weights(q, scale, rng.integers(-2000, 2000, 512), x_scale)
+    integers = rng.integers(-2000, 2000, 512)
+    extra, constants = _weights(q, scale, integers, x_scale)
     for node in extra:
         del node.attribute[:]
     constants = [tensor for tensor in constants if tensor.name != "c_s"]
     constants.append(numpy_helper.from_array(np.array(np.float32(x_scale) * scale, np.float32), "c_s"))
+    if bias:
+        extra, constants = _other_bias(rng, bias, integers * x_scale * scale, extra, constants)
     node = helper.make_node("Gemm", ["a", "w", "c"], ["y"], name="Gemm", transB=1)
     return qdq_model(
         node,
@@ -132,6 +154,10 @@ CASES = {
     "Conv": _conv,
     "Conv, depthwise": lambda rng, powers: _conv(rng, powers, 16),
     "Gemm": _gemm,
+    "Conv, float bias": lambda rng, powers: _conv(rng, powers, bias="float"),
+    "Conv, int8 bias": lambda rng, powers: _conv(rng, powers, bias="int8"),
+    "Gemm, float bias": lambda rng, powers: _gemm(rng, powers, "float"),
+    "Gemm, int8 bias": lambda rng, powers: _gemm(rng, powers, "int8"),
     "Add": lambda rng, powers: _binary("Add", rng, powers),
     "Mul": lambda rng, powers: _binary("Mul", rng, powers),
     "AveragePool 2x2": lambda rng, powers: _pool("AveragePool", rng, powers),

@@ -32,6 +32,8 @@ class Context:
     """Labels of the Softmaxes that the hardware computes."""
     parts: dict[str, int] = field(default_factory=dict)
     """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
+    rounded: dict[str, float] = field(default_factory=dict)
+    """Labels of nodes whose bias is rounded to an integer, and by how many steps of their results at most."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names."""
     tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)

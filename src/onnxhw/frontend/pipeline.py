@@ -19,7 +19,7 @@ from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
-from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, placement
+from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
 from .reading.limits import DEFAULT, Limits
@@ -151,6 +151,10 @@ class Prepared:
             first, count = next(iter(parted.items()))
             others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
             noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
+        if rounded := made.context.rounded:
+            worst = max(rounded, key=rounded.__getitem__)
+            others = f" and {len(rounded) - 1} others" if len(rounded) > 1 else ""
+            noted.warning("W3601", f"node {worst!r}{others}", ROUNDED.format(rounded[worst]), ROUNDED_HINT)
         return made, [*self.diagnostics, *noted.found], batch
 
 

@@ -21,6 +21,9 @@ PARTS_HINT = "quantize weights symmetrically to int8"
 """What is said of a node with such weights."""
 
 
+ROUNDED = "its bias is rounded to a multiple of input scale * weight scale: by {:.2g} steps of the result at most"
+ROUNDED_HINT = "quantize biases to int32 with scale input scale * weight scale and zero point 0"
+"""What is said of a node with such a bias."""
 ALONG = "it moves values for an operation on the host", ""
 """Why, and what to do, of what goes to the host with others."""
 

@@ -46,11 +46,14 @@ class Affine:
         """Add the IR operation."""
         outputs = len(self.weight)
         combined, multiplier = self._scales(result)
-        bias = integer_bias(self.bias, combined, outputs)
+        bias, error = integer_bias(self.bias, combined, outputs)
         self._check_sums(bias)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         source, weight = self._in_parts(result.nodes)
         out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
+        if error.any():
+            steps, label = float((error / float(result.scale)).max()), result.nodes[0]
+            self.context.rounded[label] = max(steps, self.context.rounded.get(label, 0.0))
         self.context.add(
             Conv(
                 self.name,
@@ -137,28 +140,35 @@ def pending(affine: Affine, moves: Moves) -> Pending:
     )
 
 
-def integer_bias(bias: Const | QuantConst | None, combined: Floats, outputs: int) -> Ints:
-    """The bias in units of input scale * weight scale.
+def integer_bias(
+    bias: Const | QuantConst | None, combined: Floats, outputs: int
+) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """The bias in units of input scale * weight scale, and by how much real number it is another.
 
-    The integers of an int32 bias whose scale is that product (within `SCALE_TOLERANCE`); otherwise a bias that is
-    exactly a multiple of it in float32. Anything else would change the model and is `BlockedError`.
+    The integers of an int32 bias whose scale is that product (within `SCALE_TOLERANCE`), or those that stand for
+    exactly the same in float32; otherwise what QuantizeLinear gives: the quotient in float32, rounded half to even.
+    `BlockedError` beyond int32.
     """
+    exact = np.zeros(outputs)
     if bias is None:
-        return np.zeros(outputs, np.int64)
+        return np.zeros(outputs, np.int64), exact
     if isinstance(bias, QuantConst) and not bias.along(bias.zero_point).any():
         scale = np.broadcast_to(bias.along(bias.scale), bias.shape)
         scale, q = _per_output(scale, outputs), _per_output(bias.q, outputs)
         if np.all(np.abs(scale.astype(np.float64) - combined) <= SCALE_TOLERANCE * combined):
-            return q.astype(np.int64)
+            return q.astype(np.int64), exact
     real = _per_output(bias.real() if isinstance(bias, QuantConst) else bias.array, outputs)
-    q = np.rint(real.astype(np.float64) / combined)
-    exact = np.abs(q) < 2**31
-    if not bool(np.all(exact)) or not np.array_equal(q.astype(np.float32) * combined, real.astype(np.float32)):
+    real = real.astype(np.float32)
+    ratio = real.astype(np.float64) / combined
+    q = np.rint(ratio)
+    same = q.astype(np.float32) * combined == real
+    q = np.where(same, q, np.rint(real / combined))
+    if not bool(np.all(np.abs(q) < 2**31)):  # nor is NaN
         raise BlockedError(
-            "the bias is not an integer multiple of input scale * weight scale",
-            "quantize the bias to int32 with scale input scale * weight scale and zero point 0",
+            "the bias in units of input scale * weight scale leaves 32 bits",
+            "give channels of small weights a larger scale, as onnxhw quantize does",
         )
-    return q.astype(np.int64)
+    return q.astype(np.int64), np.where(same, 0.0, np.abs(q - ratio) * combined)
 
 
 def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
