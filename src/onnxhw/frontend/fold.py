@@ -31,10 +31,9 @@ FOLDABLE = frozenset(
         "Reshape",
         "Flatten",
         "ReduceProd",
-        "Identity",
     ]
 )
-"""Operators whose result is about as large as their inputs."""
+"""Operators whose result is about as large as their inputs. (An Identity gives another name to the same values.)"""
 LARGEST = 1 << 24
 """Most elements of a folded result."""
 
