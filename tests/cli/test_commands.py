@@ -317,7 +317,7 @@ def test_boards_given_a_model(digits, reference_models, capsys):
     fits = {one["preset"]: one for one in record["presets"]}
     assert fits["ulx3s-85f"]["fits"] is True
     assert fits["ulx3s-25f"]["fits"] is False
-    assert "8 of 14 operations are larger" in fits["ulx3s-25f"]["reason"]
+    assert "4 of 14 operations are larger" in fits["ulx3s-25f"]["reason"]
 
 
 @pytest.mark.slow

@@ -187,3 +187,24 @@ def test_what_it_reads_is_not_overwritten(which, model, data, tmp_path, capsys):
         assert main(["quantize", str(model), "--calibration", str(data), "-o", str(name)]) == 2
         assert "E2561" in capsys.readouterr().err
     assert target.read_bytes() == before
+
+
+def test_a_fixed_batch_takes_so_many_rows_at_a_time(model, data, tmp_path, capsys):
+    """The same grids as with one row at a time; accuracy counts rows."""
+    batch, four = onnx.load(model), tmp_path / "four.onnx"
+    for value in (*batch.graph.input, *batch.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 4
+    onnx.save(batch, four)
+    found = [
+        run_json(capsys, "quantize", source, "-c", data, "-n", str(n), "-o", tmp_path / f"{n}.onnx")
+        for source, n in ((model, 8), (four, 2))
+    ]
+    for key in ("scale", "zero_point"):
+        first, second = ([layer[key] for layer in record["layers"]] for record in found)
+        assert first == second
+    assert found[0]["accuracy"] == found[1]["accuracy"]
+    assert (found[0]["evaluation_samples"], found[1]["evaluation_samples"]) == (12, 3)
+    weights = [{t.name: t.raw_data for t in onnx.load(tmp_path / f"{n}.onnx").graph.initializer} for n in (8, 2)]
+    assert weights[0] == weights[1]
+    shape = onnx.load(tmp_path / "2.onnx").graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in shape.dim] == [4, 4]

@@ -43,6 +43,7 @@ def test_part_of_the_samples(tmp_path):
     samples = open_samples(tmp_path / "x.npy", [Input("a", (1, 1))])
     assert [feed["a"].item() for feed in samples.feeds(2, 4)] == [2, 3]
     assert [feed["a"].item() for feed in samples.feeds(4, 99)] == [4, 5]
+    assert not list(samples.feeds(-1))
 
 
 @pytest.mark.parametrize("name", ["image", "x", "anything"])
@@ -121,6 +122,29 @@ def test_labels_that_are_not_one_number_for_each_sample(tmp_path, content):
     refused("E2605", tmp_path / "x.npz", IMAGE, labels=tmp_path / "labels.txt")
 
 
+def test_a_fixed_first_dimension_takes_so_many_rows_for_one_inference(tmp_path):
+    x = np.arange(22, dtype=np.float32).reshape(11, 2)
+    np.savez(tmp_path / "x.npz", a=x, b=x[:, :1], label=np.arange(11))
+    inputs = [Input("a", (4, 2), rows=4), Input("b", (4, 1), rows=4)]
+    samples = open_samples(tmp_path / "x.npz", inputs)
+    assert (samples.count, samples.labels) == (2, tuple(range(8)))
+    feeds = list(samples.feeds())
+    assert np.array_equal(np.concatenate([feed["a"] for feed in feeds]), x[:8])
+    assert np.array_equal(feeds[1]["b"], x[4:8, :1])
+    np.save(tmp_path / "labels.npy", np.array([5, 6]))
+    assert open_samples(tmp_path / "x.npz", inputs, labels=tmp_path / "labels.npy").labels == (5, 6)
+    for wrong in (3, 7, 12):
+        np.save(tmp_path / "labels.npy", np.arange(wrong))
+        refused("E2605", tmp_path / "x.npz", inputs, labels=tmp_path / "labels.npy")
+    np.savez(tmp_path / "x.npz", a=x[:3], b=x[:3, :1])
+    assert "4 rows" in refused("E2601", tmp_path / "x.npz", inputs).hint
+
+
+def test_an_input_without_axes_has_no_samples(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.float32(3))
+    refused("E2601", tmp_path / "x.npz", [Input("a", ())])
+
+
 # -- images ------------------------------------------------------------------------------------------
 
 
@@ -162,6 +186,16 @@ def test_images_are_brought_to_the_models_size_and_channels(photos):
     folder, _ = photos
     feed = next(open_samples(folder, [Input("image", (1, 1, 8, 10))]).feeds())
     assert feed["image"].shape == (1, 1, 8, 10)
+
+
+def test_images_of_a_fixed_first_dimension(photos):
+    folder, _ = photos
+    one = list(open_samples(folder, IMAGE).feeds())
+    samples = open_samples(folder, [Input("image", (2, 3, 4, 5), rows=2)])
+    assert samples.count == len(one) // 2
+    for index, feed in enumerate(samples.feeds()):
+        assert np.array_equal(feed["image"], np.concatenate([x["image"] for x in one[2 * index : 2 * index + 2]]))
+    refused("E2603", folder, [Input("image", (9, 3, 4, 5), rows=9)])
 
 
 def test_images_of_more_than_8_bits_are_refused(photos, tmp_path):

@@ -1,6 +1,6 @@
 """Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -88,11 +88,9 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     if preprocess is not None and preprocess.needed(path):
         return prepared_inputs(graph, path, count, preprocess)
     names = [port.name for port in graph.inputs]
-    arrays = read_arrays(path, names, LABELS)
-    feeds = _by_name(arrays, names, path)
     batched = {port.name for port in graph.inputs if port.shape[:1] == (1,)}
-    if count is not None:
-        feeds = {name: values[:count] if name in batched and values.ndim else values for name, values in feeds.items()}
+    arrays = read_arrays(path, names, LABELS, count, batched)
+    feeds = _by_name(arrays, names, path)
     tensors = host.prepare(graph, feeds)
     size = next((len(tensors[port.tensor]) for port in graph.inputs if port.name in batched), 1)
     for port in graph.inputs:
@@ -107,9 +105,12 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 
-def named_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    """The arrays of an .npy or .npz file for all inputs `names`; `UsageError` E2905 if one is missing."""
-    found = _by_name(read_arrays(path, names), names, path)
+def named_arrays(
+    path: Path, names: Sequence[str], count: int | None = None, rows: Container[str] = ()
+) -> dict[str, Array]:
+    """The arrays of an .npy or .npz file for all inputs `names`, of those in `rows` the first `count` rows;
+    `UsageError` E2905 if one is missing."""
+    found = _by_name(read_arrays(path, names, (), count, rows), names, path)
     for name in names:
         if name not in found:
             raise UsageError("E2905", f"has no array for input {name!r}", where=str(path))

@@ -86,7 +86,8 @@ def feeds(
                 for _ in range(number)]  # fmt: skip
     if preprocess.needed(source):
         return list(open_samples(source, wanted_inputs(inputs), preprocess).feeds(0, count))
-    arrays = named_arrays(source, [value.name for value in inputs])
+    rows = [value.name for value in inputs if _by_row(value)]
+    arrays = named_arrays(source, [value.name for value in inputs], count, rows)
     given = {value.name: typed(value, arrays[value.name]) for value in inputs}
     batched = {value.name for value in inputs if _counts(value, given[value.name], source)}
     sizes = {name: len(array) for name, array in given.items() if name in batched}
@@ -99,9 +100,14 @@ def feeds(
     ]
 
 
+def _by_row(value: Value) -> bool:
+    """May the first dimension of an input's array count inferences?"""
+    return value.shape is None or value.shape[:1] == (1,)
+
+
 def _counts(value: Value, array: Array, source: Path) -> bool:
     """Does the first dimension of an input's array count inferences? `UsageError` E2905 for a shape that is not its."""
-    shape, counts = value.shape, value.shape is None or value.shape[:1] == (1,)
+    shape, counts = value.shape, _by_row(value)
     if shape is None:
         return array.ndim > 0
     fits = len(shape) == array.ndim and all(

@@ -79,7 +79,7 @@ def command(
             percentile=percentile,
             bias_correction=bias_correction,
             evaluation=(lambda: data.feeds(used)) if held_out else None,
-            labels=None if data.labels is None else data.labels[used if held_out else 0 :],
+            labels=None if data.labels is None else _measured(data.labels, data.count, used),
             limits=allowed,
             shapes=known,
         )
@@ -103,6 +103,11 @@ def command(
         **made.report.record(),
     }
     _print(output, made.report, record)
+
+
+def _measured(labels: tuple[int, ...], count: int, used: int) -> tuple[int, ...]:
+    """The labels of the samples behind the first `used` of `count`; all if there are none."""
+    return labels[used * (len(labels) // count) if used < count else 0 :]
 
 
 def _print(output: Output, report: "Report", record: dict[str, Any]) -> None:

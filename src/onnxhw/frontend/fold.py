@@ -32,10 +32,9 @@ FOLDABLE = frozenset(
         "Reshape",
         "Flatten",
         "ReduceProd",
-        "Identity",
     ]
 )
-"""Operators whose result is about as large as their inputs."""
+"""Operators whose result is about as large as their inputs. (An Identity gives another name to the same values.)"""
 SMALL = 1 << 16
 """Elements up to which a node is folded whoever reads its result."""
 WIDEST = 16

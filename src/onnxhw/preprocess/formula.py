@@ -17,11 +17,16 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 
 @dataclass(frozen=True)
 class Input:
-    """A model input: `shape` with batch 1, numpy's name of its element type."""
+    """A model input: `shape` with batch 1, numpy's name of its element type.
+
+    `rows`: how many entries of the first axis of what is read are one inference's; more than 1 where a model's first
+    dimension is fixed.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "float32"
+    rows: int = 1
 
     @classmethod
     def of(cls, name: str, shape: Iterable[int | str | None] | None, dtype: str) -> "Input":

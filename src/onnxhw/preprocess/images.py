@@ -31,7 +31,8 @@ class Folder:
         self.wanted, self.preprocess, self.where = inputs[0], preprocess, str(path)
         there = path.iterdir() if path.is_dir() else [path]
         self.files = sorted(file for file in there if file.suffix.lower() in IMAGES and file.is_file())
-        self.count = len(self.files)
+        self.rows = inputs[0].rows
+        self.count = len(self.files) // self.rows
         shape = inputs[0].shape
         rank = len(shape) if len(inputs) == 1 else 0
         self.channels = 0 if rank != 4 else shape[3] if preprocess.layout == "nhwc" else shape[1]
@@ -48,20 +49,27 @@ class Folder:
         self.size = shape[1:3] if preprocess.layout == "nhwc" else shape[2:]
         if not self.files:
             raise UsageError("E2603", f"no image is there ({', '.join(IMAGES)})", where=self.where)
+        if not self.count:
+            what = f"one sample of the model is {self.rows} images, {len(self.files)} are there"
+            raise UsageError("E2603", what, where=self.where)
 
     def one(self, index: int) -> dict[str, Array]:
         """The feeds of one inference."""
+        files = self.files[index * self.rows : (index + 1) * self.rows]
+        pixels = np.concatenate([self._pixels(file) for file in files]).astype(self.wanted.dtype)
+        moved = pixels if self.preprocess.layout == "nhwc" else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+        return {self.wanted.name: self.preprocess.apply(moved, self.wanted)}
+
+    def _pixels(self, file: Path) -> Array:
+        """``[1, H, W, C]``."""
         height, width = self.size
         try:
-            with self.open(self.files[index]) as opened:
+            with self.open(file) as opened:
                 if opened.mode[0] in "IF":  # which Pillow would cut off at 255
                     raise ValueError("its values have more than 8 bits")
                 image = opened.convert(MODES[self.channels])
                 if image.size != (width, height):
                     image = image.resize((width, height), 2)  # bilinear
-                pixels = np.asarray(image).reshape(1, height, width, self.channels)
+                return np.asarray(image).reshape(1, height, width, self.channels)
         except Exception as error:  # Pillow has many errors for damaged files
-            raise UsageError("E2603", f"cannot be decoded: {error}", where=str(self.files[index])) from error
-        pixels = pixels.astype(self.wanted.dtype)
-        moved = pixels if self.preprocess.layout == "nhwc" else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
-        return {self.wanted.name: self.preprocess.apply(moved, self.wanted)}
+            raise UsageError("E2603", f"cannot be decoded: {error}", where=str(file)) from error

@@ -1,6 +1,6 @@
 """`open_samples`: the inferences of an .npy or .npz file, an image or a folder of them, one at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import UsageError
 from .formula import IMAGES, Array, Input, Preprocess
 from .images import Folder
+from .stored import Stored, StoredArrays, stored_arrays
 
 LABELS = ("label", "labels", "y")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -16,15 +17,18 @@ LABELS = ("label", "labels", "y")
 
 @dataclass(frozen=True)
 class Samples:
-    """Inferences of a source: `count` of them, each made when it is asked for. `labels`: their classes, if known."""
+    """Inferences of a source: `count` of them, each made when it is asked for.
+
+    `labels`: their classes, if known: one for each, or one for each row of the inputs.
+    """
 
     count: int
     labels: tuple[int, ...] | None
     _source: "_Arrays | Folder"
 
     def feeds(self, start: int = 0, stop: int | None = None) -> Iterator[dict[str, Array]]:
-        """The model's inputs by name, batch 1, of inferences `start` to `stop`."""
-        for index in range(start, self.count if stop is None else min(stop, self.count)):
+        """The model's inputs by name, of inferences `start` to `stop`; none before the first."""
+        for index in range(start, self.count if stop is None else min(stop, self.count)) if start >= 0 else ():
             yield self._source.one(index)
 
 
@@ -33,77 +37,84 @@ def open_samples(
 ) -> Samples:
     """The samples of an .npy or .npz file, an image, or a folder of them.
 
-    An .npz has one array per input by name, the first axis counting inferences; of a model with one input it may
-    also be ``x``, or the only array. A folder's images are taken in the order of their names. `labels`: a file of
+    An .npz has one array per input by name, the first axis counting inferences; of a model with one input it may also
+    be ``x``, or the only array. A folder's images are taken in the order of their names. Where `Input.rows` is more
+    than 1, so many entries or images are one inference, and what is left at the end is not used. `labels`: a file of
     classes (.npy, .npz, or text with one number per line); an .npz of inputs may have them as ``label``, ``labels`` or
     ``y``.
 
     `UsageError` E2600 (cannot be read), E2601 (not the model's inputs), E2602 (Pillow is missing), E2603 (images),
-    E2605 (labels), E2608 (preprocessing).
+    E2605 (labels), E2608 (preprocessing). What is damaged behind its beginning is found when it is read.
     """
     chosen = preprocess or Preprocess()
     source: _Arrays | Folder
-    found: Array | None = None
+    found: Array | Stored | None = None
     if path.is_dir() or path.suffix.lower() in IMAGES:
         source = Folder(path, inputs, chosen)
     else:
         arrays = read_arrays(path)
         source = _Arrays(path, arrays, inputs, chosen)
-        found = next((np.asarray(arrays[name]) for name in LABELS if name in arrays), None)
+        found = _labels_in(arrays)
     if labels is not None:
         found = _read_labels(labels)
-    return Samples(source.count, None if found is None else _classes(found, source.count, labels or path), source)
+    return Samples(source.count, None if found is None else _classes(found, source, labels or path), source)
 
 
-def read_arrays(path: Path) -> Mapping[str, Array]:
-    """The arrays of an .npz by name, or that of an .npy as ``""`` (mapped into memory, not read)."""
-    try:
-        opened = np.load(path, mmap_mode="r", allow_pickle=False)
-        return {"": opened} if isinstance(opened, np.ndarray) else {name: opened[name] for name in opened.files}
-    except (OSError, ValueError, EOFError, KeyError, MemoryError) as error:
-        reason = getattr(error, "strerror", None) or "not an .npy or .npz file of numbers"
-        raise UsageError("E2600", f"cannot be read: {reason}", where=str(path)) from error
-    except Exception as error:  # zipfile and zlib have errors of their own
-        raise UsageError("E2600", f"cannot be read: {error}", where=str(path)) from error
+def read_arrays(path: Path) -> Stored | StoredArrays:
+    """The array of an .npy, or those of an .npz; nothing but headers is read yet."""
+    return stored_arrays(path, lambda what: UsageError("E2600", what, where=str(path)))
+
+
+def _labels_in(arrays: Stored | StoredArrays) -> Stored | None:
+    return None if isinstance(arrays, Stored) else next((arrays[name] for name in LABELS if name in arrays), None)
 
 
 class _Arrays:
-    """Inferences along the first axis of arrays."""
+    """Inferences along the first axis of arrays. `rows`: how many entries one of them takes, at most."""
 
     def __init__(
-        self, path: Path, arrays: Mapping[str, Array], inputs: Sequence[Input], preprocess: Preprocess
+        self, path: Path, arrays: Stored | StoredArrays, inputs: Sequence[Input], preprocess: Preprocess
     ) -> None:
         self.inputs, self.preprocess, self.where = inputs, preprocess, str(path)
         self.arrays = {wanted.name: self._find(arrays, wanted) for wanted in inputs}
-        counts = {len(array) for array in self.arrays.values()}
+        self.rows = max((wanted.rows for wanted in inputs), default=1)
+        counts = {len(self.arrays[wanted.name]) // wanted.rows for wanted in inputs}
         self.count = min(counts, default=0)
         if len(counts) != 1 or not self.count:
-            raise UsageError("E2601", "its arrays must have equally many samples, and at least one", where=self.where)
+            what = "its arrays must have equally many samples, and at least one"
+            hint = f"one sample has {self.rows} rows, as the model's input" if self.rows > 1 else ""
+            raise UsageError("E2601", what, where=self.where, hint=hint)
 
-    def _find(self, arrays: Mapping[str, Array], wanted: Input) -> Array:
-        names = [wanted.name]
-        if len(self.inputs) == 1:
-            names += ["", "x", *(arrays if len(arrays) == 1 else ())]
-        array = next((arrays[name] for name in names if name in arrays), None)
-        if array is None:
-            raise UsageError("E2601", f"it has no array {wanted.name!r}", where=self.where,
-                             hint=f"arrays: {', '.join(arrays) or 'none'}")  # fmt: skip
-        fits = array.ndim == len(wanted.shape) and array.dtype.kind in "iufb"
-        if not fits or _order(array.shape[1:], wanted.shape[1:]) is None:
+    def _find(self, arrays: Stored | StoredArrays, wanted: Input) -> Stored:
+        if isinstance(arrays, Stored):
+            found = arrays if len(self.inputs) == 1 else None
+            held = "one"
+        else:
+            there = arrays.names
+            names = [wanted.name]
+            if len(self.inputs) == 1:
+                names += ["x", *(there if len(there) == 1 else ())]
+            found = next((arrays[name] for name in names if name in arrays), None)
+            held = ", ".join(there) or "none"
+        if found is None:
+            what = f"it has no array {wanted.name!r}"
+            raise UsageError("E2601", what, where=self.where, hint=f"arrays: {held}")
+        fits = found.ndim == len(wanted.shape) > 0 and found.dtype.kind in "iufb"
+        if not fits or _order(found.shape[1:], wanted.shape[1:]) is None:
             raise UsageError(
                 "E2601",
-                f"array for {wanted.name!r} must be numbers of shape {['N', *wanted.shape[1:]]}, not {array.dtype} "
-                f"{list(array.shape)}",
+                f"array for {wanted.name!r} must be numbers of shape {['N', *wanted.shape[1:]]}, not {found.dtype} "
+                f"{list(found.shape)}",
                 where=self.where,
                 hint="its first axis counts samples; channels may come last instead of first",
             )
-        return array
+        return found
 
     def one(self, index: int) -> dict[str, Array]:
         """The feeds of one inference."""
         feeds = {}
         for wanted in self.inputs:
-            array = self.arrays[wanted.name][index : index + 1]
+            array = self.arrays[wanted.name][index * wanted.rows : (index + 1) * wanted.rows]
             order = _order(array.shape[1:], wanted.shape[1:]) or ()
             moved = np.ascontiguousarray(array.transpose(0, *(axis + 1 for axis in order)))
             feeds[wanted.name] = self.preprocess.apply(moved, wanted)
@@ -118,10 +129,10 @@ def _order(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] |
     return next((order for order in orders if tuple(found[axis] for axis in order) == wanted), None)
 
 
-def _read_labels(path: Path) -> Array:
+def _read_labels(path: Path) -> Array | Stored:
     if path.suffix in (".npy", ".npz"):
         arrays = read_arrays(path)
-        return next((np.asarray(arrays[name]) for name in (*LABELS, "") if name in arrays), np.zeros(0))
+        return arrays if isinstance(arrays, Stored) else _labels_in(arrays) or np.zeros(0)
     try:
         return np.array([int(line) for line in path.read_text(encoding="utf-8").split()], np.int64)
     except (OSError, ValueError) as error:
@@ -133,9 +144,11 @@ def _read_labels(path: Path) -> Array:
         ) from error
 
 
-def _classes(labels: Array, count: int, path: Path) -> tuple[int, ...]:
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) != count:
-        raise UsageError(
-            "E2605", f"labels must be {count} integers, not {labels.dtype} {list(labels.shape)}", where=str(path)
-        )
-    return tuple(int(label) for label in labels)
+def _classes(labels: Array | Stored, source: "_Arrays | Folder", path: Path) -> tuple[int, ...]:
+    """One label for each inference, or for each row of those that are used."""
+    rows = source.count * source.rows
+    fits = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not fits or not (len(labels) == source.count or rows <= len(labels) < rows + source.rows):
+        what = f"labels must be {rows} integers, not {labels.dtype} {list(labels.shape)}"
+        raise UsageError("E2605", what, where=str(path))
+    return tuple(int(label) for label in labels[:rows])

@@ -63,7 +63,8 @@ def quantize(
 
     `limits` and `shapes` are those of `onnxhw.frontend.read`; symbolic dimensions stay symbolic in what is written.
 
-    `UsageError` E2604 (a value is not finite), E2607 (options), E2609 (no samples); `UnsupportedError` E4700 to E4703.
+    `UsageError` E2604 (a value is not finite), E2607 (options, labels), E2609 (no samples); `UnsupportedError`
+    E4700 to E4703.
     """
     if method not in METHODS or not 50 < percentile <= 100:
         raise UsageError(

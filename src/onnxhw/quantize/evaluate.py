@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 
+from ..errors import UsageError
 from .calibrate import Samples
 from .runner import Runner
 
@@ -28,7 +27,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Samples of `total` whose class, the first largest element of the first output, is their label."""
+    """How many of `total` have their label as class, which is the first largest element of the first output.
+
+    Of samples, or of the rows of samples that have several.
+    """
 
     float_correct: int
     quantized_correct: int
@@ -67,14 +69,19 @@ def noise(
 def accuracy(
     reference: onnx.ModelProto, quantized: onnx.ModelProto, samples: Samples, labels: Sequence[int], where: str
 ) -> Accuracy:
-    """Top-1 of both models; `labels` has one class for each sample."""
+    """Top-1 of both models; `labels` has one class for each sample, or for each row of the first output in turn.
+
+    `UsageError` E2607 for any other number of labels.
+    """
     runners = Runner(reference, None, where), Runner(quantized, None, where)
-    right = [0, 0]
-    for feeds, label in zip(samples(), labels, strict=True):
+    right, count = [0, 0], sum(1 for _ in samples())
+    each = len(labels) // count
+    for number, feeds in enumerate(samples()):
+        wanted = np.array(labels[number * each : (number + 1) * each])
         for index, runner in enumerate(runners):
-            right[index] += _top1(runner.run(feeds)[runner.names[0]]) == label
+            found = runner.run(feeds)[runner.names[0]]
+            if each * count != len(labels) or not each or found.size % each:
+                what = f"{len(labels)} labels do not fit {count} samples with results of shape {list(found.shape)}"
+                raise UsageError("E2607", what, where=where)
+            right[index] += int((found.reshape(each, -1).argmax(axis=1) == wanted).sum())
     return Accuracy(right[0], right[1], len(labels))
-
-
-def _top1(values: npt.NDArray[Any]) -> int:
-    return int(values.argmax())

@@ -45,13 +45,16 @@ def prepare(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, 
 
 
 def inputs_of(source: Source, limits: Limits = DEFAULT, shapes: Mapping[str, int] | None = None) -> list[Input]:
-    """What samples of a model must be: its inputs with batch 1, and with the sizes that `shapes` gives."""
+    """What samples of a model must be: its inputs with batch 1 where that is open, and the sizes that `shapes` gives.
+
+    Of a model whose first dimension is fixed a sample has as many rows.
+    """
     where = "model" if isinstance(source, bytes) else str(source)
     inferred, known = specialise(_read(source, where, limits), where, shapes, limits)
     require_static(inferred, known, where)
     constants = {tensor.name for tensor in inferred.graph.initializer}
     values = [value for value in inferred.graph.input if value.name not in constants]
-    return [Input(value.name, known[value.name], dtype(value)) for value in values]
+    return [Input(value.name, known[value.name], dtype(value), max(1, *known[value.name][:1])) for value in values]
 
 
 def _read(source: Source, where: str, limits: Limits) -> onnx.ModelProto:

@@ -1,7 +1,7 @@
 """`fit`: memory and cycles of hardware parts before anything is built: exactly where that is quick, else bounds.
 
-The scheduler answers exactly, in about a tenth of a second per operation; of parts that run in turn it gives the cycles
-before its search for better cuts. Beyond `QUICK` operations the answer is what must hold for every schedule:
+The scheduler answers exactly, in about a tenth of a second per operation; of more than `SEARCHED` parts it gives the
+cycles before its search for better cuts. Beyond `QUICK` operations the answer is what must hold for every schedule:
 
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
     weights      >= the bytes of all output channels' weights, equal ones once
@@ -22,6 +22,8 @@ from ..passes import variants
 
 QUICK = 64
 """Most operations that are scheduled."""
+SEARCHED = 3
+"""Most parts for which that search is made: it takes up to a second of each."""
 MAPPED = 256
 """Most operations of a model with a part too large that are looked at for those that cannot be mapped."""
 
@@ -83,7 +85,7 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
-        if len(options) > 1:
+        if len(options) > SEARCHED:
             return found(sum(sched.draft_cycles(groups, config) for groups in options), False, True)
         return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:

@@ -3,16 +3,20 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxhw.errors import InvalidModelError
+from onnxhw.errors import InvalidModelError, UnsupportedError
 from onnxhw.frontend import read
+from onnxhw.frontend.hostparts import serialized
 from onnxhw.frontend.load import read as load
+from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.session import InferenceSession
 
 F = np.float32
@@ -91,15 +95,20 @@ def test_a_boolean_is_0_or_1(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import resource, sys
+import sys
 from onnxhw.frontend import read
+def most():  # what getrusage says may be of the process before exec
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 read(sys.argv[2], runnable=False)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = most()
 mixed = read(sys.argv[1], runnable=False)
-print(len(mixed.placement), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(len(mixed.placement), most() - before)
 """
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
 
+@LINUX
 def test_a_check_takes_the_data_once(tmp_path: Path) -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     small, large = tmp_path / "small", tmp_path / "large"
@@ -119,3 +128,66 @@ def test_a_quantized_constant_that_fits_nothing_stays_on_the_host(tmp_path: Path
     rows = {row.op_type: row for row in read(path, runnable=False).placement}
     assert rows["DequantizeLinear"].where == "host"
     assert "16,777,217 elements" in rows["DequantizeLinear"].reason
+
+
+def renamed(folder: Path, weights: np.ndarray[Any, Any]) -> Path:
+    """The constant w is given other names: outputs, and an operand of the host."""
+    nodes = [helper.make_node("Identity", ["w"], ["a"]), helper.make_node("Dropout", ["a"], ["b"]),
+             helper.make_node("Identity", ["b"], ["c"]), helper.make_node("MatMul", ["x", "c"], ["y"])]  # fmt: skip
+    path = model(folder, weights, nodes, {})
+    made = onnx.load(path, load_external_data=False)
+    made.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "awb")
+    onnx.save(made, path)
+    return path
+
+
+@LINUX
+def test_other_names_of_a_constant_take_no_memory(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    paths = renamed(tmp_path, np.ones((4096, 8192), F)), renamed(small, np.ones(SMALL, F))
+    found = subprocess.run([sys.executable, "-c", SCRIPT, *paths], capture_output=True, text=True, check=True).stdout
+    nodes_found, kibibytes = map(int, found.split())
+    assert nodes_found == 4
+    assert kibibytes < 1.25 * 128 * 1024
+
+
+@pytest.mark.parametrize("shape", [SMALL, LARGE])
+def test_a_part_has_a_large_constant_once_whatever_its_names(shape: tuple[int, int], tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).standard_normal(shape).astype(F)
+    path = renamed(tmp_path, weights)
+    (part,) = read(path).host
+    assert part.model.count(weights.tobytes()[:1000]) == (1 if shape == LARGE else 4)
+    x = np.ones((1, shape[0]), F)
+    y, *others = InferenceSession(path).run(None, {"x": x})
+    np.testing.assert_array_equal(y, x @ weights)
+    for other in others:
+        np.testing.assert_array_equal(other, weights)
+
+
+def test_copies_in_several_host_parts_have_a_limit(tmp_path: Path) -> None:
+    """Host, hardware, host; both hosts read w."""
+    grid = ["s", "z"]
+    nodes = [
+        helper.make_node("Add", ["w", "x"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", *grid], ["q"]),
+        helper.make_node("MaxPool", ["q"], ["p"], kernel_shape=[1, 1]),
+        helper.make_node("DequantizeLinear", ["p", *grid], ["d"]),
+        helper.make_node("Add", ["w", "d"], ["y"]),
+    ]
+    weights = np.ones((1, 4, 256, 257), F)
+    path = model(tmp_path, weights, nodes, {"s": F(0.125), "z": np.int8(0)})
+    assert len(read(path).host) == 2
+    for runnable in (True, False):
+        read(path, limits=Limits(total_bytes=2 * weights.nbytes), runnable=runnable)
+        with pytest.raises(LimitError, match=f"E3116 .*{2 * weights.nbytes}"):
+            read(path, limits=Limits(total_bytes=2 * weights.nbytes - 1), runnable=runnable)
+
+
+def test_a_part_beyond_a_protobuf_message_is_refused() -> None:
+    class Huge(SimpleNamespace):
+        def SerializeToString(self, deterministic: bool) -> bytes:
+            raise EncodeError("Failed to serialize proto")
+
+    with pytest.raises(UnsupportedError, match=r"E4402 .*2 GiB"):
+        serialized(Huge(graph=SimpleNamespace(name="net")))  # type: ignore[arg-type]

@@ -65,15 +65,10 @@ class DataFolder:
         return data
 
     def _bytes(self, offset: int, needed: int) -> bytes:
-        """Up to `needed` bytes; one call of the system gives at most 2 GiB."""
-        parts: list[bytes] = []
-        while needed:
-            part = os.pread(self.handle, needed, offset)
-            if not part:
-                break
-            parts.append(part)
-            offset, needed = offset + len(part), needed - len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        """Up to `needed` bytes, in memory once; one call of the system gives at most 2 GiB."""
+        with open(self.handle, "rb", closefd=False) as file:
+            file.seek(offset)
+            return file.read(needed)
 
     def _digest(self) -> str:
         if self.path not in self.digests:

@@ -1,0 +1,130 @@
+"""`Stored`: an array of numbers in a file, read row by row; `stored_arrays`: those of an .npy or .npz file.
+
+What a header claims is held against the file's size before anything is read, and no more is read than is asked for: an
+.npz of a few megabytes can hold gigabytes.
+"""
+
+import zipfile
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from ..errors import UsageError
+
+Array = npt.NDArray[Any]
+Refuse = Callable[[str], UsageError]
+"""Makes the error of a text that says what is wrong."""
+
+CHUNK = 1 << 24
+"""Most bytes read at a time; memory grows with what is there, not with what is claimed."""
+ZIP, NPY, PICKLE = b"PK", npy.MAGIC_PREFIX, b"\x80"
+"""How the files begin."""
+
+
+class Stored:
+    """An array of which ``[start:stop]`` reads rows, and ``[:]`` all (of an array without axes, too).
+
+    `opened` opens the bytes of an .npy file, `size` is how many there are, `what` is how messages name the array. In
+    Fortran's order any row takes the whole array. `refuse` for what is damaged, holds objects or exceeds memory.
+    """
+
+    def __init__(self, opened: Callable[[], IO[bytes]], size: int, what: str, refuse: Refuse) -> None:
+        self._what, self._refuse = what, refuse
+        self._all: Array | None = None
+        self._stream: IO[bytes] | None = None
+        try:
+            self._stream = opened()
+            version = npy.read_magic(self._stream)
+            read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            self.shape, self._fortran, self.dtype = read_header(self._stream)
+            self._begin = self._stream.tell()
+        except Exception as error:  # numpy, zipfile and zlib raise many kinds for damaged files
+            raise refuse(f"{what} is damaged or truncated") from error
+        if self.dtype.hasobject:
+            raise refuse(f"{what} holds Python objects, not numbers")
+        self.bytes = prod(self.shape) * self.dtype.itemsize
+        if any(length < 0 for length in self.shape) or self._begin + self.bytes > size:
+            claim = f"{self.dtype} {list(self.shape)} takes {self.bytes:,} bytes, {size - self._begin:,} are there"
+            raise refuse(f"{what} is damaged or truncated: {claim}")
+
+    def __del__(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> Array:
+        if self.ndim == 0 or self._fortran:
+            if self._all is None:
+                order: Any = "F" if self._fortran else "C"
+                self._all = np.ndarray(self.shape, self.dtype, self._read(0, self.bytes), order=order)
+            return self._all[rows] if self.ndim else self._all
+        start, stop, _ = rows.indices(len(self))
+        row = prod(self.shape[1:]) * self.dtype.itemsize
+        count = max(0, stop - start)
+        return np.ndarray((count, *self.shape[1:]), self.dtype, self._read(start * row, count * row))
+
+    def _read(self, start: int, count: int) -> bytearray:
+        """So many bytes of the array's; `refuse` if they are not there."""
+        data = bytearray()
+        assert self._stream is not None
+        try:
+            self._stream.seek(self._begin + start)
+            while len(data) < count and (more := self._stream.read(min(CHUNK, count - len(data)))):
+                data += more
+        except MemoryError as error:
+            asked = f"{count:,} bytes of {self._what} are more than memory holds: ask for fewer samples"
+            raise self._refuse(asked) from error
+        except Exception as error:
+            raise self._refuse(f"{self._what} is damaged or truncated") from error
+        if len(data) < count:
+            raise self._refuse(f"{self._what} is damaged or truncated")
+        return data
+
+
+def stored_arrays(path: Path, refuse: Refuse) -> "Stored | StoredArrays":
+    """The array of an .npy file, or those of an .npz; which of the two it is, its content says."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(NPY))
+    except (OSError, ValueError) as error:
+        raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if start.startswith(NPY):
+        return Stored(lambda: path.open("rb"), path.stat().st_size, "it", refuse)
+    if not start.startswith(ZIP):
+        what = "is empty" if not start else "is a pickle, which is not loaded" if start.startswith(PICKLE) else ""
+        raise refuse(what or "is neither an .npy nor an .npz file")
+    return StoredArrays(path, refuse)
+
+
+class StoredArrays:
+    """The arrays of an .npz by name; what is not asked for is not looked at."""
+
+    def __init__(self, path: Path, refuse: Refuse) -> None:
+        self._refuse = refuse
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except Exception as error:  # zipfile raises many kinds for damaged files
+            raise refuse("is a damaged or truncated .npz file") from error
+        self._members = {info.filename.removesuffix(".npy"): info for info in self._archive.infolist()}
+        self.names = list(self._members)
+        """Those of all arrays."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def __getitem__(self, name: str) -> Stored:
+        """One of them; refused if it is none."""
+        info = self._members[name]
+        return Stored(lambda: self._archive.open(info), info.file_size, f"its array {name!r}", self._refuse)
