@@ -63,5 +63,6 @@ async def fetches_in_order(dut: Any) -> None:
             taking = random.random() < 0.3
         elif since > words[index] + overhead + 1:
             late = [unit for unit in UNITS if before[unit] < getattr(program[index], f"after_{unit}")]
-            assert late or since <= words[index] + overhead + 2, f"instruction {index} is not valid after {since} cycles"
+            in_time = since <= words[index] + overhead + 2
+            assert late or in_time, f"instruction {index} is not valid after {since} cycles"
     assert index == len(program), f"{index} of {len(program)} instructions"

@@ -31,7 +31,7 @@ SHOWN = 8
 """Most operations in a message."""
 TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
 """What is said of a node whose table is too many."""
-IN_TURN = "larger than the memory of {}: {}{} programs run in turn, each loaded before it, {:,} bytes of weights per call"
+IN_TURN = "larger than the memory of {}: {}{} programs run in turn, each loaded before, {:,} bytes of weights per call"
 """What is said of a model in more parts than its nodes need. A call may be of many samples."""
 NOT_ON_IT = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
 """What is said of a model with such operations."""

@@ -304,7 +304,7 @@ PRESETS: dict[str, HwConfig] = {
             depthwise=16,
             window_depth=128,
         ),
-        # All 28 multipliers: 22 in the array, where they save least logic, 6 in the requantizer; also the 12F (same die).
+        # All 28 multipliers: 6 in the requantizer, where they save most, 22 in the array; also the 12F (same die).
         HwConfig(
             "ulx3s-25f",
             rows=8,

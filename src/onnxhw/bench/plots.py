@@ -21,7 +21,8 @@ svg {{ width: 100%; height: auto; }} p {{ color: #62666d; max-width: 100ch; }}
 
 
 def draw(program: Program, profile: Profile, name: str) -> dict[str, bytes]:
-    """File name, which begins with `name`, and content of each file: roofline and timeline as PNG, and both in one page that needs no other file.
+    """File name, which begins with `name`, and content of each file: roofline and timeline as PNG, and both in one page
+    that needs no other file.
 
     `UsageError` E2606 without matplotlib.
     """

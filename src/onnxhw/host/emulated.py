@@ -8,7 +8,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import Code, by_time, steps
 from ..errors import OnnxhwError
-from ..isa.instructions import UNITS
+from ..isa.instructions import UNITS, Ordered
 from ..isa.memory import (
     COUNTERS,
     ENDED,
@@ -112,10 +112,10 @@ class EmulatedCore:
     def _decode(self) -> tuple[Code, Timeline, list[str], dict[str, int]]:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
         registers, config, machine = self.memory[Space.CONTROL], self.config, self._machine
-        code: Code = {}
+        code: dict[str, list[Ordered]] = {}
         for index, (unit, space) in enumerate(UCODE_SPACES.items()):
             count = int(registers[Control.LOAD_COUNT + index])
-            code[unit] = unpack(UNITS[unit], self.memory[space].tolist(), count)
+            code[unit] = list(unpack(UNITS[unit], self.memory[space].tolist(), count))
         machine.weights[:] = from_host(self.memory[Space.WEIGHT], config.weight_word)
         machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)

@@ -2,8 +2,8 @@
 
 An instruction is a frozen dataclass whose fields are made by `unsigned`, `signed` or `flag`. Its
 docstring is the loop it performs. Encoding packs the fields, those of `Instruction.LEADING` first and the others in the
-order of declaration, least significant bit first, into 32-bit words. Widths never depend on the configuration, so a program can
-be disassembled without one.
+order of declaration, least significant bit first, into 32-bit words. Widths never depend on the configuration, so a
+program can be disassembled without one.
 """
 
 import dataclasses
@@ -79,6 +79,16 @@ class Instruction:
             out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"]))
             offset += meta["bits"]
         return tuple(out)
+
+    @classmethod
+    @cache
+    def touched(cls) -> tuple[tuple[str, int], ...]:
+        """The fields, each with a mask of the words that it lies in."""
+        found = []
+        for spec in cls.specs():
+            first, last = spec.offset // WORD_BITS, (spec.offset + spec.bits - 1) // WORD_BITS
+            found.append((spec.name, (2 << last) - (1 << first)))
+        return tuple(found)
 
     @classmethod
     def bits(cls) -> int:

@@ -12,23 +12,12 @@ once more gives its first word.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TypeVar
 
 from ..errors import InternalError
-from .fields import WORD_BITS, Instruction
+from .fields import Instruction
 
 _I = TypeVar("_I", bound=Instruction)
-
-
-@cache
-def _touched(kind: type[Instruction]) -> tuple[tuple[str, int], ...]:
-    """The fields with the mask of the words that each touches."""
-    found = []
-    for spec in kind.specs():
-        first, last = spec.offset // WORD_BITS, (spec.offset + spec.bits - 1) // WORD_BITS
-        found.append((spec.name, (2 << last) - (1 << first)))
-    return tuple(found)
 
 
 def mask(before: Instruction | None, instruction: Instruction) -> int:
@@ -36,7 +25,7 @@ def mask(before: Instruction | None, instruction: Instruction) -> int:
     if before is None:
         return (1 << instruction.words()) - 1
     old, new, found = before.__dict__, instruction.__dict__, 0
-    for name, touched in _touched(type(instruction)):
+    for name, touched in instruction.touched():
         if old[name] != new[name]:
             found |= touched
     return found or 1
