@@ -33,7 +33,7 @@ FOLDABLE = frozenset(
         "ReduceProd",
     ]
 )
-"""Operators whose result is about as large as their inputs. (An Identity gives another name to the same values.)"""
+"""Operators whose result is about as large as their inputs."""
 LARGEST = 1 << 24
 """Most elements of a folded result."""
 
