@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from onnxhw.conformance.cases import cases, load
-from onnxhw.errors import OnnxhwError
+from onnxhw.errors import InvalidModelError, OnnxhwError
 from onnxhw.frontend import read
 from onnxhw.frontend.batch import Batch, OneSample, one_sample, open_batch, prove_open
 from onnxhw.frontend.hostrun import evaluate
+from onnxhw.frontend.mixing import KNOWN, constants_of
 from onnxhw.frontend.shapes import specialise
 
 APART = {
@@ -227,3 +229,19 @@ def test_samples_whose_rank_nobody_knows() -> None:
     imports = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(domain, 2)]
     found = read(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
     assert [one.what for one in found.diagnostics if one.code == "W3401" and "'s' has rows of its own" in one.what]
+
+
+def test_constants_are_decoded_when_they_are_looked_at() -> None:
+    values = {"a": np.arange(3), "b": np.float32(2), "large": np.zeros(KNOWN + 1)}
+    wrong = onnx.TensorProto(name="wrong", data_type=onnx.TensorProto.INT64, dims=[2], raw_data=b"1")
+    node = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array([7, 8]), "c"))
+    tensors = [*(numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()), wrong]
+    found = constants_of(helper.make_model(helper.make_graph([node], "g", [], [], tensors)))
+    assert sorted(found) == ["a", "b", "c", "wrong"]
+    assert len(found) == 4
+    assert "wrong" in found
+    assert "large" not in found
+    for name, wanted in {"a": values["a"], "b": values["b"], "c": [7, 8]}.items():
+        np.testing.assert_array_equal(found[name], wanted)
+    with pytest.raises(InvalidModelError, match="E3153"):
+        found["wrong"]

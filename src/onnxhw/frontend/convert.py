@@ -3,13 +3,13 @@
 A node whose handler raises `BlockedError` runs on the host; its outputs are inputs of the hardware from then on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import InternalError, InvalidModelError
-from ..ir.graph import Concat, Copy, Graph, Reshape
+from ..ir.graph import Concat, Copy, Graph, Op, Reshape
 from .blockers import BlockedError, Blocker, Excluded
 from .context import Context
 from .fold import FOLDABLE, fold
@@ -66,7 +66,7 @@ def convert(
     while True:
         made = _converted(static, hosted, inner, limits)
         here = inner - {made.host.nodes[index].label for index in made.reasons}
-        idle = {name for name in here if not _read_on_hardware(made.context.graph, name)}
+        idle = unread(made.context.graph, here)
         new = made.softmax - inner - edge - hosted.keys()
         if not idle and not new:
             made.context.integer_softmax = here
@@ -79,16 +79,29 @@ def convert(
             inner |= new
 
 
-def _read_on_hardware(graph: Graph, name: str) -> bool:
-    """Does an operation compute with what the operations of the node `name` make? Moving it does not count."""
-    made: set[str] = set()
+def unread(graph: Graph, names: frozenset[str]) -> set[str]:
+    """The nodes among `names` of whose results no operation computes anything. Moving them does not count."""
+    readers: dict[str, list[Op]] = {}
+    makers: dict[str, list[Op]] = {}
     for op in graph.ops:
-        if name in op.nodes:
-            made.add(op.output)
-        elif not made.isdisjoint(op.inputs):
+        for tensor in dict.fromkeys(op.inputs):
+            readers.setdefault(tensor, []).append(op)
+        for name in names.intersection(op.nodes):
+            makers.setdefault(name, []).append(op)
+    return {name for name in names if not _is_read(makers.get(name, []), readers)}
+
+
+def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
+    """Does any other operation compute with what these make, moved or not?"""
+    left, seen = list(made), {op.output for op in made}
+    while left:
+        for op in readers.get(left.pop().output, ()):
+            if op.output in seen:
+                continue
             if not isinstance(op, (Concat, Copy, Reshape)):
                 return True
-            made.add(op.output)
+            seen.add(op.output)
+            left.append(op)
     return False
 
 

@@ -7,7 +7,7 @@
 A node is allowed if a rule says that its result has such a form (`persample`). What no rule knows is refused.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import prod
 
@@ -59,15 +59,41 @@ def kinds(model: onnx.ModelProto, shapes: Mapping[str, Shape], batched: Collecti
     return found
 
 
-def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
+class Known(Mapping[str, Array]):
+    """Small constants by name, decoded when they are looked at: of thousands, a few are shapes."""
+
+    def __init__(self, tensors: Iterable[onnx.TensorProto]) -> None:
+        self._tensors = {tensor.name: tensor for tensor in tensors if prod(tensor.dims) <= KNOWN}
+        self._arrays: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._arrays:
+            self._arrays[name] = array(self._tensors[name])
+        return self._arrays[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays or name in self._tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._tensors, **self._arrays})
+
+    def __len__(self) -> int:
+        return len({**self._tensors, **self._arrays})
+
+    def add(self, name: str, values: Array) -> None:
+        """One more."""
+        self._arrays[name] = values
+
+
+def constants_of(model: onnx.ModelProto) -> Mapping[str, Array]:
     """The values of the model's small constants: initializers and Constant nodes."""
-    found = {tensor.name: array(tensor) for tensor in model.graph.initializer if prod(tensor.dims) <= KNOWN}
+    found = Known(model.graph.initializer)
     for node in model.graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT:
             with suppress(BlockedError):
                 value = constant_node(node)
                 if value is not None and value.array.size <= KNOWN:
-                    found[node.output[0]] = value.array
+                    found.add(node.output[0], value.array)
     return found
 
 

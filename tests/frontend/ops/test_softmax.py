@@ -12,7 +12,9 @@ from onnxhw import InferenceSession, fixed, golden
 from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.frontend import UnsupportedNodesError, load, read
+from onnxhw.frontend.convert import unread
 from onnxhw.frontend.ops.softmax_numbers import ONE, Numbers
+from onnxhw.ir.graph import Concat, Graph, Table
 
 Ints = npt.NDArray[np.int64]
 STEP = 1 / 256
@@ -180,3 +182,32 @@ def test_attention_is_the_hardwares_as_a_whole(model: Any, emulate: Any) -> None
 def test_extremes_over_channels(model: Any, check: Any, op_type: str, channels: int, axes: list[int]) -> None:
     x = model.input([1, channels, 3, 4], 0.25, -7)
     check(model.output(model.requantize(model.node(op_type, x, axes=axes), 0.25, 2)))
+
+
+def test_what_only_moves_is_no_reader() -> None:
+    """Random graphs of tables and movements, against the definition: op by op, in their order."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        ops: list[Any] = []
+        for index in range(int(rng.integers(1, 12))):
+            inputs = tuple(f"t{i}" for i in rng.integers(0, index + 1, rng.integers(1, 3)))
+            label = (f"n{rng.integers(0, 4)}",)
+            table = np.zeros(256, np.int8)
+            ops.append(
+                Table(f"o{index}", inputs[:1], f"t{index + 1}", label, table)
+                if rng.random() < 0.3
+                else Concat(f"o{index}", inputs, f"t{index + 1}", label)
+            )
+        names = frozenset(f"n{i}" for i in range(4))
+        wanted = set()
+        for name in names:
+            made: set[str] = set()
+            read = False
+            for op in ops:
+                if name in op.nodes:
+                    made.add(op.output)
+                elif not made.isdisjoint(op.inputs):
+                    read |= isinstance(op, Table)
+                    made.add(op.output)
+            wanted |= set() if read else {name}
+        assert unread(Graph("g", {}, ops, [], []), names) == wanted

@@ -64,7 +64,10 @@ def walk(data: bytes, root: Table, most: int, *, deep: bool) -> Outline:
         if count > most:
             raise TooManyFieldsError
         start = at
-        tag, at = _varint(data, at, end)
+        tag = data[at]  # nearly all tags and lengths are of one byte
+        at += 1
+        if tag > 127:
+            tag, at = _varint(data, start, end)
         number, kind = tag >> 3, tag & 7
         if not number:
             raise WireError(f"field 0 at byte {start}")
@@ -73,7 +76,11 @@ def walk(data: bytes, root: Table, most: int, *, deep: bool) -> Outline:
         if kind == VARINT:
             _, at = _varint(data, at, end)
         elif kind == BYTES:
-            length, at = _varint(data, at, end)
+            if at < end and data[at] < 128:
+                length = data[at]
+                at += 1
+            else:
+                length, at = _varint(data, at, end)
             if length > end - at:
                 raise WireError(
                     f"field {number} of {here.name} at byte {start} is {length} bytes long, {end - at} are left"
