@@ -96,6 +96,13 @@ def test_keyword_spotting(reference_models: Path, reference_data: Path) -> None:
 
 
 @pytest.mark.slow
+def test_keyword_spotting_on_a_small_board(reference_models: Path, reference_data: Path) -> None:
+    """Array and requantizer share the multiplier cells, and banks are three."""
+    graph, feeds = keywords(reference_models, reference_data, 10)
+    assert climb(graph, PRESETS["ulx3s-25f"], feeds, 10) == (10, 10)
+
+
+@pytest.mark.slow
 def test_visual_wake_words(reference_models: Path, reference_data: Path) -> None:
     graph, samples = wake_words(reference_models, reference_data)
     port, rng = graph.inputs[0], np.random.default_rng(5)

@@ -32,8 +32,8 @@ def test_no_point_is_above_the_array(program):
 def test_the_files_are_pictures_and_a_page_that_needs_no_other(program):
     from onnxhw.bench.plots import draw
 
-    name = f"{program.model}-{program.config.name}"
-    files = draw(program, profile(program), name)
+    stem = f"{program.model}-{program.config.name}"
+    files = draw(program, profile(program), stem)
     assert sorted(files) == ["sample-mini-roofline.png", "sample-mini-timeline.png", "sample-mini.html"]
     for name, data in files.items():
         if name.endswith(".png"):
@@ -45,7 +45,7 @@ def test_the_files_are_pictures_and_a_page_that_needs_no_other(program):
     for word in ("<script", "src=", "@import", 'href="http'):
         assert word not in page
     assert page.count("<svg") == page.count("</svg>") == 3
-    assert files == draw(program, profile(program), name), "drawn twice, the same bytes"
+    assert files == draw(program, profile(program), stem), "drawn twice, the same bytes"
 
 
 def test_without_matplotlib_there_is_one_message(monkeypatch):

@@ -29,11 +29,16 @@ def command(output: Output, pattern: str | None, processes: int, write: Path | N
     from .. import conformance
     from ..errors import UsageError
 
-    logging.getLogger("onnxhw").setLevel(logging.ERROR)  # the suite's models have NaN on purpose
-    with output.stage("collecting cases"):
-        chosen = conformance.select(pattern)
-    with output.stage(f"{len(chosen)} cases"):
-        verdicts = list(conformance.run_all(chosen, processes))
+    logger = logging.getLogger("onnxhw")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the suite's models have NaN on purpose
+    try:
+        with output.stage("collecting cases"):
+            chosen = conformance.select(pattern)
+        with output.stage(f"{len(chosen)} cases"):
+            verdicts = list(conformance.run_all(chosen, processes))
+    finally:
+        logger.setLevel(level)
     failed = [verdict for verdict in verdicts if verdict.status == "failed"]
     if output.json:
         scores = [vars(row) | {"share": row.share} for row in conformance.score(verdicts)]
