@@ -14,7 +14,7 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 from onnxhw.board import find
 from onnxhw.build import standalone
 from onnxhw.build.cache import Cache
-from onnxhw.build.flow import Built, Options, build, elaborate, with_memories
+from onnxhw.build.flow import Built, Options, build, cached, elaborate, with_memories
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
 from onnxhw.rtl import ebr
 from onnxhw.rtl.pll import Clocked
@@ -79,6 +79,28 @@ def test_the_second_build_comes_from_the_cache(built, store):
     assert (again.bitstream, again.config, again.report, again.locations) == (
         built.bitstream, built.config, built.report, built.locations,
     )  # fmt: skip
+
+
+def test_a_known_recipe_needs_no_elaboration(built, store):
+    class Unknown:
+        """A design that must not be looked at."""
+
+    stages, recipe = [], {"design": "small", "version": "1"}
+
+    def again(design, what, **more):
+        stages.clear()
+        return build(design, BOARD, clock_hz=100 * MHZ, cache=store, recipe=what,
+                     progress=lambda event: stages.append(event.stage) if event.done else None, **more)  # fmt: skip
+
+    assert (again(clocked(), recipe).key, stages) == (built.key, ["elaborate"])
+    found = again(Unknown(), recipe)
+    assert (found.key, found.bitstream, found.cached, stages) == (built.key, built.bitstream, True, [])
+    assert cached(Unknown(), BOARD, clock_hz=100 * MHZ, cache=store, recipe=recipe).key == built.key
+    for other in ({**recipe, "version": "2"}, {"design": "small"}):
+        again(clocked(), other)
+        assert stages == ["elaborate"]
+    again(clocked(), recipe, options=Options(seeds=(1,), nextpnr_opts=()))
+    assert stages == []
 
 
 def test_a_damaged_cache_entry_is_built_anew_with_the_same_bytes(built, store):

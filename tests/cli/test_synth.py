@@ -1,6 +1,7 @@
 """`synth` around the bitstream flow: what it asks for, writes and refuses. The flow itself is tested in tests/build."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -25,7 +26,7 @@ def built(monkeypatch):
         {"lut": (11203, 83640), "ff": (9053, 83640), "dsp": (16, 156), "ebr": (32, 208)}, {"clk": Clock(101.25, 100.0)}
     )
 
-    def build(design, board, *, clock_hz, options, progress, use_cache, label):
+    def build(design, board, *, clock_hz, options, progress, use_cache, label, recipe):
         calls.append({"design": design, "clock_hz": clock_hz, "options": options, "use_cache": use_cache})
         progress(flow.Event("yosys", 1.5, True))
         if calls[0].get("raises"):
@@ -55,6 +56,19 @@ def test_synth_writes_everything(built, digits, tmp_path, capsys):
     assert set(names) - {"manifest.json"} <= set(manifest["files"])
     assert manifest["tools"]["yosys"] == "1"
     assert "101.25 MHz" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, tmp_path):
+    """By it a bitstream is found without elaborating the design."""
+    mini = synthesis.recipe(preset("mini"), 1)
+    assert mini == synthesis.recipe(preset("mini"), 1)
+    assert synthesis.recipe(preset("ulx3s-25f"), 1) != mini != synthesis.recipe(preset("mini"), 2)
+    for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/pll.py", "isa/instructions.py", "config.py", "isa/link.py"):
+        with monkeypatch.context() as change:
+            read = Path.read_bytes
+            altered = lambda self, end=path: read(self) + b"#" * self.as_posix().endswith(f"onnxhw/{end}")  # noqa: E731
+            change.setattr(Path, "read_bytes", altered)
+            assert synthesis.recipe(preset("mini"), 1) != mini, path
 
 
 def test_the_board_says_the_clock(built, digits, tmp_path, capsys):
@@ -123,7 +137,7 @@ def test_a_route_is_looked_up_only_where_a_bitstream_of_the_preset_is_kept(monke
     monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
     looked = []
     monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: looked.append((board.name, config.name)))
-    monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz: None)
+    monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz, recipe: None)
     for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-dense on ulx3s-85f at 60 MHz"):
         Cache("bitstream").store(label.encode().hex(), {"top.bit": b""}, label=label)
     for name in ("ulx3s-85f", "mini", "ulx3s-45f"):

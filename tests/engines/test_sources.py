@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxhw.engines.cxxrtl import core_model
-from onnxhw.engines.cxxrtl.core_model import sources
+from onnxhw.build import cache
+from onnxhw.build.cache import sources
 
 NEEDED = """
 import sys
@@ -24,13 +24,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     real = Path(str(resources.files("onnxhw")))
     copy = tmp_path / "onnxhw"
     shutil.copytree(real, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(core_model.resources, "files", lambda name: copy)
+    monkeypatch.setattr(cache.resources, "files", lambda name: copy)
     return copy
 
 
 @pytest.mark.parametrize("root", ["rtl.core", "rtl.top"])
 def test_every_module_that_is_imported_counts(package: Path, root: str) -> None:
-    real = Path(core_model.__file__).parents[2]
+    real = Path(cache.__file__).parents[1]
     command = [sys.executable, "-c", NEEDED.format(root=root)]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True)
     names = [Path(path).relative_to(real) for path in loaded.stdout.split()]

@@ -4,14 +4,16 @@ The key is a hash over everything that the result depends on; an entry is writte
 whole, so a reader never meets half of one. A broken entry (its checksums do not match) counts as absent.
 """
 
+import ast
 import hashlib
 import json
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import platformdirs
@@ -43,6 +45,38 @@ def key_of(parts: Mapping[str, str | bytes]) -> str:
         for piece in (name.encode(), data):
             state.update(len(piece).to_bytes(8, "little") + piece)
     return state.hexdigest()
+
+
+def sources(root: str) -> str:
+    """A digest of a module of this package (``rtl/core.py``) and of all it imports, directly or not.
+
+    Imports under a condition or in a function count, too. The package's own ``__init__`` does not.
+    """
+    package = Path(str(resources.files("onnxhw")))
+    found: set[Path] = set()
+    waiting = [package / root]
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_file() and path != package / "__init__.py":
+            found.add(path)
+            waiting += _imports(path)
+    state = hashlib.blake2b(digest_size=16)
+    for path in sorted(found):
+        state.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return state.hexdigest()
+
+
+def _imports(path: Path) -> Iterator[Path]:
+    """Files that the relative imports of a module may mean, whether they exist or not."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = path.parents[node.level - 1]
+            for part in (node.module or "").split("."):
+                yield place / "__init__.py"
+                place /= part
+            for module in (place, *(place / alias.name for alias in node.names)):
+                yield module.with_suffix(".py")
+                yield module / "__init__.py"
 
 
 @dataclass(frozen=True)

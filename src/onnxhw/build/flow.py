@@ -17,13 +17,17 @@ from ..board import Board
 from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
 from . import mapping, tools
 from .built import Built, from_entry, to_entry
-from .cache import Cache, key_of
+from .cache import Cache, key_of, sources
 from .report import RouteReport, read_report
 from .standalone import Location, bake, locate
 
 FORMAT = "2"
 """Version of the flow itself; part of the key."""
 NAME = "top"
+DESIGNS = "design"
+"""The kind of cache entry that tells the key of a bitstream by what its design is made of."""
+PACKED = "packed"
+"""The kind of a bitstream with other memory contents."""
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
 PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 
@@ -186,19 +190,28 @@ def build(
     use_cache: bool = True,
     require_timing: bool = True,
     label: str = "",
+    recipe: Mapping[str, str] | None = None,
 ) -> Built:
     """Make the bitstream of a design (any Elaboratable that asks the platform for its pins), or take it from the cache.
 
     `clock_hz` is the frequency of the core's clock; the constraint itself comes from the PLL or the board's oscillator,
     and a design in which no clock is constrained to it is refused. Errors: `DoesNotFitError` E5201 before place and
     route, `TimingError` E6101 or E6102 (unless `require_timing` is false) about the best result, `ToolError` E71xx. A
-    result that misses its clock is kept, too, and refused again.
+    result that misses its clock is kept, too, and refused again. With a `recipe`, everything that the design is made
+    of, a result that is in the cache is found without elaborating it.
     """
     options = options or Options(seeds=board.seeds[:1])
-    with _Stage(progress, "elaborate"):
-        versions, files, key = _prepare(design, board, clock_hz, options)
-    store = cache or Cache("bitstream")
-    found = store.load(key) if use_cache else None
+    versions, store = tool_versions(), cache or Cache("bitstream")
+    quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe and use_cache else ""
+    designs = Cache(DESIGNS, store.folder.parent)
+    key, files = _known(designs, quick), dict[str, str]()
+    found = store.load(key) if key else None
+    if found is None:
+        with _Stage(progress, "elaborate"):
+            files, key = _prepare(design, board, clock_hz, options, versions)
+        if quick:
+            designs.store(quick, {"key": key.encode()}, label=label)
+        found = store.load(key) if use_cache else None
     if found is not None:
         result = from_entry(found, key, board, clock_hz, versions)
     else:
@@ -211,17 +224,40 @@ def build(
 
 
 def cached(
-    design: Any, board: Board, *, clock_hz: int, options: Options | None = None, cache: Cache | None = None
+    design: Any, board: Board, *, clock_hz: int, options: Options | None = None, cache: Cache | None = None,
+    recipe: Mapping[str, str] | None = None,
 ) -> Built | None:
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
-    versions, _, key = _prepare(design, board, clock_hz, options or Options(seeds=board.seeds[:1]))
-    found = (cache or Cache("bitstream")).load(key)
+    options, versions = options or Options(seeds=board.seeds[:1]), tool_versions()
+    store = cache or Cache("bitstream")
+    quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe else ""
+    key = _known(Cache(DESIGNS, store.folder.parent), quick)
+    key = key or _prepare(design, board, clock_hz, options, versions)[1]
+    found = store.load(key)
     return None if found is None else from_entry(found, key, board, clock_hz, versions)
 
 
-def _prepare(design: Any, board: Board, clock_hz: int, options: Options) -> tuple[dict[str, str], dict[str, str], str]:
-    """Tool versions, the tools' input files, and the key of the result: everything that it depends on."""
-    versions = tool_versions()
+def _quick_key(
+    recipe: Mapping[str, str], board: Board, clock_hz: int, options: Options, versions: Mapping[str, str]
+) -> str:
+    """A key over what `_prepare` makes its own of, without making it."""
+    return key_of({
+        **{f"recipe {name}": text for name, text in recipe.items()}, "tools": json.dumps(versions, sort_keys=True),
+        "flow": sources("build/flow.py"), "mapping": mapping.text(), "board": repr(board), "clock": str(clock_hz),
+        "options": repr(options),
+    })  # fmt: skip
+
+
+def _known(designs: Cache, quick: str) -> str:
+    """The key of the result that a quick key was seen to mean; empty if none was."""
+    found = designs.load(quick) if quick else None
+    return found["key"].decode() if found else ""
+
+
+def _prepare(
+    design: Any, board: Board, clock_hz: int, options: Options, versions: Mapping[str, str]
+) -> tuple[dict[str, str], str]:
+    """The tools' input files, and the key of the result: everything that it depends on."""
     files = elaborate(design, board, options)
     key = key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
@@ -229,7 +265,7 @@ def _prepare(design: Any, board: Board, clock_hz: int, options: Options) -> tupl
         # Not where it is the usual one, as in FORMAT 2 from the start: those results stay good.
         **({"placer": PLACERS[board.device]} if board.device in PLACERS else {}),
     })  # fmt: skip
-    return versions, files, key
+    return files, key
 
 
 def timing_error(result: Built, options: Options) -> TimingError:
@@ -289,8 +325,16 @@ def _slack(report: RouteReport) -> float:
 
 
 def with_memories(result: Built, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None) -> Built:
-    """The same routed design with other memory contents (see `standalone.bake`); packs in seconds, never routes."""
-    with _Stage(progress, "ecppack") as stage:
-        config = bake(result.config, result.locations, images)
-        bitstream = pack(config, key_of({"base": result.key, "config": config}), stage.tick)
+    """The same routed design with other memory contents (see `standalone.bake`); packs in seconds, never routes.
+
+    What was packed before is taken from the cache.
+    """
+    config = bake(result.config, result.locations, images)
+    key, store = key_of({"base": result.key, "config": config}), Cache(PACKED)
+    found = store.load(key)
+    if found is None:
+        with _Stage(progress, "ecppack") as stage:
+            found = {f"{NAME}.bit": pack(config, key, stage.tick)}
+        store.store(key, found, label=f"{result.board.name} {result.clock_hz / 1e6:g} MHz, with memories")
+    bitstream = found[f"{NAME}.bit"]
     return replace(result, bitstream=bitstream, config=config)

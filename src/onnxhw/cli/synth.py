@@ -64,7 +64,7 @@ def command(
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
-    from .synthesis import Stages, finished, options, top
+    from .synthesis import Stages, finished, options, recipe, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
@@ -91,6 +91,7 @@ def command(
             progress=progress,
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
+            recipe=recipe(chosen.config, clock_hz),
         )
         built = finished(built, chosen.config, progress, program if standalone else None)
     with staged(folder) as stage:

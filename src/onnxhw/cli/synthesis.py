@@ -1,11 +1,13 @@
 """The design that ``synth`` builds for a board, and what is kept about it."""
 
+import sys
+from importlib import metadata
 from typing import Any
 
 from ..board import Board
 from ..build import flow
 from ..build.built import Built
-from ..build.cache import list_all
+from ..build.cache import list_all, sources
 from ..config import HwConfig
 from ..errors import OnnxhwError
 from ..program.model import Program
@@ -19,6 +21,15 @@ def top(board: Board, config: HwConfig, clock_hz: int) -> Any:
 
     design = Top(config, clock_hz=clock_hz)
     return Clocked(design, resource=board.clock_resource, input_hz=board.clock_hz, output_hz=clock_hz)
+
+
+def recipe(config: HwConfig, clock_hz: int) -> dict[str, str]:
+    """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
+    return {
+        "config": config.to_json(), "clock": str(clock_hz), "python": sys.version,
+        **{file: sources(file) for file in ("rtl/top.py", "rtl/pll.py")},
+        **{name: metadata.version(name) for name in ("amaranth", "amaranth-boards")},
+    }  # fmt: skip
 
 
 def options(board: Board, seeds: int | None) -> flow.Options:
@@ -100,7 +111,8 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     if not any(entry.kind == "bitstream" and entry.label.startswith(f"{config.name} on ") for entry in list_all()):
         return None
     try:
-        built = flow.cached(top(owner, config, owner.core_hz), owner, clock_hz=owner.core_hz)
+        design = top(owner, config, owner.core_hz)
+        built = flow.cached(design, owner, clock_hz=owner.core_hz, recipe=recipe(config, owner.core_hz))
     except OnnxhwError:
         return None
     if built is None:

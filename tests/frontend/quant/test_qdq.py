@@ -330,3 +330,22 @@ def test_a_result_without_zero_point_is_of_the_operands_type(nodes: Any, op: str
 
 def pooled(model: Any, q: str, kind: Any) -> str:
     return str(model.node("MaxPool", model.node("DequantizeLinear", q, F(0.03), kind(7)), kernel_shape=[1, 1]))
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 4), (4, 1), (1, 1), ()])
+def test_a_bias_of_a_gemm_is_of_its_columns_or_its_rows(nodes: Any, shape: tuple[int, ...]) -> None:
+    """Of as many rows as columns: its shape alone tells which."""
+    model = nodes(13)
+    model.input("x", np.float32, [4, 8])
+    x = model.node("DequantizeLinear", model.node("QuantizeLinear", "x", S, np.int8(3)), S, np.int8(3))
+    w = model.node("DequantizeLinear", RNG.integers(-99, 99, (8, 4)).astype(np.int8), S, np.int8(0))
+    bias = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(np.int32) * 999
+    c = model.node("DequantizeLinear", bias, S * S)
+    y = model.node("QuantizeLinear", model.node("Gemm", x, w, c), F(2), np.int8(-5))
+    model.output(y, np.int8)
+    feed = {"x": (RNG.integers(-140, 140, (4, 8)) / 8).astype(np.float32)}
+    with InferenceSession(model.proto().SerializeToString(), "emulator") as session:
+        found = session.run(None, feed)
+        where = {row.where for row in session.mixed.placement if row.op_type == "Gemm"}
+    np.testing.assert_array_equal(found[0], model.onnxruntime(feed)[0])
+    assert where == {"host" if shape == (4, 1) else "hardware"}

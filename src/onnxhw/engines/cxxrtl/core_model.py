@@ -1,17 +1,15 @@
 """The core as a compiled design, with its host port driven in C++."""
 
-import ast
 import ctypes
-import hashlib
 import re
 import sys
-from collections.abc import Iterator
 from importlib import metadata, resources
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ...build.cache import sources
 from ...config import HwConfig
 from ...errors import InternalError
 from ...isa.memory import Control, Space
@@ -24,38 +22,6 @@ PORTS = (
     "host_space", "host_addr", "host_wdata", "host_wstrb", "host_we", "host_re", "host_rdata", "host_rvalid", "running",
 )  # fmt: skip
 """Ports that the driver uses."""
-
-
-def sources(root: str) -> str:
-    """A digest of a module of this package (``rtl/core.py``) and of all it imports, directly or not.
-
-    Imports under a condition or in a function count, too. The package's own ``__init__`` does not.
-    """
-    package = Path(str(resources.files("onnxhw")))
-    found: set[Path] = set()
-    waiting = [package / root]
-    while waiting:
-        path = waiting.pop()
-        if path not in found and path.is_file() and path != package / "__init__.py":
-            found.add(path)
-            waiting += _imports(path)
-    state = hashlib.blake2b(digest_size=16)
-    for path in sorted(found):
-        state.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")
-    return state.hexdigest()
-
-
-def _imports(path: Path) -> Iterator[Path]:
-    """Files that the relative imports of a module may mean, whether they exist or not."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            place = path.parents[node.level - 1]
-            for part in (node.module or "").split("."):
-                yield place / "__init__.py"
-                place /= part
-            for module in (place, *(place / alias.name for alias in node.names)):
-                yield module.with_suffix(".py")
-                yield module / "__init__.py"
 
 
 def core_library(config: HwConfig, *, waves: bool = False, progress: Progress | None = None) -> Library:

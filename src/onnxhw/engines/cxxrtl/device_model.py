@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from amaranth import Elaboratable, Module, Signal
 
+from ...build.cache import sources
 from ...closing import Closing
 from ...config import HwConfig
 from .build import Progress, build, elaborate
-from .core_model import core_library, sources
+from .core_model import core_library
 from .design import CHUNK, Design
 
 ROOM = 4096

@@ -172,8 +172,9 @@ def integer_bias(
 
 
 def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
-    """A bias of shape [], [1], [O], [1, O] or [1, O, 1, 1] as [O]."""
-    if values.size not in (1, outputs) or max(values.shape, default=1) not in (1, outputs):
+    """A bias of shape [], [1], [O], [1, O] or [1, O, 1, 1] as [O]; of shape [O, 1] it is one of each row of a Gemm."""
+    rows = values.ndim == 2 and len(values) > 1
+    if rows or values.size not in (1, outputs) or max(values.shape, default=1) not in (1, outputs):
         raise BlockedError(f"a bias of shape {list(values.shape)} does not fit {outputs} outputs")
     return np.broadcast_to(values.ravel(), (outputs,))
 
