@@ -63,11 +63,11 @@ def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, t
     mini = synthesis.recipe(preset("mini"), 1)
     assert mini == synthesis.recipe(preset("mini"), 1)
     assert synthesis.recipe(preset("ulx3s-25f"), 1) != mini != synthesis.recipe(preset("mini"), 2)
+    read = Path.read_bytes
     for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/pll.py", "isa/instructions.py", "config.py", "isa/link.py"):
         with monkeypatch.context() as change:
-            read = Path.read_bytes
-            altered = lambda self, end=path: read(self) + b"#" * self.as_posix().endswith(f"onnxhw/{end}")  # noqa: E731
-            change.setattr(Path, "read_bytes", altered)
+            end = f"onnxhw/{path}"
+            change.setattr(Path, "read_bytes", lambda self, end=end: read(self) + b"#" * self.as_posix().endswith(end))
             assert synthesis.recipe(preset("mini"), 1) != mini, path
 
 

@@ -8,7 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from onnxhw.frontend import spec
+from onnxhw.frontend import control, spec
+from onnxhw.frontend.bodies import Fresh
 from onnxhw.frontend.control import unroll
 from onnxhw.frontend.reading.limits import Limits
 
@@ -237,3 +238,101 @@ def test_names_that_meet_are_kept_apart() -> None:
     for branch in proto.graph.node[1].attribute:
         branch.g.node[0].input[0] = "If.1/b"
     check(proto)
+
+
+def nested(trips: list[int]) -> onnx.ModelProto:
+    """Loops in each other, each of a constant number of iterations and with its condition passed on."""
+    body = ""
+    for level, count in reversed(list(enumerate(trips))):
+        given = f"v{level - 1}" if level else "x"
+        inputs = f"int64 i{level}, bool c{level}, float[2,3] v{level}"
+        nodes = f"d{level} = Identity(c{level}) {body} r{level} = Neg({value_of(level, trips)})"
+        body = (
+            f"n{level} = Constant<value_int={count}>() w{level} = Loop (n{level}, t, {given})"
+            f" <body = b{level} ({inputs}) => (bool d{level}, float[2,3] r{level}) {{ {nodes} }}> "
+        )
+    return model(f"g (float[2,3] x) => (float[2,3] w0) {{ {body} }}", t=True)
+
+
+def value_of(level: int, trips: list[int]) -> str:
+    """What the body of a loop negates: the result of the loop in it."""
+    return f"w{level + 1}" if level + 1 < len(trips) else f"v{level}"
+
+
+def test_loops_in_loops() -> None:
+    assert kinds(check(nested([2, 3]))).count("Neg") == 2 * 4
+
+
+def test_what_nested_loops_become_is_counted_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = []
+    copy = control.copy_node
+
+    def counted(node: onnx.NodeProto, *more: Any) -> onnx.NodeProto:
+        copied.append(node.op_type)
+        return copy(node, *more)
+
+    monkeypatch.setattr(control, "copy_node", counted)
+    flat = unroll(nested([300, 300, 1000]))
+    assert kinds(flat) == ["Constant", "Loop"]
+    assert len(copied) < 3 * 1000  # the innermost alone, once
+    assert kinds(unroll(nested([2, 1000, 60]))).count("Loop") == 2
+    assert kinds(unroll(nested([2, 100, 60]))).count("Neg") == 2 * (100 * (60 + 1) + 1)
+
+
+def test_names_are_found_in_linear_time() -> None:
+    fresh = Fresh({"p/a.1"})
+    names = [fresh.name("p", "a") for _ in range(20_000)]
+    assert names[:3] == ["p/a", "p/a.2", "p/a.3"]
+    assert len(set(names)) == len(names)
+    start = time.process_time()
+    for _ in range(20_000):
+        fresh.name("p", "a")
+    assert time.process_time() - start < 2
+
+
+BIG = np.arange(600, dtype=np.float32).reshape(100, 2, 3)
+"""More than is copied with every iteration."""
+
+
+def big_loop(inside: str, trips: int, more: str = "") -> onnx.ModelProto:
+    proto = model(
+        f"g (float[2,3] x{more}) => (float[2,3] y) {{ y = Loop (n, t, x) <body = b (int64 i, bool k, float[2,3] v)"
+        f" => (bool k2, float[2,3] w) {{ k2 = Identity(k) {inside} }}> }}",
+        n=trips,
+        t=True,
+    )
+    left = [proto.graph]
+    while left:
+        for node in left.pop().node:
+            if node.op_type == "Constant":
+                node.attribute[0].t.CopyFrom(numpy_helper.from_array(BIG))
+            left.extend(one.g for one in node.attribute if one.type == onnx.AttributeProto.GRAPH)
+    return proto
+
+
+CONSTANT = "k9 = Constant<value=float {1}>() s = Gather(k9, i) "
+
+
+def test_large_constants_of_a_body_are_shared() -> None:
+    flat = check(big_loop(CONSTANT + "w = Add(v, s)", 20))
+    assert "Constant" not in kinds(flat)
+    assert sum(tensor.ByteSize() > BIG.nbytes for tensor in flat.graph.initializer) == 1
+
+
+def test_initializers_of_a_loop_in_a_loop_are_shared() -> None:
+    proto = nested([4, 5])
+    inner = next(node for node in proto.graph.node[1].attribute[0].g.node if node.op_type == "Loop").attribute[0].g
+    inner.initializer.append(numpy_helper.from_array(BIG, "big"))
+    inner.node[-1].CopyFrom(onnx.helper.make_node("Gather", ["big", "i1"], ["r1"]))
+    flat = check(proto)
+    assert sum(tensor.ByteSize() > BIG.nbytes for tensor in flat.graph.initializer) == 1
+
+
+def test_constants_that_would_be_copied_have_a_limit() -> None:
+    branches = (
+        f"w = If (d) <then_branch = p () => (float[2,3] a) {{ {CONSTANT} a = Add(v, s) }},"
+        "else_branch = q () => (float[2,3] u) { u = Neg(v) }>"
+    )
+    proto = big_loop(branches, 20, ", bool d")
+    assert kinds(unroll(proto)).count("If") == 20
+    stays(proto, Limits(folded_bytes=19 * BIG.nbytes))

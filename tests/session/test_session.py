@@ -372,6 +372,34 @@ def test_the_hosts_nodes_in_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(prepared) == len(session.mixed.host)
 
 
+QDQ = """<ir_version: 8, opset_import: ["" : 17]> g (uint8[1,64,6,6] x, int8[32,64,3,3] w) => (uint8[1,32,6,6] y) {
+    xs = Constant<value=float {0.0625}>() ws = Constant<value=float {0.0078125}>() ys = Constant<value=float {32.0}>()
+    z = Constant<value=uint8 {0}>() wz = Constant<value=int8 {0}>()
+    a = DequantizeLinear(x, xs, z) b = DequantizeLinear(w, ws, wz) c = Conv<pads=[1, 1, 1, 1]>(a, b)
+    y = QuantizeLinear(c, ys, z) }"""
+SUMS = """<ir_version: 8, opset_import: ["" : 17]> g (uint8[8,64] x, int8[64,16] w) => (int32[8,16] y) {
+    y = MatMulInteger(x, w) }"""
+
+
+@pytest.mark.parametrize("text", [QDQ, SUMS])
+def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> None:
+    """By default it adds pairs of products in 16 bits where the processor has no VNNI."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
+    proto = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(7)
+    shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input]
+    weights = rng.integers(90, 128, shapes[1], np.int8)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    del proto.graph.input[1]
+    feeds = {"x": rng.integers(160, 256, shapes[0], np.uint8)}
+    wanted = hostrun.evaluate(proto, feeds)["y"]
+    np.testing.assert_array_equal(hostrun.evaluate(proto, feeds, "onnxruntime")["y"], wanted)
+    if text == SUMS:
+        np.testing.assert_array_equal(wanted, feeds["x"].astype(np.int32) @ weights.astype(np.int32))
+    options = hostrun._session(proto).get_session_options()
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+
+
 def test_what_cannot_run_the_hosts_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"E2703 .*'tensorrt'"):
         InferenceSession(mixed(), host="tensorrt")  # type: ignore[arg-type]

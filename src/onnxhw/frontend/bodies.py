@@ -14,6 +14,8 @@ class Fresh:
 
     taken: set[str]
     calls: int = 0
+    asked: dict[str, int] = field(default_factory=dict)
+    """By name that was wanted, the last number given to it: a search from 1 takes quadratic time."""
 
     @classmethod
     def of(cls, graph: onnx.GraphProto) -> "Fresh":
@@ -38,9 +40,11 @@ class Fresh:
     def name(self, prefix: str, name: str) -> str:
         """A free name that shows where it comes from."""
         wanted = f"{prefix}/{name}"
-        found, count = wanted, 1
+        found, count = wanted, self.asked.get(wanted, 0)
         while found in self.taken:
-            found, count = f"{wanted}.{count}", count + 1
+            count += 1
+            found = f"{wanted}.{count}"
+        self.asked[wanted] = count
         self.taken.add(found)
         return found
 

@@ -23,6 +23,11 @@ SCAN_WITHOUT_BATCH = 9
 AXES_AS_INPUT = 13
 """The operator set from which Unsqueeze takes its axes as an input."""
 
+CONDITION = 1
+"""Which input of a Loop's body is its condition."""
+COPIED = 1024
+"""Bytes of a Constant in a body that every iteration gets a copy of; larger ones become initializers."""
+
 
 class _DynamicError(Exception):
     """The course of a node is not known, or too long."""
@@ -32,7 +37,8 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     """The same model with every If, Loop and Scan of a known course replaced; the model itself if it has none.
 
     A Loop of more than `limits.loop_trips` iterations stays, and so does what would make the model larger than
-    `limits.expansion` nodes. Values keep their names, except those inside of what was replaced.
+    `limits.expansion` nodes, or copy more than `limits.folded_bytes`. Constants of bodies become initializers that all
+    iterations share. Values keep their names, except those inside of what was replaced.
     """
     everything = every_node(model.graph.node)
     if not any(node.op_type in STATIC and not node.domain for node in everything):
@@ -44,7 +50,7 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     for tensor in graph.initializer:
         if tensor.name not in overridable:
             known.add(tensor.name, tensor)
-    budget = _Budget(limits.expansion - len(everything), 2 * limits.expansion)
+    budget = _Budget(limits.expansion - len(everything), 2 * limits.expansion, limits.folded_bytes)
     unroller = _Unroller(Fresh.of(graph), limits, opset, budget, _lengths(model, everything))
     nodes = unroller.nodes(graph.node, Scope(), known)
     made = onnx.ModelProto()
@@ -74,17 +80,24 @@ def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[st
 
 @dataclass
 class _Budget:
-    """Nodes that may still be added; `work` also counts those of attempts that failed."""
+    """Nodes and bytes that may still be added; `work` also counts the nodes of attempts that failed."""
 
     left: int
     work: int
+    bytes: int
 
-    def take(self, count: int) -> None:
-        """Raise if that many are not left."""
+    def take(self, count: int, size: int = 0) -> None:
+        """Raise if that many nodes, or bytes, are not left."""
         self.work -= count
-        if count > self.left or self.work < 0:
+        if count > self.left or size > self.bytes or self.work < 0:
             raise _DynamicError
         self.left -= count
+        self.bytes -= size
+
+    def needs(self, count: int) -> None:
+        """Raise if that many nodes are not left, before any is made."""
+        if count > min(self.left, self.work):
+            raise _DynamicError
 
 
 @dataclass
@@ -96,6 +109,8 @@ class _Unroller:
     lengths: dict[str, list[int]]
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     sparse: list[onnx.SparseTensorProto] = field(default_factory=list)
+    once: dict[int, tuple[onnx.TensorProto | onnx.SparseTensorProto, str]] = field(default_factory=dict)
+    """By its identity, a constant of a body (kept: nothing else gets its identity) and its name as an initializer."""
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], scope: Scope, known: Constants) -> list[onnx.NodeProto]:
         """The nodes under the scope's names, those of a known course replaced."""
@@ -105,6 +120,8 @@ class _Unroller:
             if node.op_type in STATIC and not node.domain:
                 replaced = self._replaced(node, scope, known)
             if replaced is None:
+                if scope.fresh is not None:
+                    self.budget.take(0, node.ByteSize())
                 copied = self._plain(node, scope, known)
                 known.node(copied)
                 replaced = [copied]
@@ -121,7 +138,8 @@ class _Unroller:
 
     def _replaced(self, node: onnx.NodeProto, scope: Scope, known: Constants) -> list[onnx.NodeProto] | None:
         """The nodes that stand for a node of a known course; None if it is not known."""
-        initializers, sparse, left = len(self.initializers), len(self.sparse), self.budget.left
+        initializers, sparse, once = len(self.initializers), len(self.sparse), len(self.once)
+        left, size = self.budget.left, self.budget.bytes
         attempt = Constants(known.opset, outer=known)
         attributes = {attribute.name: attribute for attribute in node.attribute}
         try:
@@ -133,7 +151,9 @@ class _Unroller:
                 made = self._scan(node, attributes, scope, attempt)
         except (_DynamicError, KeyError):
             del self.initializers[initializers:], self.sparse[sparse:]
-            self.budget.left = left
+            for key in list(self.once)[once:]:
+                del self.once[key]
+            self.budget.left, self.budget.bytes = left, size
             return None
         known.values.update(attempt.values)
         return made
@@ -161,6 +181,8 @@ class _Unroller:
         inputs = [value.name for value in body.input]
         if len(inputs) != 2 + len(carried) or len(node.output) > len(body.output) - 1:
             raise _DynamicError
+        if going and trips <= self.limits.loop_trips and self._steady(body, scope, known):
+            self.budget.needs(trips * self._size(body, scope, known))
         condition = self._constant(np.array(True), node, known)
         iteration, prefix = 0, self.fresh.call(node.name or "Loop")
         shared = self._shared(body, prefix, known)
@@ -231,24 +253,73 @@ class _Unroller:
 
     def _shared(self, body: onnx.GraphProto, prefix: str, known: Constants) -> dict[str, str]:
         """A body's initializers, once for all iterations; their new names by the old."""
-        scope = Scope(self.fresh, prefix)
-        for tensor in body.initializer:
+        names = {tensor.name: self._once(tensor, tensor.name, prefix, known) for tensor in body.initializer}
+        for sparse in body.sparse_initializer:
+            if id(sparse) not in self.once:
+                copied = onnx.SparseTensorProto()
+                copied.CopyFrom(sparse)
+                copied.values.name = self.fresh.name(prefix, sparse.values.name)
+                self.sparse.append(copied)
+                self.once[id(sparse)] = (sparse, copied.values.name)
+            names[sparse.values.name] = self.once[id(sparse)][1]
+        return names
+
+    def _once(self, tensor: onnx.TensorProto, name: str, prefix: str, known: Constants) -> str:
+        """A constant of a body as an initializer of the model, made when it is first met; its name."""
+        if id(tensor) not in self.once:
             made = onnx.TensorProto()
             made.CopyFrom(tensor)
-            made.name = scope.define(tensor.name)
+            made.name = self.fresh.name(prefix, name)
             self.initializers.append(made)
-            known.add(made.name, made)
-        for sparse in body.sparse_initializer:
-            copied = onnx.SparseTensorProto()
-            copied.CopyFrom(sparse)
-            copied.values.name = scope.define(sparse.values.name)
-            self.sparse.append(copied)
-        return scope.mapping
+            self.once[id(tensor)] = (tensor, made.name)
+        known.add(self.once[id(tensor)][1], tensor)
+        return self.once[id(tensor)][1]
 
     def _body(self, graph: onnx.GraphProto, scope: Scope, known: Constants) -> list[onnx.NodeProto]:
-        """One copy of a graph's nodes in the graph around."""
+        """One copy of a graph's nodes in the graph around; its large constants are not copied."""
         self.budget.take(len(every_node(graph.node)) + 1)
-        return self.nodes(graph.node, scope, known)
+        kept = []
+        for node in graph.node:
+            tensor = _large(node)
+            if tensor is None:
+                kept.append(node)
+            else:
+                scope.mapping[node.output[0]] = self._once(tensor, node.output[0], scope.prefix, known)
+        return self.nodes(kept, scope, known)
+
+    def _size(self, body: onnx.GraphProto, scope: Scope, known: Constants) -> int:
+        """The nodes that a copy of a body counts as, Loops in it that will surely be unrolled as what they become."""
+        inner, own = Scope(outer=scope), Constants(known.opset, outer=known)
+        for node in body.node:
+            if node.op_type == "Constant" and _large(node) is None:
+                inner.mapping.update((name, f"{id(inner)} {name}") for name in node.output)  # no name of the model's
+                own.node(copy_node(node, inner, lambda one, _: one))
+        count = len(every_node(body.node)) + 1
+        for node in body.node:
+            if node.op_type != "Loop" or node.domain or not node.input or not node.input[0]:
+                continue
+            trips = own.get(inner.use(node.input[0]))
+            graph = next((one.g for one in node.attribute if one.name == "body"), None)
+            if trips is None or trips.size != 1 or graph is None or not self._steady(graph, inner, own):
+                continue
+            once = self._size(graph, inner, own)
+            more = max(0, int(trips.ravel()[0])) * once
+            count += more if more <= self.budget.left and trips.max() <= self.limits.loop_trips else once
+        return count
+
+    def _steady(self, body: onnx.GraphProto, scope: Scope, known: Constants) -> bool:
+        """Will a Loop surely not end before its trips are done: is its condition passed on, or known to be true?"""
+        if len(body.input) < CONDITION + 1 or not body.output:
+            return False
+        made = {name: node for node in body.node for name in node.output}
+        name, own = body.output[0].name, Constants(known.opset)
+        for _ in body.node:
+            if name in made and made[name].op_type == "Identity" and made[name].input:
+                name = made[name].input[0]
+        if name in made:
+            own.node(made[name])
+        value = own.get(name) if name in made else known.get(scope.use(name))
+        return name == body.input[CONDITION].name or (value is not None and bool(value.all()))
 
     def _constant(self, value: Array, node: onnx.NodeProto, known: Constants) -> str:
         name = self.fresh.name(node.name or node.op_type, "constant")
@@ -264,10 +335,10 @@ class _Unroller:
             raise _DynamicError  # an empty tensor of a shape that nothing says
         self.budget.take(len(names) + 1)
         parts = []
+        axes = self._constant(np.array([axis], np.int64), node, known) if self.opset >= AXES_AS_INPUT else ""
         for name in names:
             parts.append(self.fresh.name(node.name or node.op_type, "part"))
-            if self.opset >= AXES_AS_INPUT:
-                axes = self._constant(np.array([axis], np.int64), node, known)
+            if axes:
                 made.append(helper.make_node("Unsqueeze", [name, axes], [parts[-1]], name=parts[-1]))
             else:
                 made.append(helper.make_node("Unsqueeze", [name], [parts[-1]], name=parts[-1], axes=[axis]))
@@ -285,6 +356,14 @@ class _Unroller:
                 label = self.fresh.name(node.name or node.op_type, "result")
                 made.append(helper.make_node("Identity", [result], [wanted], name=label))
         return made
+
+
+def _large(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """The tensor of a Constant, if copying it for every iteration would be a waste."""
+    if node.op_type != "Constant" or node.domain or len(node.output) != 1 or not node.output[0]:
+        return None
+    found = [one.t for one in node.attribute if one.name == "value" and one.type == onnx.AttributeProto.TENSOR]
+    return found[0] if len(found) == 1 and found[0].ByteSize() > COPIED else None
 
 
 def _known(known: Constants, name: str) -> int:

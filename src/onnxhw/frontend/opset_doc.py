@@ -20,12 +20,14 @@ from .diagnostics import Diagnostic
 from .handlers import HANDLERS
 from .spec.findings import Findings, label
 from .spec.functions import Functions, every_node
-from .spec.signatures import canonical, newest, signature
+from .spec.signatures import canonical, first, newest, signature
 from .spec.versions import model_fields
 
 MAGIC = "ONNXOPSET"
 LARGEST = 1 << 26
 """Bytes of a document that is read; ONNX's own has less than a megabyte."""
+OLDEST = 10
+"""The version of ONNX's own set from which on the hardware takes operators: QuantizeLinear came with it."""
 STABLE = 1
 """OperatorStatus STABLE."""
 
@@ -128,12 +130,13 @@ def _same(operator: OperatorProto, domain: str, imported: int, documented: int) 
     if imported <= documented:
         return operator.since_version <= imported
     theirs = signature(operator.op_type, domain, imported) if domain in newest() else None
-    return theirs is not None and theirs.since == operator.since_version
+    return theirs is not None and operator.since_version <= theirs.since <= documented
 
 
 def written(domain: str = "", version: int = 0) -> OperatorSetProto:
     """The operators of a domain that have a hardware handler, as of one version (0: the newest) of its set.
 
+    `since_version` is the oldest declaration that is taken: of version `OLDEST` of ONNX's own set, or the first since.
     Whether a node does run on the hardware depends on its quantization and its sizes too; ``onnxhw check`` tells.
     """
     domain = canonical(domain)
@@ -150,7 +153,9 @@ def written(domain: str = "", version: int = 0) -> OperatorSetProto:
             continue
         schema = signature(op_type, domain, version) if domain in newest() else None
         if schema is not None and not schema.deprecated:
-            made.operator.append(OperatorProto(op_type=op_type, since_version=schema.since, status="STABLE"))
+            oldest = signature(op_type, domain, min(OLDEST, version))
+            since = oldest.since if oldest else first(op_type, domain) or schema.since
+            made.operator.append(OperatorProto(op_type=op_type, since_version=since, status="STABLE"))
         elif domain not in newest():
             made.operator.append(OperatorProto(op_type=op_type, since_version=1, status="STABLE"))
     return made

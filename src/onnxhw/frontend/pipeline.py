@@ -18,12 +18,13 @@ from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
+from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
 from .reading.limits import DEFAULT, Limits
-from .shapes import CONTAINERS, Shape, require_static, specialise
+from .shapes import CONTAINERS, Shape, require_static
 from .spec import Findings, diagnose, raise_errors
 from .spec.signatures import nowhere
 from .static import Static
@@ -167,7 +168,7 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     raise_errors(diagnostics, where)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
-    static, known = specialise(model, where, shapes, limits, noted)
+    static, known, shapes = settled(model, where, shapes, limits, noted)
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
     batch = one = None
     if opened := open_batch(model, shapes):

@@ -30,13 +30,15 @@ def specialise(
     shapes: Mapping[str, int] | None = None,
     limits: Limits = DEFAULT,
     findings: Findings | None = None,
+    batch: int | None = 1,
 ) -> tuple[onnx.ModelProto, dict[str, Shape]]:
     """A copy of the model with its dimension variables replaced, and the static shapes of its values by name.
 
     `shapes` gives sizes: by the name of a dimension variable, which has one value in the whole model, or as
     ``input:axis``. A first dimension of an input that is still open counts as the batch and becomes 1 (said at level
-    INFO, and as W3400 in `findings`). **Values whose shape is not static are missing from the dict**: unknown rank,
-    open dimensions, sequences and the like; `require_static` refuses them where the caller needs all inputs.
+    INFO, and as W3400 in `findings`), or what `batch` says; with None it stays open. **Values whose shape is not static
+    are missing from the dict**: unknown rank, open dimensions, sequences and the like; `require_static` refuses them
+    where the caller needs all inputs.
 
     Raises `UsageError` E2540 for a name in `shapes` that the model does not have, E2541 for a size that contradicts
     another; `InvalidModelError` E3010 for shapes or types that contradict each other, E3400 for a declared shape that
@@ -46,7 +48,7 @@ def specialise(
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
     findings = findings if findings is not None else Findings()
-    _bind(fixed, dict(shapes or {}), where, findings)
+    _bind(fixed, dict(shapes or {}), where, findings, batch)
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
     inferred, found, counted = infer(fixed, where, lambda found: _limits(found, limits, where))
@@ -100,7 +102,9 @@ def dynamic(dims: Mapping[str, Sequence[int | str | None]], where: str) -> Unsup
     )
 
 
-def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: Findings) -> None:
+def _bind(
+    model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: Findings, batch: int | None
+) -> None:
     """Put sizes in place of dimension variables, everywhere."""
     graph = model.graph
     default = {tensor.name for tensor in graph.initializer}
@@ -121,19 +125,21 @@ def _bind(model: onnx.ModelProto, wanted: dict[str, int], where: str, findings: 
                 _agree(values, dim.dim_param, size, key)
             dim.dim_value = size
     for value in inputs.values():
+        if batch is None:
+            break
         dims = value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else []
         if dims and not dims[0].HasField("dim_value") and dims[0].dim_param not in values:
             name = dims[0].dim_param or "?"
-            log.info("input %s: batch dimension %r set to 1", value.name, name)
+            log.info("input %s: batch dimension %r set to %d", value.name, name, batch)
             findings.info(
                 "W3400",
                 f"input {value.name!r}",
-                f"its open first dimension {name!r} is taken as the batch, and as 1",
+                f"its open first dimension {name!r} is taken as the batch, and as {batch}",
                 f"--shape {dims[0].dim_param or f'{value.name}:0'}=SIZE sets another",
             )
             if dims[0].dim_param:
-                values[dims[0].dim_param] = 1
-            dims[0].dim_value = 1
+                values[dims[0].dim_param] = batch
+            dims[0].dim_value = batch
     if values:
         for value in _values(graph):
             for dim in _dims(value.type):

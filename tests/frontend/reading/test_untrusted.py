@@ -59,16 +59,32 @@ def test_processor_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - start < PATIENCE / 2  # it was the processor time, not the wall time
 
 
-def test_memory_is_bounded(tmp_path: Path) -> None:
-    """200 MB of weights do not fit into what is left of the child's address space."""
+def heavy(folder: Path) -> Path:
+    """A model of 200 MB of weights."""
     model = base()
     model.graph.initializer[0].dims[:] = [50_000_000]
     model.graph.initializer[0].raw_data = bytes(200_000_000)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    del model
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    return folder / "model.onnx"
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    """What does not fit into what is left of the child's address space."""
     with pytest.raises(InvalidModelError, match="E3171"):
-        read_untrusted(path, seconds=PATIENCE, memory=400 << 20)
+        read_untrusted(heavy(tmp_path), seconds=PATIENCE, memory=400 << 20)
+
+
+@pytest.mark.parametrize("which", ["(limit, limit)", "(limit, resource.RLIM_INFINITY)"])
+def test_lower_limits_of_the_process_hold(
+    which: str, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child cannot, and does not, raise what it is limited to already."""
+    lower = "import resource; limit = {}; resource.setrlimit(resource.RLIMIT_AS, " + which + "); " + untrusted.CHILD
+    monkeypatch.setattr(untrusted, "CHILD", lower.format(4 << 30))
+    assert read_untrusted(digits, seconds=PATIENCE).model == read(digits).model
+    monkeypatch.setattr(untrusted, "CHILD", lower.format(400 << 20))
+    with pytest.raises(InvalidModelError, match="E3171"):
+        read_untrusted(heavy(tmp_path), seconds=PATIENCE)
 
 
 def test_a_child_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ class Limits:
     loop_trips : iterations of a loop that is unrolled.
     folded_elements : elements of one constant that is computed while reading; beyond, and beyond `folded_bytes`, the
         host computes it when the model runs.
-    folded_bytes : all constants that are computed while reading.
+    folded_bytes : all constants that are computed while reading; and bytes of nodes that unrolling loops copies.
     data_files : files with external data.
     quant_bits : bits of QONNX integers; only vectors, which biases are, may have 32 without asking.
     """

@@ -42,7 +42,8 @@ def read_untrusted(
     memory: int = BYTES,
     shapes: Mapping[str, int] | None = None,
 ) -> Reading:
-    """`load.read` in a child process of at most `seconds` of processor and wall time and `memory` bytes.
+    """`load.read` in a child process of at most `seconds` of processor and wall time and `memory` bytes; less
+    where the process is limited to less itself.
 
     The child places the model as well, with the sizes of its dimensions that `shapes` gives.
 
@@ -69,10 +70,10 @@ def read_untrusted(
     finally:
         process.kill()
         process.wait()
-    return _result(answer, process.returncode, where, seconds, memory)
+    return _result(answer, process.returncode, where, seconds)
 
 
-def _result(answer: bytes, status: int, where: str, seconds: int, memory: int) -> Reading:
+def _result(answer: bytes, status: int, where: str, seconds: int) -> Reading:
     head, _, body = answer.partition(SEPARATOR)
     try:
         record: dict[str, Any] = json.loads(head)
@@ -82,10 +83,9 @@ def _result(answer: bytes, status: int, where: str, seconds: int, memory: int) -
         raise InvalidModelError(
             "E3172", f"the process that read it ended without an answer (status {status})", where=where
         ) from None
-    if record.get("memory"):
-        raise InvalidModelError(
-            "E3171", f"needs more than {memory >> 20} MiB to be placed", where=where, hint="give it more memory"
-        )
+    if "memory" in record:
+        what = f"needs more than {record['memory'] >> 20} MiB to be placed"
+        raise InvalidModelError("E3171", what, where=where, hint="give it more memory")
     if "error" in record:
         raise _rebuilt(record["error"], where)
     warnings = tuple(Diagnostic.of(entry) for entry in record["warnings"])
@@ -110,13 +110,19 @@ def _too_slow(where: str, seconds: int) -> InvalidModelError:
     )
 
 
-def _limit(seconds: int, memory: int) -> None:
-    """Bound this process; no core files either."""
+def _limit(seconds: int, memory: int) -> int:
+    """Bound this process, nowhere above the limits that it has already; no core files either. The bytes it may have."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # first a signal that can be told from others
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    def bound(what: int, soft: int, hard: int) -> int:
+        now, most = (sys.maxsize if one == resource.RLIM_INFINITY else one for one in resource.getrlimit(what))
+        soft, hard = min(soft, now), min(hard, most)
+        resource.setrlimit(what, (soft, hard))
+        return soft
+
+    bound(resource.RLIMIT_CPU, seconds, seconds + 1)  # first a signal that can be told from others
+    bound(resource.RLIMIT_CORE, 0, 0)
+    return bound(resource.RLIMIT_AS, memory, memory)
 
 
 def answer() -> None:
@@ -124,7 +130,7 @@ def answer() -> None:
     head, _, data = sys.stdin.buffer.read().partition(SEPARATOR)
     request = json.loads(head)
     limits = Limits(**request["limits"])
-    _limit(request["seconds"], request["memory"])
+    memory = _limit(request["seconds"], request["memory"])
     body = b""
     record: dict[str, Any]
     try:
@@ -133,7 +139,7 @@ def answer() -> None:
         read_and_place(body, limits=limits, shapes=request["shapes"])
         record = {"warnings": [warning.record() for warning in found.warnings]}
     except MemoryError:
-        record, body = {"memory": True}, b""
+        record, body = {"memory": memory}, b""
     except OnnxhwError as error:
         record, body = {"error": error.record()}, b""
     sys.stdout.buffer.write(json.dumps(record).encode() + SEPARATOR + body)
