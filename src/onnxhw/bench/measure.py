@@ -42,7 +42,8 @@ class Row:
 
     Figures are those of all `programs` together, where a model runs as several; nothing else of it is counted.
     `macs`: as the model has them; channels that never matter are not computed.
-    `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs / (cycles x peak MACs per cycle).
+    `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs computed / (cycles x
+    those of the array per cycle); a depthwise unit beside the array can make it more than 1.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
     by device. `layers`: records of `report.profile.LayerRow`.

@@ -100,21 +100,21 @@ class Stages:
 def cached_route(config: HwConfig) -> dict[str, Any] | None:
     """``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a bitstream in the cache, or None.
 
-    Looks at the smallest board that has `config` as its own preset, at the board's clock and first seed.
+    Looks at the boards for which one was made, those first that have `config` as their own preset, at the board's clock
+    and first seed.
     """
     from ..board import boards
 
-    owner = next((board for board in boards().values() if board.preset == config.name), None)
-    owner = owner or next((board for board in boards().values() if config.name in board.presets), None)
-    if owner is None:
-        return None
-    if not any(entry.kind == "bitstream" and entry.label.startswith(f"{config.name} on ") for entry in list_all()):
-        return None
-    try:
-        design = top(owner, config, owner.core_hz)
-        built = flow.cached(design, owner, clock_hz=owner.core_hz, recipe=recipe(config, owner.core_hz))
-    except OnnxhwError:
-        return None
-    if built is None:
+    labels = [f"{entry.label} " for entry in list_all() if entry.kind == "bitstream"]
+    for board in sorted(boards().values(), key=lambda board: board.preset != config.name):
+        if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
+            continue
+        design, hz = top(board, config, board.core_hz), board.core_hz
+        try:
+            if built := flow.cached(design, board, clock_hz=hz, recipe=recipe(config, hz)):
+                break
+        except OnnxhwError:
+            continue
+    else:
         return None
     return {"resources": built.report.resources, "fmax_mhz": built.report.fmax_mhz, "seed": built.seed}
