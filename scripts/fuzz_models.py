@@ -53,7 +53,7 @@ STAGES = (
     ("specification", "pipeline", "diagnose"),
     ("functions", "pipeline", "inline"),
     ("control flow", "pipeline", "unroll"),
-    ("shapes", "pipeline", "specialise"),
+    ("shapes", "pipeline", "settled"),
     ("conversion", "pipeline", "convert"),
     ("parts", "pipeline", "parts_of"),
 )
