@@ -20,7 +20,7 @@ from .ir.parts import HardwarePart
 from .passes import variants
 from .program.mixed import MixedProgram
 from .program.model import Program
-from .report.fit import excess, larger, roomier, weight_bytes
+from .report.fit import excess, larger, roomier, scheduled, weight_bytes
 
 Model = str | Path | bytes | Graph
 """A path, the bytes of an ONNX file, or a graph."""
@@ -159,7 +159,7 @@ class _Chosen:
 
     def bounded(self, graphs: Sequence[Graph]) -> bool:
         """Whether parts of so many operations are not scheduled."""
-        return self.scheduled is not None and sum(len(graph.ops) for graph in graphs) > self.scheduled
+        return self.scheduled is not None and not scheduled(graphs, self.config, self.scheduled)
 
     def put_aside(self, named: Reasons) -> bool:
         """Give operations to the host; whether there are any."""

@@ -190,3 +190,17 @@ def test_bench_counts_all_programs(chain, capsys):
     assert (row["cycles_predicted"], row["macs"]) == (made.cycles, sum(p.graph.macs() for p in mixed.hardware))
     assert {layer["name"] for layer in row["layers"]} >= {op.name for p in mixed.hardware for op in p.graph.ops}
     assert row["note"] == f"{row['programs']} programs that run in turn, without the time to load them"
+
+
+def test_check_does_not_schedule_more_tiles_than_it_has_time_for(tmp_path, capsys):
+    """Many multiplications by few weights: equal channels count once, so all have room, but each takes its cycles."""
+    model = network(range(2), [1024, 1024], last=1024)
+    for weight in model.graph.initializer:
+        if weight.dims[1:2] and weight.dims[0] == 1024:
+            same = np.tile(numpy_helper.to_array(weight)[:1], (1024, 1, 1, 1))
+            weight.CopyFrom(numpy_helper.from_array(same, weight.name))
+    onnx.save(model, tmp_path / "equal.onnx")
+    record = run_json(capsys, "check", tmp_path / "equal.onnx", "--preset", "mini")
+    assert (record["fit"]["exact"], record["fit"]["fits"]) == (False, None)
+    assert "16384 weight tiles" in record["fit"]["reason"]
+    assert record["fit"]["cycles"] > 0

@@ -1,7 +1,8 @@
 """`fit`: memory and cycles of hardware parts before anything is built: exactly where that is quick, else bounds.
 
 The scheduler answers exactly, in about a tenth of a second per operation; of more than `SEARCHED` parts it gives the
-cycles before its search for better cuts. Beyond `QUICK` operations the answer is what must hold for every schedule:
+cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the answer is what must
+hold for every schedule:
 
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
     weights      >= the bytes of all output channels' weights, equal ones once
@@ -22,6 +23,8 @@ from ..passes import variants
 
 QUICK = 64
 """Most operations that are scheduled."""
+TILES = 1 << 14
+"""Most weight tiles of a model that is scheduled, if each were used once: time is told tile by tile."""
 SEARCHED = 3
 """Most parts for which that search is made: it takes up to a second of each."""
 MAPPED = 256
@@ -70,10 +73,11 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
 
     least = ceil(macs / config.macs_per_cycle)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
-    if operations > quick and not over:
+    if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
-        return found(least, False, None, reason=f"more than {quick} operations: bounds only; onnxhw compile decides")
+        many = f"{quick} operations" if operations > quick else f"{TILES} weight tiles"
+        return found(least, False, None, reason=f"more than {many}: bounds only; onnxhw compile decides")
     if over and operations > max(quick, MAPPED):
         return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
@@ -90,6 +94,13 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
+
+
+def scheduled(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> bool:
+    """Whether parts are so small that `fit` schedules them."""
+    ops = [op for graph in graphs for op in graph.ops]
+    sizes = (op.weight.size for op in ops if isinstance(op, Conv))
+    return len(ops) <= quick and sum(sizes) <= TILES * config.rows * config.cols
 
 
 def _too_many_tables(parts: Sequence[Sequence[Graph]], config: HwConfig) -> DoesNotFitError | None:
