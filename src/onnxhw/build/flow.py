@@ -209,8 +209,6 @@ def build(
     if found is None:
         with _Stage(progress, "elaborate"):
             files, key = _prepare(design, board, clock_hz, options, versions)
-        if quick:
-            designs.store(quick, {"key": key.encode()}, label=label)
         found = store.load(key) if use_cache else None
     if found is not None:
         result = from_entry(found, key, board, clock_hz, versions)
@@ -218,6 +216,8 @@ def build(
         result = _run(files, key, board, clock_hz, options, versions, progress)
         if use_cache:
             store.store(key, to_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
+    if quick and files:
+        designs.store(quick, {"key": key.encode()}, label=label)
     if require_timing and not result.timing_met:
         raise timing_error(result, options)
     return result
