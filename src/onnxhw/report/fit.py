@@ -1,8 +1,8 @@
 """`fit`: memory and cycles of hardware parts before anything is built: exactly where that is quick, else bounds.
 
-The scheduler answers exactly, in about a tenth of a second per operation; of more than `SEARCHED` parts it gives the
-cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the answer is what must
-hold for every schedule:
+The scheduler answers exactly, in about a tenth of a second per operation; of more than `SEARCHED` operations or `PARTS`
+parts it gives the cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the
+answer is what must hold for every schedule:
 
     cycles       >= multiply-accumulates / multiply-accumulates per cycle
     weights      >= the bytes of all output channels' weights, equal ones once
@@ -25,8 +25,10 @@ QUICK = 64
 """Most operations that are scheduled."""
 TILES = 1 << 14
 """Most weight tiles of a model that is scheduled, if each were used once: time is told tile by tile."""
-SEARCHED = 3
-"""Most parts for which that search is made: it takes up to a second of each."""
+SEARCHED = 16
+"""Most operations for which that search is made: it takes up to two seconds."""
+PARTS = 3
+"""Most parts for which it is: it takes up to a second of each."""
 MAPPED = 256
 """Most operations of a model with a part too large that are looked at for those that cannot be mapped."""
 
@@ -89,7 +91,7 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
-        if len(options) > SEARCHED:
+        if len(options) > PARTS or operations > SEARCHED:
             return found(sum(sched.draft_cycles(groups, config) for groups in options), False, True)
         return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
     except DoesNotFitError as error:
