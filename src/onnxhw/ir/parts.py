@@ -38,8 +38,8 @@ class HostPart:
 
 
 @dataclass(frozen=True)
-class HardwarePart:
-    """Operations that run on the accelerator."""
+class _Integers:
+    """Operations of one integer graph, whose ports have the names of the values that pass."""
 
     graph: Graph
 
@@ -55,21 +55,14 @@ class HardwarePart:
 
 
 @dataclass(frozen=True)
-class GoldenPart:
+class HardwarePart(_Integers):
+    """Operations that run on the accelerator."""
+
+
+@dataclass(frozen=True)
+class GoldenPart(_Integers):
     """Operations that a configuration has no room or no means for: the host computes them, as `onnxhw.golden` does, so
     that results are the same on every configuration."""
-
-    graph: Graph
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The values it reads, once each."""
-        return _names(self.graph.inputs)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The values it gives."""
-        return _names(self.graph.outputs)
 
 
 Part = HostPart | GoldenPart | HardwarePart
