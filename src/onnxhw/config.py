@@ -17,6 +17,8 @@ FORMAT = 4
 
 WINDOW = 3
 """Rows and columns of the depthwise unit's window."""
+EBR_BITS = 36
+"""Bits of a block RAM's widest word."""
 LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0}
 """Least values of fields for which 0 means something."""
 
@@ -52,7 +54,7 @@ class HwConfig:
     inner_product : "plain" (a multiplier per product) or "fast" (one for two products and R / 2 more; R is even).
     depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
         its microcode).
-    window_depth : rows of the depthwise unit's sums (D each).
+    window_depth : rows of the depthwise unit's sums (D each, of `sum_bits`).
     """
 
     name: str
@@ -187,6 +189,17 @@ class HwConfig:
         return 16 + bits_for(WINDOW**2)
 
     @property
+    def sum_bits(self) -> int:
+        """Width of the depthwise unit's sums: as wide as block RAMs of 36 bits allow that hold `window_bits`."""
+        lanes = self.depthwise_lanes
+        return min(self.acc_bits, -(-self.window_bits * lanes // EBR_BITS) * EBR_BITS // lanes)
+
+    @property
+    def param_reads(self) -> int:
+        """Cycles in which a parameter row is read, half of it in each: a word has one group, which keeps its row."""
+        return 2 if self.lanes == self.word else 1
+
+    @property
     def depthwise_lanes(self) -> int:
         """D, channels of the depthwise unit: the largest divisor of W in whole lane groups that the columns hold."""
         return max(d for d in range(self.lanes, self.used_cols + 1, self.lanes) if self.word % d == 0)
@@ -247,26 +260,27 @@ class HwConfig:
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-# 136 of 156 multipliers in the array, two products each, 16 in the requantizer; IC, KWS and VWW fit on chip.
+# 136 of 156 multipliers in the array, two products each, 16 in the requantizer, one in each lane; IC, KWS and VWW fit
+# on chip.
 _FULL = HwConfig(
     "ulx3s-85f",
     rows=16,
     cols=16,
     word=16,
-    lanes=8,
+    lanes=16,
     load_rows=16,
     acc_bits=27,
     act_banks=4,
     act_depth=2048,
     weight_depth=512,
     acc_depth=512,
-    param_depth=512,
+    param_depth=256,
     tables=4,
     load_ucode=1024,
     array_ucode=512,
     depthwise_ucode=512,
     vector_ucode=1536,
-    requant_dsps=2,
+    requant_dsps=1,
     inner_product="fast",
     depthwise=64,
 )
@@ -277,8 +291,8 @@ PRESETS: dict[str, HwConfig] = {
         _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
-            _FULL, name="ulx3s-85f-dense", depthwise=0, act_depth=512, weight_depth=1040, load_ucode=512,
-            vector_ucode=512,
+            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, act_depth=512, weight_depth=1040, param_depth=512,
+            load_ucode=512, vector_ucode=512, requant_dsps=2,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from ..board import Board
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.instructions import units_of
-from ..isa.memory import ucode_words
+from ..isa.memory import param_shape, ucode_words
 from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT, SHORT_UCODE
-from ..rtl.ecp5 import fabric_levels
+from ..rtl.ecp5 import fabric_levels, fabric_registers
 from .flow import check_fit
 
 TOLERANCE = 0.15
@@ -50,14 +50,14 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
     """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
     row, parts = config.cols * config.acc_bits, blocks(config)
     sums = config.window_depth > SHORT
-    lines, window = 16 * config.depthwise_lanes, config.acc_bits * config.depthwise_lanes
+    lines, window = 16 * config.depthwise_lanes, config.sum_bits * config.depthwise_lanes
     return {
         "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
         "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)),
         "accumulators": (2, (row, config.acc_depth, row)),
         **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise > SHORT else {}),
         **({"depthwise sums": (1, (window, config.window_depth, window))} if config.depthwise and sums else {}),
-        "parameters": (1, (64 * config.lanes, config.param_depth, 8)),
+        "parameters": (1, (*param_shape(config), 8)),
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         **{
             f"{unit} microcode": (1, (32, ucode_words(config, unit), 32)) for unit in units_of(config)
@@ -94,14 +94,7 @@ def multipliers(config: HwConfig) -> int:
 
 def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     """Flip-flops of a fabric multiplier."""
-    wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
-    spans: list[int] = []
-    total = 0
-    for levels in fabric_levels(narrow, stages):
-        for _ in range(levels):
-            spans = _pairs(spans) if spans else [2] * -(-narrow // 2)
-        total += sum(wide + span for span in spans)
-    return total
+    return sum(fabric_registers(a_bits, b_bits, fabric_levels(a_bits, b_bits, stages)))
 
 
 def _pairs(spans: list[int]) -> list[int]:
@@ -177,7 +170,7 @@ def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
         terms -= terms // 2
     weights = 8 * (taps * lanes + min(taps * lanes, config.weight_word) * config.depthwise_words)
     window = 8 * lanes * taps
-    sums, word = config.acc_bits * lanes, 8 * config.word
+    sums, word = config.sum_bits * lanes, 8 * config.word
     row = config.cols * config.acc_bits  # the choice of what the vector unit drains
     shapes = ((16 * lanes, config.depthwise), (sums, config.window_depth))
     short = sum(_distributed(width, depth) for width, depth in shapes if depth <= SHORT)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..isa.instructions import UNITS
+from ..isa.memory import param_shape
 from ..isa.microcode import pack
 from ..program.model import Program
 from ..rtl.autorun import MEMORY_NAME, Standalone
@@ -62,10 +63,18 @@ def contents(program: Program) -> dict[str, list[int]]:
     start = Standalone(tuple(len(code.get(unit, ())) for unit in UNITS), budget=2 * program.cycles, at_reset=True)
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
-    found["parameters"] = words(program.params.astype("<u8").view(np.uint8))
+    found["parameters"] = words(_parameters(program))
     found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
     found["counts"] = list(start.words())
     return found
+
+
+def _parameters(program: Program) -> npt.NDArray[np.uint8]:
+    """The words of the parameter memory, in bytes."""
+    rows = program.params.astype("<u8").view(np.uint8)
+    width, _ = param_shape(program.config)
+    padding = width // 8 * program.config.param_reads - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, padding))).reshape(-1, width // 8)
 
 
 def images(program: Program, names: Sequence[str]) -> dict[str, list[int]]:

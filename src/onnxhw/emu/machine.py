@@ -33,7 +33,7 @@ class Machine:
     act : int8 ``[act_words, W]``
     weights : uint8 ``[weight_depth, k * C]``
     acc : int64 ``[2, acc_depth, C]``, each value within `acc_bits`
-    window : int64 ``[window_depth, D]``, the depthwise unit's sums, alike
+    window : int64 ``[window_depth, D]``, the depthwise unit's sums, each within `sum_bits`
     params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
     fifo : of the array and of the depthwise unit, the first weight word of every tile that the load unit has provided
@@ -147,7 +147,7 @@ class Machine:
                 for tw in range(WINDOW):
                     taps = strip[th : th + i.oh_n - 2 : i.sh, tw : tw + i.ow_n - 2 : i.sw]
                     total += taps * w[th, tw]
-        self.window[rows] = wrap(total.reshape(len(rows), -1), config.acc_bits)
+        self.window[rows] = wrap(total.reshape(len(rows), -1), config.sum_bits)
 
     def _array(self, i: Array) -> None:
         if i.sub_n > self.config.row_groups:

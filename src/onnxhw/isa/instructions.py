@@ -140,7 +140,7 @@ class Depthwise(Ordered):
                   row = row + 1
 
     A strip is at least 3 x 3 and at most as wide as the line buffer. ``window`` are the unit's own accumulators, bank
-    `WINDOW_BANK` of those that are drained: `window_depth` rows of D sums modulo ``2**acc_bits``. An instruction of
+    `WINDOW_BANK` of those that are drained: `window_depth` rows of D sums modulo ``2**sum_bits``. An instruction of
     several windows reads them, through the port of the drain.
     """
 

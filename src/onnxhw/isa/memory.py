@@ -98,6 +98,12 @@ def word_bytes(config: HwConfig, space: Space) -> int:
     }.get(space, 4)
 
 
+def param_shape(config: HwConfig) -> tuple[int, int]:
+    """Width in bits and depth of the parameter memory: a row of it in `HwConfig.param_reads` words."""
+    size, reads = word_bytes(config, Space.PARAM), config.param_reads
+    return (32 * host_stride(size) // reads if reads > 1 else 8 * size), config.param_depth * reads
+
+
 def host_stride(size: int) -> int:
     """Host words per memory word of `size` bytes: the power of two that holds them."""
     words = -(-size // 4)

@@ -181,10 +181,13 @@ def load_steps(instruction: Load, config: HwConfig) -> int:
     return config.depthwise_words if instruction.depthwise else config.tile_words
 
 
-def vector_cycles(instruction: Vector) -> int:
-    """Cycles that a vector instruction occupies its pipeline, without latency."""
-    words = instruction.cb_n * instruction.oh_n * instruction.ow_n
-    return words * (instruction.kh_n * instruction.kw_n + instruction.groups - 1)
+def vector_cycles(instruction: Vector, config: HwConfig) -> int:
+    """Cycles that a vector instruction occupies its pipeline, without latency.
+
+    A plane takes as many at least as its parameter row does to be read, unless it is the only one.
+    """
+    plane = instruction.oh_n * instruction.ow_n * (instruction.kh_n * instruction.kw_n + instruction.groups - 1)
+    return instruction.cb_n * (max(plane, config.param_reads) if instruction.cb_n > 1 else plane)
 
 
 @dataclass(frozen=True)
@@ -344,7 +347,7 @@ class _Run:
         return True
 
     def _vector(self, instruction: Vector) -> bool:
-        end = self.part["vector"][3] + START - 1 + vector_cycles(instruction)
+        end = self.part["vector"][3] + START - 1 + vector_cycles(instruction, self.config)
         return self._finish("vector", end, end + vector_latency())
 
 

@@ -75,7 +75,7 @@ class Judge:
     def __init__(self, program: Program, times: Timeline) -> None:
         self.program, self.times, self.config = program, times, program.config
         streams = [
-            (span.end - vector_cycles(instruction) + 1, span.end + 1)  # type: ignore[arg-type]  # its unit's kind
+            (span.end - vector_cycles(instruction, self.config) + 1, span.end + 1)  # type: ignore[arg-type]  # its unit's kind
             for instruction, span in zip(program.code.get("vector", []), times.spans["vector"], strict=True)
         ]
         self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]

@@ -14,7 +14,7 @@ def busy(instruction: Ordered, config: HwConfig) -> int:
     if isinstance(instruction, (Array, Depthwise)):
         return tiles(instruction) * pixels(instruction)
     assert isinstance(instruction, Vector)
-    return vector_cycles(instruction)
+    return vector_cycles(instruction, config)
 
 
 def order_wait(spans: Sequence[Span], index: int, unit: str) -> int:

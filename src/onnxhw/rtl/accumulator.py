@@ -105,14 +105,14 @@ class WindowSums(wiring.Component):
                 "i_target": In(window_target(config)),
                 "i_sums": In(signed(config.window_bits)).array(config.depthwise_lanes),
                 "drain_row": In(bits_for(config.window_depth)),
-                "drain": Out(config.depthwise_lanes * config.acc_bits),
+                "drain": Out(config.depthwise_lanes * config.sum_bits),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        lanes, bits = config.depthwise_lanes, config.acc_bits
+        lanes, bits = config.depthwise_lanes, config.sum_bits
         short = config.window_depth <= SHORT
         sites = memory_sites(platform, config).get("window", ())
         m.submodules.rows = rows = BlockRam(

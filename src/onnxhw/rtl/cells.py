@@ -124,10 +124,11 @@ class Ties(wiring.Component):
 
 
 class Multiplier(wiring.Component):
-    """``p = a * b`` of two signed operands of at most 18 bits, `latency` = `stages` >= `MULTIPLY` cycles later.
+    """``p = a * b`` of two signed operands of at most 18 bits, `latency` = `stages` cycles later.
 
-    `style` "dsp" is the device's multiplier with all its registers, "fabric" is made of carry chains. `site` is the
-    multiplier's place on the device (nextpnr's name of it); empty: anywhere. `ties` are the constants for its pins.
+    `style` "dsp" is the device's multiplier with all its registers, of `MULTIPLY` stages at least; "fabric" is made of
+    carry chains. `site` is the multiplier's place on the device (nextpnr's name of it); empty: anywhere. `ties` are the
+    constants for its pins.
     """
 
     def __init__(

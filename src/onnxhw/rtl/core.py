@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.instructions import units_of
-from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
+from ..isa.memory import UCODE_SPACES, Space, host_stride
 from .cells import Copies
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
@@ -140,7 +140,6 @@ class Core(wiring.Component):
         fetchers: dict[str, Fetcher],
     ) -> None:
         """Decode host accesses."""
-        config = self.config
         # Cycle 1: the access, registered.
         space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
         strobe_1, write_1, read_1 = Signal(4), Signal(), Signal()
@@ -173,7 +172,7 @@ class Core(wiring.Component):
             strobe = Signal(4, name=f"strobe_{target.name.lower()}")
             with m.If(space_1 == target):
                 m.d.sync += strobe.eq(strobe_1)
-            stride = host_stride(word_bytes(config, target))
+            stride = host_stride(len(w_data) // 8)
             shift = (stride - 1).bit_length()
             place = address[:shift] if shift else Signal(1, name=f"place_{target.name.lower()}")
             lanes = Signal(4 * stride, name=f"lanes_{target.name.lower()}")

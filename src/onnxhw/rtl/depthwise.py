@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
-from ..isa.timing import DEPTHWISE, MEMORY, weight_skew
+from ..isa.timing import DEPTHWISE, MEMORY, MULTIPLY, weight_skew
 from .cells import BlockRam, Copies, Multiplier
 from .delay import delay
 
@@ -16,6 +16,9 @@ SHORT = 128
 """Words of the depthwise unit's memories, line buffer and sums, up to which they are made of lookup tables."""
 TOGETHER = 2
 """Channels of such a line buffer that share registers."""
+STAGES = 2
+"""Cycles of the depthwise unit's multipliers: a register before the last addition and one behind it. The third of
+`MULTIPLY` stands behind the sum of the taps, where it is one instead of nine."""
 SHORT_UCODE = 384
 """The same for its microcode."""
 
@@ -98,7 +101,7 @@ class DepthwiseUnit(wiring.Component):
         for d in range(self.config.depthwise_lanes):
             terms: list[Value] = []
             for tap in range(taps):
-                m.submodules[f"multiplier_{d}_{tap}"] = multiplier = Multiplier(8, 8, style="fabric")
+                m.submodules[f"multiplier_{d}_{tap}"] = multiplier = Multiplier(8, 8, style="fabric", stages=STAGES)
                 m.d.comb += [
                     multiplier.a.eq(window[tap].word_select(d, 8)),
                     multiplier.b.eq(weights.word_select(tap * self.config.depthwise_lanes + d, 8)),
@@ -108,7 +111,8 @@ class DepthwiseUnit(wiring.Component):
             while len(terms) > 1:
                 level += 1
                 terms = [_registered(m, pair, f"sum_{d}_{level}_{n}") for n, pair in enumerate(_pairs(terms))]
-            m.d.comb += self.sums[d].eq(terms[0])
+            total = delay(m, terms[0], MULTIPLY - STAGES, name=f"total_{d}", reset=False)
+            m.d.comb += self.sums[d].eq(total.as_signed())
         return m
 
     def _window(self, m: Module) -> list[Value]:

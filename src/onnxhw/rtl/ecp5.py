@@ -5,6 +5,8 @@ the logic on a multiplier without one, so all three are instantiated (timing: cl
 the block RAM, two times the clock for the multiplier).
 """
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from amaranth import Array, Cat, ClockSignal, Const, Instance, Module, Signal
@@ -250,18 +252,32 @@ def add_rows(m: Module, rows: list[tuple[Signal, int]], a_bits: int, level: int)
     return out + (rows[-1:] if len(rows) % 2 else [])
 
 
-def fabric_levels(b_bits: int, stages: int = MULTIPLY) -> tuple[int, ...]:
-    """Levels of adders before each of the registers, for the narrower operand's width."""
-    left = ((b_bits + 1) // 2 - 1).bit_length()
-    # The first stage has the least to do: its operands may come through logic.
-    return 1, *(-(-(left - stage) // (stages - 1)) for stage in range(stages - 1))
+def fabric_levels(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> tuple[int, ...]:
+    """Levels of adders before each of the registers: two at most if that is enough, and of those ways the one with the
+    fewest registers. The first stage has the least to do: its operands may come through logic."""
+    levels = ((min(a_bits, b_bits) + 1) // 2 - 1).bit_length() + 1
+    most = max(2, -(-levels // stages))
+    ways = [way for way in product(range(most + 1), repeat=stages) if sum(way) == levels]
+    return min(ways, key=lambda way: (sum(fabric_registers(a_bits, b_bits, way)), way))
+
+
+def fabric_registers(a_bits: int, b_bits: int, levels: Sequence[int]) -> list[int]:
+    """Bits of each stage's registers, with so many levels of adders before each."""
+    wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
+    spans: list[int] = []
+    found = []
+    for count in levels:
+        for _ in range(count):
+            joined = [low + high for low, high in zip(spans[::2], spans[1::2], strict=False)]
+            spans = joined + spans[len(joined) * 2 :] if spans else [2] * -(-narrow // 2)
+        found.append(sum(wide + span for span in spans) if spans else wide + narrow)
+    return found
 
 
 def fabric_multiplier(multiplier: Any) -> Module:
     """`cells.Multiplier` in carry chains: rows of two bits of the narrower operand, added as a tree.
 
-    The operands go straight into the first level (they are registered where they come from); the
-    registers of the latency lie between levels. About ``a * b + 3 * b`` LUT4.
+    The registers of the latency lie where they are fewest (`fabric_levels`). About ``a * b + 3 * b`` LUT4.
     """
     m = Module()
     a, b = multiplier.a, multiplier.b
@@ -269,10 +285,13 @@ def fabric_multiplier(multiplier: Any) -> Module:
         a, b = b, a
     rows: list[tuple[Signal, int]] = []
     level = 0
-    for stage, levels in enumerate(fabric_levels(len(b), multiplier.latency), start=1):
+    for stage, levels in enumerate(fabric_levels(len(a), len(b), multiplier.latency), start=1):
         for _ in range(levels):
             rows = add_rows(m, rows, len(a), level) if rows else product_rows(m, a, b)
             level += 1
+        if not rows:
+            a, b = (delay(m, value, 1, name=f"{name}_{stage}", reset=False) for value, name in ((a, "a"), (b, "b")))
+            continue
         registered = []
         for index, (row, span) in enumerate(rows):
             register = Signal(len(row), name=f"row_{index}_stage_{stage}", reset_less=True)

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import HwConfig
 from ..isa.fields import WORD_BITS
 from ..isa.instructions import UNITS
-from ..isa.memory import Space, ucode_words, word_bytes
+from ..isa.memory import param_shape, ucode_words
 from . import ebr
 from .blocks import blocks, tail
 from .depthwise import SHORT, SHORT_UCODE
@@ -28,6 +28,8 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
 """Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
 the first for the weights instead."""
+PARAM_BITS = 64
+"""Bits of one lane's parameter."""
 LINK = 6
 """Block RAMs of the link."""
 
@@ -126,7 +128,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
         below = banks * (act - above)
         room = per_row - 2 * acc - below
         apart = below > 0 and not whole and weights <= per_row
-        if room >= 0 and (apart or weights <= room + per_row - lanes + per_row * whole):
+        if room >= 0 and lanes <= per_row and (apart or weights <= room + per_row - lanes + per_row * whole):
             break
     else:
         return {}
@@ -173,18 +175,17 @@ def _ucode_words(config: HwConfig, unit: str) -> int:
 
 def _served(config: HwConfig) -> list[str]:
     """Lane by lane, the memories "params" and "tables" of which a block RAM serves it; none where they are deep."""
-    width = 8 * word_bytes(config, Space.PARAM)
-    params = ebr.plan(width, config.param_depth, 8)
+    params = ebr.plan(*param_shape(config), 8)
     tables = ebr.plan(8, 256 * config.tables, 8)
     if len({tile.base for tile in params}) > 1 or len(tables) > 1:
         return []
-    lanes = [tile.slots[0].low * config.lanes // width for tile in params]
+    lanes = [tile.slots[0].low // PARAM_BITS for tile in params]
     return [name for lane in range(config.lanes) for name in ["params"] * lanes.count(lane) + ["tables"]]
 
 
 def _window(config: HwConfig) -> list[str]:
     """The depthwise unit's sums, if they lie in block RAMs: "window" for each."""
-    row = config.depthwise_lanes * config.acc_bits
+    row = config.depthwise_lanes * config.sum_bits
     placed = config.depthwise and config.window_depth > SHORT
     return ["window"] * _tiles(row, config.window_depth, row) if placed else []
 

@@ -27,21 +27,23 @@ class RequantizeLane(wiring.Component):
 
     ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD, MUL and DOT: 9 bits) and ``b`` are the operands; ``multiplier``,
     ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. DOT: the result is that of the products since the last
-    that came without ``again``. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi``
-    must hold still from one cycle before the first value until the last has left. `dsps` of its 5 multipliers are
+    that came without ``again``. With `reads` 2 the entry holds still for two cycles at least, and a new one comes with
+    ``new``. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi`` must hold still from one cycle before the first value
+    until the last has left. `dsps` of its 5 multipliers are
     the device's cells, the largest first, at the places `sites` if there are any.
     """
 
     latency = REQUANTIZE
 
-    def __init__(self, acc_bits: int, dsps: int, sites: Sequence[str] = ()) -> None:
-        self.dsps, self.sites = dsps, sites
+    def __init__(self, acc_bits: int, dsps: int, sites: Sequence[str] = (), reads: int = 1) -> None:
+        self.dsps, self.sites, self.reads = dsps, sites, reads
         super().__init__(
             {
                 "acc": In(signed(acc_bits)),
                 "a": In(signed(SUM_BITS)),
                 "b": In(signed(9)),
                 "again": In(1),
+                "new": In(1),
                 "bias": In(signed(32)),
                 "multiplier": In(MULTIPLIER_BITS),
                 "shift": In(5),
@@ -107,8 +109,8 @@ class RequantizeLane(wiring.Component):
         """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 5 add up DOT."""
         a_4 = delay(m, self.a[:9].as_signed(), SCALE, name="a", reset=False)
         b_4 = delay(m, self.b, SCALE, name="b", reset=False)
-        k_4 = delay(m, self.multiplier, SCALE, name="k", reset=False)
-        bias_4 = delay(m, self.bias[:MULTIPLIER_BITS], SCALE, name="bias", reset=False)
+        k_4 = self._late(m, self.multiplier, SCALE, "k")
+        bias_4 = self._late(m, self.bias[:MULTIPLIER_BITS], SCALE, "bias")
         again_4 = delay(m, self.again, SCALE, name="again", reset=False)
         # Cycle 5: the operands. Cycles 6 to 9: four products.
         x0, x1 = Signal(signed(LOW + 1), reset_less=True), Signal(signed(SUM_BITS - LOW), reset_less=True)
@@ -142,14 +144,31 @@ class RequantizeLane(wiring.Component):
             Signal(signed(LOW + 1 + MULTIPLIER_BITS), reset_less=True),
             Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
         )
-        m.d.sync += [low_10.eq(parts[0] + (parts[1] << HALF)), high_10.eq(parts[2] + (parts[3] << HALF))]
+        m.d.sync += [
+            low_10.eq(parts[0] + parts[1].shift_left(HALF)),
+            high_10.eq(parts[2] + parts[3].shift_left(HALF)),
+        ]
         product_11 = Signal(signed(PRODUCT_BITS), reset_less=True)
-        m.d.sync += product_11.eq(low_10 + Mux(adding, high_10, high_10 << LOW))
+        m.d.sync += product_11.eq(low_10 + Mux(adding, high_10, high_10.shift_left(LOW)))
         return product_11
+
+    def _late(self, m: Module, value: Value, cycles: int, name: str) -> Value:
+        """A part of the parameter entry so many cycles later: a register per cycle, or per `reads` of them."""
+        if self.reads == 1:
+            return delay(m, value, cycles, name=name, reset=False)
+        news = [self.new]
+        for at in range(1, cycles):
+            news.append(delay(m, news[-1], 1, name=f"new_{name}_{at}", reset=False))
+        for at in range((cycles - 1) % self.reads, cycles, self.reads):
+            stage = Signal(value.shape(), name=f"{name}_{at + 1}", reset_less=True)
+            with m.If(news[at]):
+                m.d.sync += stage.eq(value)
+            value = stage
+        return value
 
     def _align(self, m: Module, product_11: Signal) -> tuple[Signal, Signal, Signal]:
         """Cycles 12 to 14: integer part (saturated), fraction and sticky bit."""
-        shift_11 = delay(m, self.shift, 11, name="shift", reset=False)
+        shift_11 = self._late(m, self.shift, 11, "shift")
         wide_11 = Cat(Const(0, FRACTION - SHIFT_MIN), product_11).as_signed()
         # Cycle 12: shift by multiples of 8. Cycle 13: by 0 to 7.
         coarse_12, sticky_12, fine_12 = (

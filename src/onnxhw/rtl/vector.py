@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import SETTINGS, Vector, VectorOp
+from ..isa.memory import param_shape
 from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
 from .cells import BlockRam, Copies
 from .decode import Decoded
 from .delay import delay
-from .floorplan import lane_sites, memory_sites
+from .floorplan import PARAM_BITS, lane_sites, memory_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .reduce import WindowReduce
@@ -28,8 +29,6 @@ VALUES = {
     "iw": (16, ("ow", "kw")),
     "p": (16, ("cb",)),
 }
-PARAM_BITS = 64
-"""Bits of one lane's parameter."""
 OUT_LEVELS = {"cb": 12, "oh": 15, "ow": 15}
 OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
 OUT_FIELDS = ("o_base", *(f"o_{level}" for level in OUT_LEVELS), *(f"{level}_n" for level in OUT_LEVELS))
@@ -42,8 +41,9 @@ class VectorUnit(wiring.Component):
     An instruction is taken when the one before is done; or if it `follows` it, as soon as that one's last group has
     been read, but no sooner than `vector_apart` cycles after it: what it does not share with it are the loops, and
     those of the results begin as many cycles late. ``done_reads`` tells that all operands have been read. Activation
-    operands arrive `ACT_READ` cycles after their address, accumulator rows `DRAIN_READ`. Each group's parameters, a row
-    of `params`, are read with its operands.
+    operands arrive `ACT_READ` cycles after their address, accumulator rows `DRAIN_READ`, and are read so much later
+    that they arrive with the sums of windows. Each group's parameters, a row of `params`, are read with its operands;
+    if in two halves (`HwConfig.param_reads`), with the first word of a plane only, and held by the lanes.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -61,14 +61,15 @@ class VectorUnit(wiring.Component):
                 "drain_bank": Out(2),
                 "drain_row": Out(bits_for(config.drain_rows)),
                 "drain": In(config.cols * config.acc_bits),
-                **({"drain_window": In(config.depthwise_lanes * config.acc_bits)} if config.depthwise else {}),
+                **({"drain_window": In(config.depthwise_lanes * config.sum_bits)} if config.depthwise else {}),
                 "write": Out(write_request(config)),
                 "busy": Out(1),
                 "done_reads": Out(1),
                 "done": Out(1),
             }
         )
-        self.params = BlockRam(width=PARAM_BITS * config.lanes, depth=config.param_depth, granularity=8)
+        width, depth = param_shape(config)
+        self.params = BlockRam(width=width, depth=depth, granularity=8)
         self.tables = Tables(config)
 
     def elaborate(self, platform: Any) -> Module:
@@ -90,9 +91,10 @@ class VectorUnit(wiring.Component):
             self.take.eq(self.valid & self.free),
         ]
 
-        read, first, word_ends, last = self._sequence(m, loops, now)
+        read, first, word_ends, plane, last = self._sequence(m, loops, now)
         inside = self._inside(m, loops, now)
-        self._addresses(m, loops, now, read & inside)
+        later = ACT_READ + reduce.latency - DRAIN_READ - bool(self.config.depthwise)
+        self._addresses(m, loops, now, read & inside, later)
         dotting = Signal()
         m.d.comb += [
             dotting.eq(now.op == VectorOp.DOT),  # the lanes sum, so every word is the window's first and only
@@ -106,11 +108,12 @@ class VectorUnit(wiring.Component):
             reduce.word_a.eq(self.word_a),
             reduce.word_b.eq(self.word_b),
         ]
-        before = ACT_READ + reduce.latency - 3 - MEMORY
-        word_1 = delay(m, word_ends, before, name="word_ends")
-        param_1 = delay(m, loops.p[: len(self.params.r_addr)], before, name="param", reset=False)
+        before = ACT_READ + reduce.latency - 4 - MEMORY
+        word_0 = delay(m, word_ends, before, name="word_ends")
+        plane_0 = delay(m, plane, before, name="plane")
+        param_0 = delay(m, loops.p[: bits_for(self.config.param_depth)], before, name="param", reset=False)
         again_5 = delay(m, dotting & ~first, ACT_READ + reduce.latency - 1, name="again", reset=False)
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_1, param_1, again_5)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_0, plane_0, param_0, again_5)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
@@ -136,14 +139,20 @@ class VectorUnit(wiring.Component):
             with m.If(last):
                 m.d.sync += reading.eq(0)
 
-    def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal]:
-        """Reads of a word's window, then groups - 1 cycles of pause: read, first, last of a word, end of all."""
+    def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal, Signal]:
+        """Reads of a word's window, then groups - 1 cycles of pause, or one where the next parameter row takes two:
+        read, first, last of a word, that of a plane's first word, end of all."""
         active, at_first = Signal(), Signal()
         m.d.sync += loops.start.eq(self.take)
         pause = Signal(6)  # cycles until the next word, and whether they are none or one
         at_once, soon = Signal(init=1), Signal()
         single, double = Signal(reset_less=True), Signal(reset_less=True)  # groups of a word
-        m.d.sync += [single.eq(now.groups == 1), double.eq(now.groups == 2)]
+        paced: Value = Const(0)
+        if self.config.param_reads > 1:
+            counts = Cat(now.oh_n, now.ow_n, now.kh_n, now.kw_n)
+            ones = Cat(Const(1, len(count)) for count in (now.oh_n, now.ow_n, now.kh_n, now.kw_n))
+            paced = (counts == ones) & (now.cb_n != 1)
+        m.d.sync += [single.eq((now.groups == 1) & ~paced), double.eq((now.groups == 2) | paced)]
         read, word_ends, last = Signal(), Signal(), Signal()
         final = Signal()  # the pause after the last word
         m.d.comb += [
@@ -165,12 +174,16 @@ class VectorUnit(wiring.Component):
             m.d.sync += active.eq(0)
         with m.If(loops.start):
             m.d.sync += [active.eq(1), at_first.eq(1), at_once.eq(1), final.eq(0)]
-        first = Signal()
-        m.d.comb += first.eq(read & at_first)
-        return read, first, word_ends, last
+        first, at_plane, plane = Signal(), Signal(), Signal()
+        m.d.comb += [first.eq(read & at_first), plane.eq(word_ends & at_plane)]
+        with m.If(word_ends):
+            m.d.sync += at_plane.eq(loops.last_oh)
+        with m.If(loops.start):
+            m.d.sync += at_plane.eq(1)
+        return read, first, word_ends, plane, last
 
-    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value) -> None:
-        """Operand addresses."""
+    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value, later: int) -> None:
+        """Operand addresses; those of accumulator rows so many cycles later."""
         draining = now.op == VectorOp.DRAIN
         pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL) | (now.op == VectorOp.DOT)
         m.d.comb += [
@@ -189,8 +202,8 @@ class VectorUnit(wiring.Component):
             self.read_a.addr.eq(loops.a),
             self.read_b.en.eq(read & pairs),
             self.read_b.addr.eq(loops.b),
-            self.drain_bank.eq(now.acc_bank),
-            self.drain_row.eq(loops.a),
+            self.drain_bank.eq(delay(m, now.acc_bank, later, name="acc_bank", reset=False)),
+            self.drain_row.eq(delay(m, loops.a[: len(self.drain_row)], later, name="acc_row", reset=False)),
         ]
 
     def _inside(self, m: Module, loops: LoopNest, now: Decoded) -> Signal:
@@ -202,12 +215,13 @@ class VectorUnit(wiring.Component):
 
     def _lanes(
         self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded,
-        word_1: Value, param_1: Value, again_5: Value,
+        word_0: Value, plane_0: Value, param_0: Value, again_5: Value,
     ) -> tuple[Signal, list[Signal]]:
         """Give the lanes one group per cycle; those of DOT every word, of its only group."""
         config = self.config
         # Cycle 2: a new group number, and its parameter row. Cycle 3: that row's address, at the memory.
         group_2, left, valid_2, fresh_2 = Signal(6, reset_less=True), Signal(6), Signal(), Signal()
+        word_1, param_1 = delay(m, word_0, 1, name="word"), delay(m, param_0, 1, name="row", reset=False)
         param_2 = Signal.like(param_1, reset_less=True)
         m.d.sync += [valid_2.eq(word_1 | (left != 0)), fresh_2.eq(word_1), group_2.eq(0)]
         with m.If(word_1):
@@ -216,26 +230,29 @@ class VectorUnit(wiring.Component):
             m.d.sync += [group_2.eq(group_2 + 1), left.eq(left - 1)]
             with m.If(now.per_channel):
                 m.d.sync += param_2.eq(param_2 + 1)
-        m.d.comb += self.params.r_addr.eq(delay(m, param_2, 1, name="param_address", reset=False))
+        if config.param_reads > 1:
+            param_6, new_5 = self._halves(m, word_0, plane_0, param_0)
+        else:
+            m.d.comb += self.params.r_addr.eq(delay(m, param_2, 1, name="param_address", reset=False))
+            param_6, new_5 = delay(m, self.params.r_data, 1, name="parameters", reset=False), Const(1)
         group_5 = delay(m, group_2, MEMORY + 1, name="group", reset=False)
         valid_6 = delay(m, valid_2, MEMORY + 2, name="valid_2")
         fresh_5 = delay(m, fresh_2, MEMORY + 1, name="fresh_2")
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, and a register behind their memory,
         # for it may lie far away, the parameters.
-        drained: Value = self.drain
-        if config.depthwise:  # a register for the choice, one of those that follow elsewhere
+        drain_6: Value = self.drain
+        if config.depthwise:
             of_window = delay(m, self.drain_bank, DRAIN_READ, name="drain_bank", reset=False)[1]
-            drained = Signal.like(self.drain, name="drained", reset_less=True)
-            m.d.sync += drained.eq(Mux(of_window, self.drain_window, self.drain))
-        wait = ACT_READ + reduce.latency - DRAIN_READ - bool(config.depthwise)
-        drain_6 = delay(m, drained, wait, name="drain", reset=False)
-        param_6 = delay(m, self.params.r_data, 1, name="parameters", reset=False)
+            drain_6 = Signal.like(self.drain, name="drained", reset_less=True)
+            sums = (self.drain_window.word_select(d, config.sum_bits) for d in range(config.depthwise_lanes))
+            wide = Cat(_signed(value, config.acc_bits) for value in sums)
+            m.d.sync += drain_6.eq(Mux(of_window, wide, self.drain))
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
-        m.submodules.of_group = of_group = Copies(2 + column_bits + lane_bits, config.lanes)
+        m.submodules.of_group = of_group = Copies(3 + column_bits + lane_bits, config.lanes)
         column_5, lane_5 = now.column_group + group_5, now.lane_group + group_5
-        m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, column_5[:column_bits], lane_5[:lane_bits]))
+        m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, new_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
         settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
@@ -244,16 +261,18 @@ class VectorUnit(wiring.Component):
         results = []
         sites = lane_sites(platform, config)
         for q in range(config.lanes):
-            unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q])
+            unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q], config.param_reads)
             m.submodules[f"lane_{q}"] = unit
-            fresh, again = of_group.o[q][0], of_group.o[q][1]
-            column, lane = of_group.o[q][2 : 2 + column_bits], of_group.o[q][2 + column_bits :]
+            fresh, again, new = of_group.o[q][0], of_group.o[q][1], of_group.o[q][2]
+            column, lane = of_group.o[q][3 : 3 + column_bits], of_group.o[q][3 + column_bits :]
             here = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
-            held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
-            with m.If(fresh):
-                m.d.sync += held.eq(Cat(here))
-            row = Mux(fresh, Cat(here), held)
-            columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
+            columns = here
+            if config.col_groups > 1:
+                held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
+                with m.If(fresh):
+                    m.d.sync += held.eq(Cat(here))
+                row = Mux(fresh, Cat(here), held)
+                columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
             operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
             operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
             entry = param_6.word_select(q, PARAM_BITS)
@@ -269,17 +288,38 @@ class VectorUnit(wiring.Component):
                             m.d.sync += chosen.eq(choice)
                 m.d.comb += port.eq(chosen)
             for port, value in (
-                (unit.again, again),
                 (unit.bias, entry[:32]),
                 (unit.multiplier, entry[32 : 32 + MULTIPLIER_BITS]),
                 (unit.shift, entry[58:63]),
             ):
                 chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
-                m.d.sync += chosen.eq(value)
+                with m.If(new if config.param_reads > 1 else 1):
+                    m.d.sync += chosen.eq(value)
                 m.d.comb += port.eq(chosen)
+            m.d.comb += [
+                unit.again.eq(delay(m, again, 1, name=f"again_7_{q}", reset=False)),
+                unit.new.eq(delay(m, new, 1, name=f"new_7_{q}", reset=False)),
+            ]
             m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
+
+    def _halves(self, m: Module, word_0: Value, plane_0: Value, param_0: Value) -> tuple[Value, Signal]:
+        """Read a plane's parameter row in two cycles, the first a cycle before that of its first word.
+
+        The row in cycle 6 of that word, and a cycle before, whether it is there.
+        """
+        param_1, high_1 = Signal.like(param_0, name="param_1", reset_less=True), Signal(reset_less=True)
+        with m.If(word_0):
+            m.d.sync += param_1.eq(param_0)
+        m.d.sync += high_1.eq(~plane_0)
+        m.d.comb += self.params.r_addr.eq(delay(m, Cat(high_1, param_1), 1, name="param_address", reset=False))
+        half_6 = delay(m, self.params.r_data, 1, name="parameters", reset=False)
+        new_5 = delay(m, plane_0, 5, name="new", reset=False)
+        low_6 = Signal.like(half_6, name="low_6", reset_less=True)
+        with m.If(new_5):
+            m.d.sync += low_6.eq(half_6)
+        return Cat(low_6, half_6), new_5
 
     def _results(self, m: Module, out_loops: LoopNest, now: Decoded, valid_7: Signal, lanes: list[Signal]) -> None:
         """Table, then the write of one group of lanes."""
@@ -326,3 +366,8 @@ class VectorUnit(wiring.Component):
                 y = Mux(now.use_table, self.tables.o[q], plain[q])
                 m.d.sync += data.word_select(g * config.lanes + q, 8).eq(y)
         m.d.sync += addr.eq(out_loops.o)
+
+
+def _signed(value: Value, bits: int) -> Value:
+    """A signed value in more bits."""
+    return Cat(value, value[-1].replicate(bits - len(value)))

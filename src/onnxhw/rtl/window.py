@@ -34,7 +34,7 @@ class WindowUnit(wiring.Component):
                 **ports(Depthwise, config),
                 "enable": In(1),
                 "drain_row": In(bits_for(config.window_depth)),
-                "drain": Out(config.depthwise_lanes * config.acc_bits),
+                "drain": Out(config.depthwise_lanes * config.sum_bits),
             }
         )
 

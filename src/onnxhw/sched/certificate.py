@@ -28,6 +28,13 @@ class Sums:
     high: Ints
     bias: Ints
 
+    def fits(self, channels: int, bits: int) -> bool:
+        """Whether the sums of the first channels, without their bias, fit some bits for every input."""
+        limit = 1 << (bits - 1)
+        bias = self.bias[:channels]
+        low, high = self.low[:channels] - bias, self.high[:channels] - bias
+        return bool((low >= -limit).all() and (high < limit).all())
+
     def fit(self, op: Conv, channels: range, extra: Ints, acc_bits: int) -> None:
         """`TooLargeError` E4301 if a sum of some channels, and what the array adds to each, may not fit."""
         mine = slice(channels.start, channels.stop)

@@ -16,6 +16,7 @@ class _Clock:
     """When each unit is free, when tensors were written, when the array's banks were drained."""
 
     def __init__(self, config: HwConfig) -> None:
+        self.config = config
         self.latency = {unit: array_latency(config, depthwise) for depthwise, unit in enumerate(("array", "depthwise"))}
         self.free = {"array": 0, "depthwise": 0, "vector": 0}
         self.drained = [0, 0]
@@ -52,7 +53,7 @@ class _Clock:
             self.free[work.arrays[0].array.UNIT] = end
         time = max(time, self.free["vector"])
         for step in work.vectors:
-            time += vector_cycles(step.vector)
+            time += vector_cycles(step.vector, self.config)
             writes = step.writes
             found = self.written.setdefault(writes.tensor, [])
             found.append((time + vector_latency(), writes.planes, writes.rows))

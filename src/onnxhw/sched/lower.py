@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
@@ -94,11 +92,10 @@ def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) 
         return lambda choice: array_works(g, columns, choice, config)
 
     def on_depthwise(images: Images) -> Lowered:
-        sums.fit(op, range(len(op.weight)), np.zeros(len(op.weight), np.int64), config.acc_bits)
         lanes = depthwise_lanes(op, graph, channels, images, config)
         return lambda choice: depthwise_works(g, lanes, choice, config)
 
-    if not possible(op, graph, config):
+    if not possible(op, graph, config) or not sums.fits(len(op.weight), config.sum_bits):
         return on_array(images)
 
     def cycles(way: Callable[[Images], Lowered]) -> int:
