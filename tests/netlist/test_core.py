@@ -22,12 +22,13 @@ pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]
 
 # Rows and word differ; the array uses multiplier blocks, requantizer and depthwise unit the fabric. The depthwise
 # unit has its sums and microcode in block RAMs, or in lookup tables. Of the fast array's multipliers half are fabric.
+# The first has as many lanes as a word, so parameter rows come in two halves.
 CONFIG = HwConfig(
-    "netlist", rows=2, cols=2, word=3, lanes=1, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
+    "netlist", rows=1, cols=2, word=2, lanes=2, acc_bits=24, act_banks=2, act_depth=256, weight_depth=512,
     acc_depth=128, param_depth=64, tables=1, requant_dsps=1, depthwise=8,
 )  # fmt: skip
 FAST = dataclasses.replace(
-    CONFIG, name="fast", rows=4, word=5, load_rows=4, inner_product="fast", window_depth=64, depthwise_ucode=128,
+    CONFIG, name="fast", rows=4, word=5, lanes=1, load_rows=4, inner_product="fast", window_depth=64, depthwise_ucode=128,
     act_banks=3, array_fabric=3, requant_dsps=2,
 )  # fmt: skip
 
@@ -80,7 +81,7 @@ def graph():
 
 
 def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core, config):
-    array = {"netlist": 2 * 2, "fast": 2 * (2 + 1) - 3}[config.name]
+    array = {"netlist": 1 * 2, "fast": 2 * (2 + 1) - 3}[config.name]
     assert core.netlist.dsps == array + config.lanes * config.requant_dsps
     assert "$mul" not in core.netlist.cells
 

@@ -20,7 +20,7 @@ from onnxhw.rtl.cells import Multiplier
 pytestmark = [pytest.mark.netlist, pytest.mark.synth]
 
 WIDTH = 12
-PLAIN = dataclasses.replace(PRESETS["ulx3s-85f"], name="plain", cols=8, load_rows=2, inner_product="plain")
+PLAIN = dataclasses.replace(PRESETS["ulx3s-85f"], name="plain", lanes=8, cols=8, load_rows=2, inner_product="plain")
 
 
 class Sums(wiring.Component):

@@ -18,8 +18,8 @@ DEVICE = SimpleNamespace(device="LFE5U-85F")
 MULTIPLIERS, BLOCK_RAMS = 156, 208
 """Of the LFE5U-85F, by its data sheet."""
 SEVERAL = dataclasses.replace(
-    PRESETS["ulx3s-85f"], name="several words per tile", cols=8, load_rows=2, weight_depth=6144, inner_product="plain",
-    requant_dsps=3, depthwise=128,
+    PRESETS["ulx3s-85f"], name="several words per tile", cols=8, lanes=8, load_rows=2, weight_depth=6144,
+    inner_product="plain", param_depth=512, requant_dsps=3, depthwise=128,
 )  # fmt: skip
 KEYS = {
     "activations": "act_", "accumulators": "acc_", "weights": "weights ",
@@ -53,6 +53,15 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+def test_nothing_is_placed_beside_a_row_of_the_device():
+    """More block RAMs that serve lanes than a row has are left to the placer."""
+    config = dataclasses.replace(PRESETS["ulx3s-85f"], act_depth=1024, window_depth=2048)
+    sites = memory_sites(DEVICE, config)
+    assert "window" not in sites and "act_0" in sites
+    placed = [site for found in sites.values() for site in found]
+    assert len(set(placed)) == len(placed)
 
 
 def test_weights_lie_in_the_last_row_where_activations_fill_the_first():
