@@ -28,8 +28,8 @@ CONFIG = HwConfig(
     acc_depth=128, param_depth=64, tables=1, requant_dsps=1, depthwise=8,
 )  # fmt: skip
 FAST = dataclasses.replace(
-    CONFIG, name="fast", rows=4, word=5, lanes=1, load_rows=4, inner_product="fast", window_depth=64, depthwise_ucode=128,
-    act_banks=3, array_fabric=3, requant_dsps=2,
+    CONFIG, name="fast", rows=4, word=5, lanes=1, load_rows=4, inner_product="fast", window_depth=64,
+    depthwise_ucode=128, act_banks=3, array_fabric=3, requant_dsps=2,
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from ..board import Board
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.instructions import units_of
 from ..isa.memory import param_shape, ucode_words
-from ..isa.timing import MULTIPLY, SCALE, weight_hops, weight_skew
+from ..isa.timing import MULTIPLY, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT, SHORT_UCODE
@@ -140,8 +140,8 @@ def counted(config: HwConfig) -> tuple[int, int]:
     # Lookup tables of 16 words of 4 bits take 6 LUT4; each bit is chosen, and registered twice.
     width, rows = 8 * config.weight_word, -(-tail(config) // 16)
     lut, ff = lut + width * rows * 6 // 4 + width * rows, ff + 2 * width * bool(rows)
-    cells, shapes_lane = LANE_MULTIPLIERS[: config.requant_dsps], LANE_MULTIPLIERS[config.requant_dsps :]
-    lane = sum(a + b for a, b in cells) * (SCALE - MULTIPLY) + sum(fabric_ffs(*shape, SCALE) for shape in shapes_lane)
+    shapes_lane = LANE_MULTIPLIERS[config.requant_dsps :]
+    lane = sum(fabric_ffs(*shape) for shape in shapes_lane)
     lut += sum(fabric_luts(*shape) for shape in [*shapes, *shapes_lane * config.lanes])
     return lut, ff + lane * config.lanes
 

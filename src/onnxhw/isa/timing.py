@@ -57,9 +57,7 @@ STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap at the west edge, row 0."""
 WEIGHT_HOP = 4
 """Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
-SCALE = MULTIPLY + 1
-"""Cycles of a requantizer lane's multipliers: those made of fabric have a register behind each level of adders."""
-REQUANTIZE = 10 + 2 * SCALE
+REQUANTIZE = 10 + 2 * MULTIPLY
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
 """Cycles of a run that no instruction accounts for: one until the units leave reset, two to notice the end."""

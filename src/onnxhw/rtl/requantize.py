@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, SUM_BITS, SUM_MAX
 from ..isa.instructions import VectorOp
-from ..isa.timing import REQUANTIZE, SCALE
+from ..isa.timing import MULTIPLY, REQUANTIZE
 from .cells import Multiplier, Ties
 from .delay import delay
 
@@ -66,21 +66,21 @@ class RequantizeLane(wiring.Component):
             adding.eq(self.op == VectorOp.ADD),
             multiplying.eq((self.op == VectorOp.MUL) | (self.op == VectorOp.DOT)),
         ]
-        sum_4 = self._sum(m, draining, multiplying)
-        product_11 = self._product(m, sum_4, adding)
-        integer_14, fraction_14, sticky_14 = self._align(m, product_11)
-        integer_16, up_16 = self._round(m, integer_14, fraction_14, sticky_14)
+        sum_3 = self._sum(m, draining, multiplying)
+        product_9 = self._product(m, sum_3, adding)
+        integer_12, fraction_12, sticky_12 = self._align(m, product_9)
+        integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
 
-        # Cycle 17: round and zero point. Cycle 18: clamp.
-        y_17 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
-        m.d.sync += y_17.eq(integer_16 + self.zero_point + up_16)
-        y_18 = Signal.like(self.y, reset_less=True)
-        m.d.sync += y_18.eq(Mux(y_17 < self.lo, self.lo, Mux(y_17 > self.hi, self.hi, y_17)))
-        m.d.comb += self.y.eq(y_18)
+        # Cycle 15: round and zero point. Cycle 16: clamp.
+        y_15 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
+        m.d.sync += y_15.eq(integer_14 + self.zero_point + up_14)
+        y_16 = Signal.like(self.y, reset_less=True)
+        m.d.sync += y_16.eq(Mux(y_15 < self.lo, self.lo, Mux(y_15 > self.hi, self.hi, y_15)))
+        m.d.comb += self.y.eq(y_16)
         return m
 
     def _sum(self, m: Module, draining: Signal, multiplying: Signal) -> Signal:
-        """Cycles 1 to 4: the value to scale, clamped to +-SUM_MAX."""
+        """Cycles 1 to 3: the value to scale, clamped to +-SUM_MAX."""
         # Cycle 1: bias, or the operand itself; modulo 2**32.
         sum_1 = Signal(signed(32), reset_less=True)
         with m.If(draining):
@@ -96,32 +96,32 @@ class RequantizeLane(wiring.Component):
             m.d.sync += sum_2.eq(-SUM_MAX)
         with m.Else():
             m.d.sync += sum_2.eq(sum_1)
-        # Cycle 4: or the product of two operands.
+        # Cycle 3: or the product of two operands.
         style = "dsp" if self.dsps == 5 else "fabric"
-        m.submodules.operands = operands = Multiplier(9, 9, style=style, stages=SCALE)
+        m.submodules.operands = operands = Multiplier(9, 9, style=style)
         m.d.comb += [operands.a.eq(self.a), operands.b.eq(self.b)]
-        sum_4 = Signal(signed(SUM_BITS))
-        held_4 = delay(m, sum_2, SCALE - 2, name="sum", reset=False)
-        m.d.comb += sum_4.eq(Mux(multiplying, operands.p, held_4))
-        return sum_4
+        sum_3 = Signal(signed(SUM_BITS))
+        held_3 = delay(m, sum_2, MULTIPLY - 2, name="sum", reset=False)
+        m.d.comb += sum_3.eq(Mux(multiplying, operands.p, held_3))
+        return sum_3
 
-    def _product(self, m: Module, sum_4: Signal, adding: Signal) -> Signal:
-        """Cycles 5 to 11: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 5 add up DOT."""
-        a_4 = delay(m, self.a[:9].as_signed(), SCALE, name="a", reset=False)
-        b_4 = delay(m, self.b, SCALE, name="b", reset=False)
-        k_4 = self._late(m, self.multiplier, SCALE, "k")
-        bias_4 = self._late(m, self.bias[:MULTIPLIER_BITS], SCALE, "bias")
-        again_4 = delay(m, self.again, SCALE, name="again", reset=False)
-        # Cycle 5: the operands. Cycles 6 to 9: four products.
+    def _product(self, m: Module, sum_3: Signal, adding: Signal) -> Signal:
+        """Cycles 4 to 9: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 4 add up DOT."""
+        a_3 = delay(m, self.a[:9].as_signed(), MULTIPLY, name="a", reset=False)
+        b_3 = delay(m, self.b, MULTIPLY, name="b", reset=False)
+        k_3 = self._late(m, self.multiplier, MULTIPLY, "k")
+        bias_3 = self._late(m, self.bias[:MULTIPLIER_BITS], MULTIPLY, "bias")
+        again_3 = delay(m, self.again, MULTIPLY, name="again", reset=False)
+        # Cycle 4: the operands. Cycles 5 to 7: four products.
         x0, x1 = Signal(signed(LOW + 1), reset_less=True), Signal(signed(SUM_BITS - LOW), reset_less=True)
         total = Signal(signed(SUM_BITS))
-        m.d.comb += total.eq(sum_4 + Mux(again_4, Cat(x0[:LOW], x1).as_signed(), 0))
+        m.d.comb += total.eq(sum_3 + Mux(again_3, Cat(x0[:LOW], x1).as_signed(), 0))
         k0, k1 = Signal(MULTIPLIER_BITS, reset_less=True), Signal(MULTIPLIER_BITS, reset_less=True)
         m.d.sync += [
-            x0.eq(Mux(adding, a_4.as_signed(), total[:LOW])),
-            x1.eq(Mux(adding, b_4.as_signed(), total[LOW:].as_signed())),
-            k0.eq(k_4),
-            k1.eq(Mux(adding, bias_4, k_4)),
+            x0.eq(Mux(adding, a_3.as_signed(), total[:LOW])),
+            x1.eq(Mux(adding, b_3.as_signed(), total[LOW:].as_signed())),
+            k0.eq(k_3),
+            k1.eq(Mux(adding, bias_3, k_3)),
         ]
         parts = []
         ties = None
@@ -135,22 +135,22 @@ class RequantizeLane(wiring.Component):
         )
         for index, (name, x, k) in enumerate(pieces):
             style, site = ("dsp", self.sites[index] if self.sites else "") if index < self.dsps else ("fabric", "")
-            part = Multiplier(len(x), len(k) + 1, style=style, site=site, ties=ties, stages=SCALE)
+            part = Multiplier(len(x), len(k) + 1, style=style, site=site, ties=ties)
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)
-        # Cycle 10: join the parts of the multipliers. Cycle 11: join the operands.
-        low_10, high_10 = (
+        # Cycle 8: join the parts of the multipliers. Cycle 9: join the operands.
+        low_8, high_8 = (
             Signal(signed(LOW + 1 + MULTIPLIER_BITS), reset_less=True),
             Signal(signed(PRODUCT_BITS - LOW), reset_less=True),
         )
         m.d.sync += [
-            low_10.eq(parts[0] + parts[1].shift_left(HALF)),
-            high_10.eq(parts[2] + parts[3].shift_left(HALF)),
+            low_8.eq(parts[0] + parts[1].shift_left(HALF)),
+            high_8.eq(parts[2] + parts[3].shift_left(HALF)),
         ]
-        product_11 = Signal(signed(PRODUCT_BITS), reset_less=True)
-        m.d.sync += product_11.eq(low_10 + Mux(adding, high_10, high_10.shift_left(LOW)))
-        return product_11
+        product_9 = Signal(signed(PRODUCT_BITS), reset_less=True)
+        m.d.sync += product_9.eq(low_8 + Mux(adding, high_8, high_8.shift_left(LOW)))
+        return product_9
 
     def _late(self, m: Module, value: Value, cycles: int, name: str) -> Value:
         """A part of the parameter entry so many cycles later: a register per cycle, or per `reads` of them."""
@@ -166,83 +166,83 @@ class RequantizeLane(wiring.Component):
             value = stage
         return value
 
-    def _align(self, m: Module, product_11: Signal) -> tuple[Signal, Signal, Signal]:
-        """Cycles 12 to 14: integer part (saturated), fraction and sticky bit."""
-        shift_11 = self._late(m, self.shift, 11, "shift")
-        wide_11 = Cat(Const(0, FRACTION - SHIFT_MIN), product_11).as_signed()
-        # Cycle 12: shift by multiples of 8. Cycle 13: by 0 to 7.
-        coarse_12, sticky_12, fine_12 = (
-            Signal(signed(len(wide_11)), reset_less=True),
+    def _align(self, m: Module, product_9: Signal) -> tuple[Signal, Signal, Signal]:
+        """Cycles 10 to 12: integer part (saturated), fraction and sticky bit."""
+        shift_9 = self._late(m, self.shift, 9, "shift")
+        wide_9 = Cat(Const(0, FRACTION - SHIFT_MIN), product_9).as_signed()
+        # Cycle 10: shift by multiples of 8. Cycle 11: by 0 to 7.
+        coarse_10, sticky_10, fine_10 = (
+            Signal(signed(len(wide_9)), reset_less=True),
             Signal(reset_less=True),
             Signal(3, reset_less=True),
         )
-        with m.Switch(shift_11[3:]):
+        with m.Switch(shift_9[3:]):
             for i in range(4):
                 with m.Case(i):
-                    m.d.sync += [coarse_12.eq(wide_11 >> (8 * i)), sticky_12.eq(wide_11[: 8 * i].any())]
-        m.d.sync += fine_12.eq(shift_11[:3])
+                    m.d.sync += [coarse_10.eq(wide_9 >> (8 * i)), sticky_10.eq(wide_9[: 8 * i].any())]
+        m.d.sync += fine_10.eq(shift_9[:3])
         # What is above `kept` bits saturates whatever the second shift, and only needs a sign.
         kept = FRACTION + INTEGER_BITS + 7
-        aligned_13, sticky_13 = Signal(signed(kept), reset_less=True), Signal(reset_less=True)
-        large_13, sign_13 = Signal(reset_less=True), Signal(reset_less=True)
-        above = coarse_12[kept - 1 :]
-        m.d.sync += [large_13.eq(above.any() & ~above.all()), sign_13.eq(coarse_12[-1])]
-        with m.Switch(fine_12):
+        aligned_11, sticky_11 = Signal(signed(kept), reset_less=True), Signal(reset_less=True)
+        large_11, sign_11 = Signal(reset_less=True), Signal(reset_less=True)
+        above = coarse_10[kept - 1 :]
+        m.d.sync += [large_11.eq(above.any() & ~above.all()), sign_11.eq(coarse_10[-1])]
+        with m.Switch(fine_10):
             for i in range(8):
                 with m.Case(i):
-                    value = coarse_12[:kept].as_signed() >> i
-                    m.d.sync += [aligned_13.eq(value), sticky_13.eq(sticky_12 | coarse_12[:i].any())]
-        # Cycle 14: saturate the integer part.
-        integer_14, fraction_14, sticky_14 = (
+                    value = coarse_10[:kept].as_signed() >> i
+                    m.d.sync += [aligned_11.eq(value), sticky_11.eq(sticky_10 | coarse_10[:i].any())]
+        # Cycle 12: saturate the integer part.
+        integer_12, fraction_12, sticky_12 = (
             Signal(signed(INTEGER_BITS), reset_less=True),
             Signal(FRACTION, reset_less=True),
             Signal(reset_less=True),
         )
         m.d.sync += [
-            integer_14.eq(_saturate(aligned_13[FRACTION:], large_13, sign_13)),
-            fraction_14.eq(aligned_13[:FRACTION]),
-            sticky_14.eq(sticky_13),
+            integer_12.eq(_saturate(aligned_11[FRACTION:], large_11, sign_11)),
+            fraction_12.eq(aligned_11[:FRACTION]),
+            sticky_12.eq(sticky_11),
         ]
-        return integer_14, fraction_14, sticky_14
+        return integer_12, fraction_12, sticky_12
 
-    def _round(self, m: Module, integer_14: Signal, fraction_14: Signal, sticky_14: Signal) -> tuple[Signal, Signal]:
-        """Cycles 15 and 16: `onnxhw.fixed.scale_round`: the integer part, and whether to add one."""
-        # Cycle 15: distance to the half, size of the window in which the half is a tie.
-        distance = Cat(fraction_14[:-1], ~fraction_14[-1])
-        near_15, integer_15 = Signal(9, reset_less=True), Signal(signed(INTEGER_BITS), reset_less=True)
-        above_15, below_15, half_15, sticky_15 = (
+    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Signal]:
+        """Cycles 13 and 14: `onnxhw.fixed.scale_round`: the integer part, and whether to add one."""
+        # Cycle 13: distance to the half, size of the window in which the half is a tie.
+        distance = Cat(fraction_12[:-1], ~fraction_12[-1])
+        near_13, integer_13 = Signal(9, reset_less=True), Signal(signed(INTEGER_BITS), reset_less=True)
+        above_13, below_13, half_13, sticky_13 = (
             Signal(reset_less=True),
             Signal(reset_less=True),
             Signal(reset_less=True),
             Signal(reset_less=True),
         )
-        mask_15 = Signal(9, reset_less=True)  # bits at or above the window's
+        mask_13 = Signal(9, reset_less=True)  # bits at or above the window's
         magnitude = Signal(INTEGER_BITS - 1)
-        m.d.comb += magnitude.eq(Mux(integer_14[-1], ~integer_14, integer_14))
+        m.d.comb += magnitude.eq(Mux(integer_12[-1], ~integer_12, integer_12))
         m.d.sync += [
-            near_15.eq(distance[:9]),
-            above_15.eq(~distance[9:].any()),
-            below_15.eq(distance[9:].all()),
-            half_15.eq(fraction_14[-1]),
-            sticky_15.eq(sticky_14),
-            integer_15.eq(integer_14),
-            mask_15.eq(0x1FF),
+            near_13.eq(distance[:9]),
+            above_13.eq(~distance[9:].any()),
+            below_13.eq(distance[9:].all()),
+            half_13.eq(fraction_12[-1]),
+            sticky_13.eq(sticky_12),
+            integer_13.eq(integer_12),
+            mask_13.eq(0x1FF),
         ]
         for j in range(8):
             with m.If(magnitude[j] | magnitude[8]):
-                m.d.sync += mask_15.eq((0x1FF << (j + 1)) & 0x1FF)
-        # Cycle 16: tie?
-        window = mask_15 & ~(mask_15 << 1)  # the mask's lowest bit
-        loose = (above_15 & (((near_15 & mask_15) == 0) | ((near_15 == window) & ~sticky_15))) | (
-            below_15 & ((~near_15 & mask_15) == 0)
+                m.d.sync += mask_13.eq((0x1FF << (j + 1)) & 0x1FF)
+        # Cycle 14: tie?
+        window = mask_13 & ~(mask_13 << 1)  # the mask's lowest bit
+        loose = (above_13 & (((near_13 & mask_13) == 0) | ((near_13 == window) & ~sticky_13))) | (
+            below_13 & ((~near_13 & mask_13) == 0)
         )
-        sharp = above_15 & (near_15 == 0) & ~sticky_15
-        integer_16, up_16 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
+        sharp = above_13 & (near_13 == 0) & ~sticky_13
+        integer_14, up_14 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
         m.d.sync += [
-            integer_16.eq(integer_15),
-            up_16.eq(Mux(Mux(self.exact, sharp, loose), integer_15[0], half_15)),
+            integer_14.eq(integer_13),
+            up_14.eq(Mux(Mux(self.exact, sharp, loose), integer_13[0], half_13)),
         ]
-        return integer_16, up_16
+        return integer_14, up_14
 
 
 def _saturate(integer: Value, large: Value, sign: Value) -> Value:
