@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("compiler")]
 
 Feeds = Iterator[dict[str, np.ndarray]]
 PLAIN = dataclasses.replace(
-    PRESETS["ulx3s-85f"], name="plain", cols=8, load_rows=2, weight_depth=6144, inner_product="plain", requant_dsps=3,
-    depthwise=128,
+    PRESETS["ulx3s-85f"], name="plain", cols=8, lanes=8, load_rows=2, weight_depth=6144, inner_product="plain",
+    param_depth=512, requant_dsps=3, depthwise=128,
 )  # fmt: skip
 
 
