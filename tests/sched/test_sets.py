@@ -134,6 +134,7 @@ def test_changes_keep_a_chain_together(seed: int, new_net: Any) -> None:
         if at:
             assert made.split in ((), boundaries(choices[graph.ops[at - 1].name], config))
         assert made.ahead <= max(made.split, default=0)
+        assert set(change) == {one.name for one in graph.ops[at : at + 2] if one is op or choices[one.name].split}
         for name, reader in change.items():
             if name != op.name:
                 assert reader == replace(choices[name], split=boundaries(made, config))
