@@ -1,16 +1,20 @@
 """`groups`: how a hardware part that is larger than a configuration is divided into parts that run in turn.
 
 Each takes as many operations, in the graph's order, as have room, or fewer, down to `LEAST` of them, where that lets
-fewer bytes pass per operation.
+fewer bytes pass per operation. Then each cut is moved to where as few bytes pass and less work stands on one side of
+it: of two neighbours the smaller is what could hide under the other.
 """
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import prod
 
 from .ir.graph import Graph, Port
 
 LEAST = 0.5
 """Least part of the operations that have room that a part may keep."""
+MOVES = 8
+"""Places that are tried for a cut."""
 
 Room = Callable[[Graph], bool]
 
@@ -46,6 +50,12 @@ class Pieces:
         total = 0
         return [total := total + step for step in change]
 
+    def beside(self) -> list[int]:
+        """Per operation the smaller work of it and the one before: multiply-accumulates, or elements of the result."""
+        ops, tensors = self.graph.ops, self.graph.tensors
+        work = [max(self.graph.macs_of(op), prod(tensors[op.output].shape)) for op in ops]
+        return [0, *(min(pair) for pair in pairwise(work)), 0]
+
     def _port(self, name: str) -> Port:
         return Port(f"{name}:int8", self.graph.tensors[name].shape, "int8", name)
 
@@ -61,10 +71,24 @@ def groups(graph: Graph, room: Room) -> list[list[str]]:
         least = first + max(1, int(LEAST * (last - first)))
         first = min(range(last, least - 1, -1), key=lambda at: passing[at] / (at - first))
         starts.append(first)
+    starts = _moved(pieces, starts, room)
     if len(starts) == 1 < len(pieces):
         starts.append(len(pieces) // 2)
     names = [op.output for op in graph.ops]
     return [names[first:last] for first, last in pairwise([*starts, len(names)])]
+
+
+def _moved(pieces: Pieces, starts: list[int], room: Room) -> list[int]:
+    """The same number of cuts, each, from the last on, where least passes and least work is beside it."""
+    edges, cost = [*starts, len(pieces)], list(zip(pieces.passing(), pieces.beside(), strict=True))
+    for cut in range(len(starts) - 1, 0, -1):
+        before, now, after = edges[cut - 1 : cut + 2]
+        better = [at for at in range(before + 1, after) if cost[at] < cost[now]]
+        for at in sorted(better, key=lambda at: cost[at])[:MOVES]:
+            if room(pieces.piece(before, at)) and room(pieces.piece(at, after)):
+                edges[cut] = at
+                break
+    return edges[:-1]
 
 
 def _most(pieces: Pieces, first: int, room: Room) -> int:

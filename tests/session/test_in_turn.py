@@ -93,6 +93,20 @@ def test_pieces_of_random_graphs(links, most):
     assert starts == sorted(set(starts))
 
 
+def test_cuts_move_to_where_least_work_is_beside_them():
+    """From the last on, to places where as few bytes pass: cut 9, before the large operation, becomes cut 6."""
+    graph = load(network(range(10), [64, 64, 64, 64, 8, 64, 64, 64, 64, 640]))
+    pieces, work = Pieces(graph), [graph.macs_of(op) for op in graph.ops]
+    assert pieces.beside() == [0, *map(min, pairwise(work)), 0]
+    most = sum(work[6:])
+
+    def room(piece):
+        return len(piece.ops) <= 5 and piece.macs() <= most
+
+    assert list(accumulate(map(len, groups(graph, room)))) == [5, 6, 10]
+    assert list(accumulate(map(len, groups(graph, lambda piece: len(piece.ops) <= 5)))) == [5, 10]
+
+
 @settings(deadline=None, max_examples=12)
 @given(links=trees())
 def test_random_graphs_in_turn(links):

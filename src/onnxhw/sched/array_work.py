@@ -1,7 +1,8 @@
 """Works of the operations that run on the array: Conv, and Concat where it copies."""
 
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 
 from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
@@ -55,7 +56,10 @@ def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
 
 
 def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
-    """One work per spatial tile and set of column tiles; rows wider than the accumulators are cut into columns."""
+    """One work per spatial tile and set of column tiles; rows wider than the accumulators are cut into columns.
+
+    If planes of the second set go `ahead`, the first two sets are one work.
+    """
     y = g.y
     parts = -(-y.width // config.acc_depth)
     edges = [y.width * i // parts for i in range(parts + 1)]
@@ -65,16 +69,38 @@ def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: 
     pairs = [(box, tiles) for box in boxes for tiles in sets]
     if choice.planes_first:
         pairs = [(box, tiles) for tiles in sets for box in boxes]
-    return [_work(g, tiles, *box, choice, tiles is sets[0], config) for box, tiles in pairs]
+    by_turns = bool(choice.ahead and choice.split) and len(sets) > 1 and not choice.planes_first
+    cuts = [choice.split, (choice.ahead,) if by_turns else ()] + [()] * len(sets)
+    works: list[Work] = []
+    for box, tiles in pairs:
+        which = sets.index(tiles)
+        work = _work(g, tiles, *box, cuts[which], choice.apart, config)
+        if by_turns and which == 1:
+            work = _by_turns(works.pop(), work, choice)
+        works.append(work)
+    return works
+
+
+def _by_turns(one: Work, other: Work, choice: Choice) -> Work:
+    """The works of two sets as one: what goes ahead of the other set comes before the last part of the one."""
+    second = [replace(step, bank=1) for step in other.arrays]
+    early, ahead = (_within(steps, end) for steps, end in ((one.arrays, choice.split[-1]), (second, choice.ahead)))
+    arrays = [*one.arrays[:early], *second[:ahead], *one.arrays[early:], *second[ahead:]]
+    return Work(one.op, tuple(arrays), one.vectors + tuple(replace(step, bank=1) for step in other.vectors))
+
+
+def _within(steps: Sequence[ArrayStep], end: int) -> int:
+    """How many steps from the first on read planes before `end` alone."""
+    return len(list(takewhile(lambda step: step.reads and step.reads[0].planes[1] <= end, steps)))
 
 
 def _work(
-    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], choice: Choice, first: bool,
-    config: HwConfig,
+    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
+    apart: bool, config: HwConfig,
 ) -> Work:
     arrays: list[ArrayStep] = []
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
-    runs = [part for whole in tiles[0].runs for part in whole.cut(choice.split if first else 0, config)]
+    runs = [part for whole in tiles[0].runs for part in whole.cuts(cuts, config)]
     for run in runs:
         x = run.tensor
         plane = x.height * x.width
@@ -110,7 +136,7 @@ def _work(
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
         arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
-    found = drain_sets([column.drains for column in tiles], choice.apart)
+    found = drain_sets([column.drains for column in tiles], apart)
     return Work(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 

@@ -60,6 +60,13 @@ class Run:
         )
         return [replace(self, kt_n=before, tiles=taken), rest]
 
+    def cuts(self, planes: tuple[int, ...], config: HwConfig) -> list["Run"]:
+        """The parts between planes, in order."""
+        parts = [self]
+        for plane in planes:
+            parts += parts.pop().cut(plane, config)
+        return parts
+
 
 @dataclass(frozen=True)
 class Drain:

@@ -77,7 +77,7 @@ class Binder:
         """Append the instructions of a work."""
         self.sums.begin(work)
         for step in work.arrays:
-            target, reads = self.sums.fill(step.array)
+            target, reads = self.sums.fill(step)
             fields, owned = target | self._stream(step, reads), Owned(step.load, work.op)
             if isinstance(step.array, Array):
                 self.arrays.append((step.array.but(**fields), owned))
@@ -108,8 +108,9 @@ class Binder:
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
-            drained = self.sums.drain(work, step.vector, count)
-            after |= {unit: drained.pop(f"after_{unit}") for unit in after if f"after_{unit}" in drained}
+            drained = self.sums.drain(work, step, count)
+            for unit in after:
+                after[unit] = max(after[unit], drained.pop(f"after_{unit}", 0))
             fields |= drained
         for name, region in (("a_base", step.a), ("b_base", step.b)):
             if region:

@@ -16,11 +16,14 @@ from .lower import Plan
 from .order import Binder
 from .places import producers
 from .reorder import short_first
-from .tiling import AHEAD, beside, candidates, chained, coarsest, neighbours, wide, wider
+from .sets import AHEAD, HALF, chains, linked, wide, wider
+from .tiling import beside, candidates, chained, coarsest, neighbours
 from .work import Choice, Region, Work
 
 TRIES = 96
 """Candidate programs that a search evaluates at most."""
+LINKS = 400
+"""The same for chains of convolutions with small maps, where each choice depends on the neighbours'."""
 EFFORT = 10_000
 """Instructions, summed over those programs: about a second."""
 HELD = (0, 2, 3, 4, 8)
@@ -114,7 +117,8 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     count = len(plan.graph.ops)
     some = [held for held in HELD if held < count]
     ways = [(finer, some), (coarse, some), (coarse, [count])]
-    for choices in (wide(plan.graph, finer, plan.config, ahead) for ahead in AHEAD):
+    sets = [wide(plan.graph, finer, plan.config, part) for part in AHEAD]
+    for choices in (*sets, linked(wide(plan.graph, finer, plan.config, HALF))):
         if all(choices != known for known, _ in ways):
             ways.insert(-2, (choices, some))
     clocks = [False] * len(ways)
@@ -152,33 +156,39 @@ def first(plan: Plan) -> Candidate:
 
 def improve(plan: Plan, found: Candidate) -> Candidate:
     """Descent: where the array waits longest, try other orders beside the depthwise unit, other cuts of the
-    operation and of what it waits for, then other sets of column tiles. One after the other, because tries are few:
-    sets must not cost those of better cuts.
+    operation and of what it waits for, then other sets of column tiles, last with the cuts of those who read them. One
+    after the other, because tries are few: sets must not cost those of better cuts.
     """
     for ways in (neighbours, candidates, wider):
-        found = _descend(plan, found, ways)
-    return found
+        found = _descend(plan, found, _alone(ways), TRIES)
+    return _descend(plan, found, chains, LINKS)
 
 
-Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choice]]
+Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[dict[str, Choice]]]
+"""Changes of choices that are worth trying for an operation."""
 
 
-def _descend(plan: Plan, found: Candidate, ways: Ways) -> Candidate:
+def _alone(ways: Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choice]]) -> Ways:
+    """Other choices of an operation as changes."""
+    return lambda op, graph, chosen, config: [{op.name: choice} for choice in ways(op, graph, chosen, config)]
+
+
+def _descend(plan: Plan, found: Candidate, ways: Ways, tries: int) -> Candidate:
     size = 1 + sum(len(found.code[unit]) for unit in UNITS if unit != "load")
-    left = max(8, min(TRIES, EFFORT // size))
+    left = max(8, min(tries, EFFORT // size))
     ops = {op.name: op for op in plan.graph.ops}
     moved = True
     while moved:
         moved = False
         for name in suspects(plan, found):
-            for choice in ways(ops[name], plan.graph, found.setting.choices, plan.config):
-                if choice == found.setting.choices[name]:
+            for change in ways(ops[name], plan.graph, found.setting.choices, plan.config):
+                choices = {**found.setting.choices, **change}
+                if choices == found.setting.choices:
                     continue
                 if not left:
                     return found
                 left -= 1
-                setting = replace(found.setting, choices={**found.setting.choices, name: choice})
-                candidate = build(plan, setting)
+                candidate = build(plan, replace(found.setting, choices=choices))
                 if candidate and candidate.cycles < found.cycles and fits_microcode(plan, candidate.code):
                     found, moved = candidate, True
     return found

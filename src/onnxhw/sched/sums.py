@@ -1,7 +1,7 @@
 """Which accumulators a work's sums go to, and what filling and draining them must wait for.
 
-The array fills its two banks in turn. The depthwise unit's sums are a ring of rows: while some are drained, others are
-filled; only an instruction that accumulates has their read port to itself.
+The array fills its two banks in turn, or both by turns. The depthwise unit's sums are a ring of rows: while some are
+drained, others are filled; only an instruction that accumulates has their read port to itself.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from ..config import HwConfig
 from ..isa.instructions import Array, Depthwise, Ordered, Vector, wait_reads
 from ..isa.timing import sums, timeline
 from .loads import Owned, ordered
-from .work import Work
+from .work import ArrayStep, VectorStep, Work
 
 
 class Sums:
@@ -23,33 +23,40 @@ class Sums:
         self.rows = config.window_depth
         self.filled = {"array": 0, "depthwise": 0}
         """Instructions so far."""
-        self.bank = 1
+        self.bank = self.last = 1
         self.base = self.end = 0
         self._drained = [0, 0]
+        self._filled = [0, 0]
         self._window_drained: npt.NDArray[np.int64] = np.zeros(config.window_depth, np.int64)
 
     def begin(self, work: Work) -> None:
         """A work's instructions follow."""
-        self.bank ^= work.on_array
+        if work.on_array:
+            self.bank = self.last ^ 1
+            self.last ^= work.banks & 1
 
-    def fill(self, instruction: Array | Depthwise) -> tuple[dict[str, int], int]:
+    def fill(self, step: ArrayStep) -> tuple[dict[str, int], int]:
         """Fields of the work's next instruction, and the vector instructions that must have read before it."""
+        instruction = step.array
         self.filled[instruction.UNIT] += 1
         if isinstance(instruction, Array):
-            return {"acc_bank": self.bank}, self._drained[self.bank]
+            bank = self.bank ^ step.bank
+            self._filled[bank] = self.filled["array"]
+            return {"acc_bank": bank}, self._drained[bank]
         height, width = sums(instruction)
         self.base = self.end if self.end + height * width <= self.rows else 0
         self.end = self.base + height * width
         before = self._window_drained if instruction.reads_sums else self._window_drained[self.base : self.end]
         return {"acc_base": self.base}, int(before.max())
 
-    def drain(self, work: Work, vector: Vector, number: int) -> dict[str, int]:
+    def drain(self, work: Work, step: VectorStep, number: int) -> dict[str, int]:
         """Fields of a vector instruction that drains the work's sums."""
         if work.on_array:
-            self._drained[self.bank] = number
-            return {"acc_bank": self.bank, "after_array": self.filled["array"]}
+            bank = self.bank ^ step.bank
+            self._drained[bank] = number
+            return {"acc_bank": bank, "after_array": self._filled[bank]}
         self._window_drained[self.base : self.end] = number
-        return {"a_base": self.base + vector.a_base, "after_depthwise": self.filled["depthwise"]}
+        return {"a_base": self.base + step.vector.a_base, "after_depthwise": self.filled["depthwise"]}
 
 
 def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
@@ -61,7 +68,7 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
     for work in works:
         accumulators.begin(work)
         for step in work.arrays:
-            fields, reads = accumulators.fill(step.array)
+            fields, reads = accumulators.fill(step)
             fields |= wait_reads(0, reads)
             owned = Owned(step.load, work.op)
             if isinstance(step.array, Array):
@@ -69,7 +76,7 @@ def cycles_alone(works: Sequence[Work], config: HwConfig) -> int:
             else:
                 strips.append((step.array.but(**fields), owned))
         for drain in work.vectors:
-            vectors.append(drain.vector.but(**accumulators.drain(work, drain.vector, len(vectors) + 1)))
+            vectors.append(drain.vector.but(**accumulators.drain(work, drain, len(vectors) + 1)))
     code: dict[str, list[Ordered]] = {
         "load": [owned.load for owned in ordered(arrays, strips, vectors, config)],
         "array": [instruction for instruction, _ in arrays],

@@ -15,6 +15,7 @@ from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
 from .array_work import limit, max_rows
 from .depthwise import possible
 from .places import producers
+from .sets import column_cuts
 from .work import Choice
 
 
@@ -73,29 +74,6 @@ def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Choi
     return chosen
 
 
-FEW = 16
-"""Pixels of a tile up to which column tiles are streamed together to begin with."""
-AHEAD = (0.65, 0.5, 0.35, 0.0)
-"""Parts of the output channels that may come first, in a set of their own: while the others are made and drained, the
-next operation can work on them. 0: all in one set."""
-
-
-def wide(graph: Graph, choices: Mapping[str, Choice], config: HwConfig, ahead: float) -> dict[str, Choice]:
-    """The same choices with the column tiles of small maps together, in two sets if `ahead` is not 0."""
-    chosen = dict(choices)
-    makers = producers(graph)
-    for op in graph.ops:
-        y = graph.tensors[op.output]
-        cuts = chosen[op.name].cuts
-        pixels = max(end - first for first, end in pairwise(cuts)) * y.width
-        if not isinstance(op, Conv) or pixels > FEW or y.channels <= config.used_cols:
-            continue
-        maker = makers.get(op.inputs[0])
-        split = _first_planes(chosen[maker.name], config) if maker else 0
-        chosen[op.name] = Choice(cuts, columns=column_cuts(y, config, ahead), split=split)
-    return chosen
-
-
 def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:
     """The same choices, but everything plane by plane where the depthwise unit runs beside the array.
 
@@ -114,21 +92,9 @@ def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dic
             continue
         between = op.output in fed and op.inputs[0] in made and y.channels > config.used_cols
         columns = column_cuts(y, config, 0.0) if between else ()
-        half = -(-graph.tensors[op.inputs[0]].channels // config.word) // 2 if between else 0
-        chosen[op.name] = replace(chosen[op.name], apart=True, columns=columns, split=half)
+        split = _half(op, graph, config) if between else ()
+        chosen[op.name] = replace(chosen[op.name], apart=True, columns=columns, split=split)
     return chosen
-
-
-def column_cuts(y: Tensor, config: HwConfig, ahead: float) -> tuple[int, ...]:
-    """All column tiles together, or in two sets, the first of whole planes, `ahead` of all."""
-    count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
-    first = round(planes * ahead) * config.word // config.used_cols
-    return (0, first, count) if 0 < first < count else (0, count)
-
-
-def _first_planes(maker: Choice, config: HwConfig) -> int:
-    """Whole planes in the first of two sets of column tiles."""
-    return maker.columns[1] * config.used_cols // config.word if len(maker.columns) == 3 else 0
 
 
 def short_tile(config: HwConfig) -> int:
@@ -161,19 +127,6 @@ def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
     return found
 
 
-def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
-    """The choice made for a convolution with its column tiles together, where at least two fit the accumulators."""
-    y = graph.tensors[op.output]
-    if not isinstance(op, Conv) or y.channels <= config.used_cols:
-        return []
-    pixels = max(end - first for first, end in pairwise(chosen[op.name].cuts)) * y.width
-    if 2 * pixels > config.acc_depth:
-        return []
-    now = chosen[op.name]
-    ways = {column_cuts(y, config, ahead) for ahead in AHEAD}
-    return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]
-
-
 def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
     """The choice made with what decides over the order beside the depthwise unit the other way."""
     now = chosen[op.name]
@@ -181,6 +134,11 @@ def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwCon
         return []
     if possible(op, graph, config):
         return [replace(now, whole=not now.whole)]
-    planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
-    found = [replace(now, split=split) for split in (0, planes // 2) if split != now.split]
+    found = [replace(now, split=split) for split in ((), _half(op, graph, config)) if split != now.split]
     return [*found, replace(now, apart=not now.apart), replace(now, columns=())]
+
+
+def _half(op: Conv, graph: Graph, config: HwConfig) -> tuple[int, ...]:
+    """Where half the planes that a convolution reads end."""
+    planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
+    return (planes // 2,) if planes > 1 else ()

@@ -22,35 +22,39 @@ class ArrayStep:
     """A weight load and the instruction that takes its tiles, of the array or of the depthwise unit; `act_base` counts
     from the tensor's base.
 
-    `reads` is empty if every position lies in the padding.
+    `reads` is empty if every position lies in the padding. `bank`: the first accumulator bank of the work, or the
+    second.
     """
 
     load: Load
     array: Array | Depthwise
     tensor: str
     reads: tuple[Region, ...]
+    bank: int = 0
 
 
 @dataclass(frozen=True)
 class VectorStep:
     """A vector instruction; `a_base`, `b_base` and `o_base` count from the bases of their tensors.
 
-    `a` and `b` are None where the operation has no such operand in activation memory.
+    `a` and `b` are None where the operation has no such operand in activation memory. `bank`: which of its work's
+    accumulator banks it drains.
     """
 
     vector: Vector
     a: Region | None
     b: Region | None
     writes: Region
+    bank: int = 0
 
 
 @dataclass(frozen=True)
 class Work:
-    """What must happen together: steps of the array into one accumulator bank, or of the depthwise unit into its sums,
-    and the vector steps after them.
+    """What must happen together: steps of the array into one accumulator bank, or into both by turns, or of the
+    depthwise unit into its sums, and the vector steps after them.
 
-    The accumulator bank, or the rows of the depthwise unit's sums, are chosen when the work is emitted; works of vector
-    operations have vector steps alone.
+    The accumulator banks, or the rows of the depthwise unit's sums, are chosen when the work is emitted; works of
+    vector operations have vector steps alone.
     """
 
     op: str
@@ -61,6 +65,11 @@ class Work:
     def on_array(self) -> bool:
         """Whether the array has a part in it."""
         return any(isinstance(step.array, Array) for step in self.arrays)
+
+    @cached_property
+    def banks(self) -> int:
+        """How many accumulator banks it fills."""
+        return 1 + max(step.bank for step in self.arrays) if self.on_array else 0
 
     @cached_property
     def regions_read(self) -> list[Region]:
@@ -82,8 +91,10 @@ class Choice:
         operations: one work per plane instead of one for all planes.
     columns : array operations: first column tile of each set that one instruction streams, then their number:
         ``(0, ..., N)``; empty: one at a time. Sets that do not fit the accumulators are cut further.
-    split : array operations: an instruction of the first set that reads planes on both sides of this one is cut
+    split : array operations: an instruction of the first set that reads planes on both sides of one of these is cut
         there, so as to begin when the planes before it are written.
+    ahead : array operations: as many planes of the second set go before the last part of the first, which waits for
+        what it reads.
     apart : array operations: each plane of the result is drained by an instruction of its own, so that whoever needs
         only that one can begin.
     whole : operations of the depthwise unit: strips may fill all rows of its sums; else half of them, so that some are
@@ -93,7 +104,8 @@ class Choice:
     cuts: tuple[int, ...]
     planes_first: bool = False
     columns: tuple[int, ...] = ()
-    split: int = 0
+    split: tuple[int, ...] = ()
+    ahead: int = 0
     apart: bool = False
     whole: bool = False
 
