@@ -34,7 +34,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 10_705),
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_794),
         ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_799),
-        ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 31_530),
+        ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 28_501),
         ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 99_584),
         ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 25_268),
         ("kws_dscnn_int8_qdq", preset("ulx3s-25f"), 53_232),
