@@ -75,10 +75,10 @@ def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any) -> None:
 
 
 def test_where_patches_do_not_fit_the_columns_or_rows_of_the_window_do(new_net: Any, configure: Any) -> None:
-    """The window is 3 words for each of 625 pixels, its columns are one, as is the result; there are 2,048."""
+    """The window is 3 words for each of 625 pixels, its columns are one, as is the result; there are 1,536."""
     net = new_net(5)
     graph = net.graph(net.conv(net.input(1, 25, 25), 4, (3, 3), pads=PAD))
-    hw = configure(4, 4, 4, 2, act_depth=512, act_banks=4)
+    hw = configure(4, 4, 4, 2, act_depth=512, act_banks=3)
     program = compile(graph, hw)
     assert program.tensors["t0"].kept == Patches((1, 3), (1, 1), (1, 1), (0, 1, 0, 1))
     assert program.cycles < schedule(graph, hw).cycles

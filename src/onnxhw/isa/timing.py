@@ -287,6 +287,13 @@ class _Run:
         assert isinstance(before, Vector)
         return max(last.end + 1, last.issue + vector_apart()) if follows(before, instruction) else last.done
 
+    def advance(self, unit: str) -> bool:
+        """Advance the unit as far as is known; False if it must wait for another unit at once."""
+        moved = False
+        while self.step(unit):
+            moved = True
+        return moved
+
     def step(self, unit: str) -> bool:
         """Advance the unit by one tile or one instruction; False if it must wait for another unit."""
         if len(self.spans[unit]) == len(self.program[unit]):
@@ -358,7 +365,7 @@ def timeline(config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightl
     """
     units = [unit for unit in UNITS if program.get(unit) and not (weightless and unit == "load")]
     run = _Run(config, program, weightless)
-    while any([run.step(unit) for unit in units]):
+    while any([run.advance(unit) for unit in units]):
         pass
     stuck = [unit for unit in units if len(run.spans[unit]) < len(run.program[unit])]
     if stuck:

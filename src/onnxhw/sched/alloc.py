@@ -2,19 +2,25 @@
 
 A root lives from the position in the work sequence that first writes it to the position that last reads
 it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that the
-next ones may come early); roots whose lives overlap do not overlap in memory. The two operands of an Add,
+next ones may come early); roots whose lives overlap do not overlap in memory, unless they may share words one by one
+(`overlay`). The two operands of an Add,
 Mul or MatMul are read in the same cycle and must meet in different banks (a *pair*). Work of the vector unit or the
-depthwise unit that runs beside the array runs without waiting if it reads other banks than the array (a *wish*).
+depthwise unit that runs beside the array runs without waiting if what it reads lies in other banks than what the array
+reads then (a *wish*).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
 from ..isa.instructions import VectorOp
+from .overlay import Moments, share
 from .places import Homes, blocks
 from .work import Region, Work
 
@@ -32,14 +38,19 @@ class Pair:
     lockstep: bool
 
 
+Spans = npt.NDArray[np.int64]
+"""Rows of words that are read side by side: first and last word in one root, first and last in another."""
+
+
 @dataclass
 class Needs:
-    """What an allocation must respect."""
+    """What an allocation must respect; `moments` if roots may share words."""
 
     size: dict[str, int]
     life: dict[str, tuple[int, int]]
     pairs: dict[str, list[Pair]] = field(default_factory=lambda: defaultdict(list))
-    wishes: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    wishes: dict[str, dict[str, Spans]] = field(default_factory=lambda: defaultdict(dict))
+    moments: dict[str, Moments] = field(default_factory=dict)
 
 
 def find_needs(
@@ -68,7 +79,7 @@ def find_needs(
     for pair in {pair for work in works for pair in _pairs(work, graph, homes, config)}:
         for root in set(pair.roots):
             needs.pairs[root].append(pair)
-    _find_wishes(works, homes, needs)
+    _find_wishes(graph, works, homes, needs)
     return needs
 
 
@@ -82,20 +93,36 @@ def _pairs(work: Work, graph: Graph, homes: Homes, config: HwConfig) -> Iterable
             yield Pair(roots, (homes.offset(a), homes.offset(b)), words, lockstep)
 
 
-def _find_wishes(works: Sequence[Work], homes: Homes, needs: Needs) -> None:
+def _find_wishes(graph: Graph, works: Sequence[Work], homes: Homes, needs: Needs) -> None:
     arrays = [(position, step) for position, work in enumerate(works) for step in work.arrays if work.on_array]
+    found: dict[tuple[str, str], list[tuple[int, int, int, int]]] = defaultdict(list)
     at = 0
     for position, work in enumerate(works):
         while at < len(arrays) and arrays[at][0] <= position:
             at += 1
+        first = at if work.on_array or not work.arrays else max(0, at - LOOK_AHEAD)
         for region in _operands(work):
             mine = homes.of[region.tensor].root
-            first = at if work.on_array or not work.arrays else max(0, at - LOOK_AHEAD)
+            spans = _spans(graph, homes, region)
             for _, step in arrays[first : at + LOOK_AHEAD]:
                 other = homes.of[step.tensor].root
                 if mine != other:
-                    for one, two in ((mine, other), (other, mine)):
-                        needs.wishes[one][two] = needs.wishes[one].get(two, 0) + 1
+                    beside = [span for read in step.reads for span in _spans(graph, homes, read)]
+                    found[mine, other] += [(*a, *b) for a in spans for b in beside]
+    for (mine, other), rows in found.items():
+        both = [*rows, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
+        table = np.array(both, np.int64).reshape(-1, 4)
+        needs.wishes[mine][other] = table
+        needs.wishes[other][mine] = table[:, [2, 3, 0, 1]]
+
+
+def _spans(graph: Graph, homes: Homes, region: Region) -> list[tuple[int, int]]:
+    """First and last word in its root of each plane of a region."""
+    tensor = graph.tensors[region.tensor]
+    plane, base = tensor.height * tensor.width, homes.offset(tensor)
+    low = base + region.rows[0] * tensor.width + region.cols[0]
+    high = base + (region.rows[1] - 1) * tensor.width + region.cols[1] - 1
+    return [(low + i * plane, high + i * plane) for i in range(*region.planes)]
 
 
 def _operands(work: Work) -> list[Region]:
@@ -122,8 +149,10 @@ ORDERS = ("size", "birth", "tied")
 """Strategies: largest first, in order of birth, those with pairs and wishes first."""
 
 
-def allocate(needs: Needs, config: HwConfig, order: str, wishes: bool) -> dict[str, int] | None:
-    """Bases of all roots by one strategy, or None if it finds no room."""
+def allocate(
+    needs: Needs, config: HwConfig, order: str, wishes: bool, overlay: bool = False
+) -> dict[str, int] | None:
+    """Bases of all roots by one strategy, or None if it finds no room; `overlay`: roots may share words (`overlay`)."""
     size, life = needs.size, needs.life
 
     def key(root: str) -> tuple[int, ...]:
@@ -131,44 +160,59 @@ def allocate(needs: Needs, config: HwConfig, order: str, wishes: bool) -> dict[s
             return -size[root], *life[root]
         if order == "birth":
             return *life[root], -size[root]
-        return -len(needs.pairs.get(root, ())), -sum(needs.wishes.get(root, {}).values()), -size[root]
+        return -len(needs.pairs.get(root, ())), -sum(map(len, needs.wishes.get(root, {}).values())), -size[root]
 
     placed: dict[str, int] = {}
     for root in sorted(size, key=lambda root: (key(root), root)):
-        base = _place(root, placed, needs, config, wishes)
+        base = _place(root, placed, needs, config, wishes, overlay)
         if base is None:
             return None
         placed[root] = base
     return placed
 
 
-def _place(root: str, placed: dict[str, int], needs: Needs, config: HwConfig, wishes: bool) -> int | None:
+def _place(
+    root: str, placed: dict[str, int], needs: Needs, config: HwConfig, wishes: bool, overlay: bool
+) -> int | None:
     size, depth = needs.size[root], config.act_depth
     birth, death = needs.life[root]
-    taken = sorted(
-        (base, base + needs.size[other])
-        for other, base in placed.items()
-        if needs.life[other][0] <= death and birth <= needs.life[other][1]
-    )
+    taken = {
+        other: base for other, base in placed.items() if needs.life[other][0] <= death and birth <= needs.life[other][1]
+    }
     starts = {0}
-    for low, high in taken:
-        starts |= {high, low - size}
+    for other, base in taken.items():
+        starts |= {base + needs.size[other], base - size}
+        if overlay:
+            starts |= set(range(base, base + needs.size[other], needs.moments[other].plane))
     for bank in range(config.act_banks):
         starts |= {bank * depth, (bank + 1) * depth - size}
-    best: tuple[int, int] | None = None
-    for base in sorted(starts):
-        if base < 0 or base + size > config.act_words or any(low < base + size and base < high for low, high in taken):
-            continue
+
+    def free(base: int, other: str) -> bool:
+        if overlay:
+            return share(needs.moments[root], base, needs.moments[other], taken[other])
+        return taken[other] + needs.size[other] <= base or base + size <= taken[other]
+
+    able = [base for base in sorted(starts) if 0 <= base <= config.act_words - size]
+    if wishes:
+        costs = _costs(needs.wishes.get(root, {}), placed, np.array(able, np.int64), depth)
+        able = [able[index] for index in np.argsort(costs, kind="stable")]
+    for base in able:
         if any(_meets(pair, {**placed, root: base}, config) for pair in needs.pairs.get(root, ())):
             continue
-        cost = 0
-        if wishes:
-            for other, weight in needs.wishes.get(root, {}).items():
-                if other in placed and share_banks(base, size, placed[other], needs.size[other], depth):
-                    cost += weight
-        if best is None or (cost, base) < best:
-            best = cost, base
-    return None if best is None else best[1]
+        if all(free(base, other) for other in taken):
+            return base
+    return None
+
+
+def _costs(wishes: Mapping[str, Spans], placed: dict[str, int], bases: Spans, depth: int) -> Spans:
+    """Of each base, how many spans lie in a bank with one that they are read beside."""
+    cost = np.zeros(len(bases), np.int64)
+    for other, spans in wishes.items():
+        if other in placed:
+            mine = (bases[:, None, None] + spans[:, :2]) // depth
+            beside = (placed[other] + spans[:, 2:]) // depth
+            cost += ((mine[..., 0] <= beside[:, 1]) & (beside[:, 0] <= mine[..., 1])).sum(axis=1)
+    return cost
 
 
 def _meets(pair: Pair, bases: dict[str, int], config: HwConfig) -> bool:

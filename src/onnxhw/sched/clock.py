@@ -69,14 +69,28 @@ def by_clock(
     `pulled`, each in order."""
     clock, out = _Clock(config), list[Work]()
     queues = [list(reversed(queue)) for queue in ([*head], [*pulling], *pulled)]
-    alone = bool(head)
+    reads: list[set[str]] = [set() for _ in queues]
+    able: set[int] = set()
+
+    def look(index: int) -> None:
+        if queues[index] and (index == 0 or written.complete(queues[index][-1])):
+            able.add(index)
+
+    def next_of(index: int) -> None:
+        able.discard(index)
+        reads[index] = written.roots_read(queues[index][-1]) if queues[index] else set()
+        look(index)
+
+    for index in range(len(queues)):
+        next_of(index)
     while any(queues):
-        able = queues[:1] if alone else [queue for queue in queues if queue and written.complete(queue[-1])]
-        queue = min(able, key=lambda queue: clock.sums(queue[-1])[1])
-        work = queue.pop()
+        least = min((0,) if queues[0] else sorted(able), key=lambda index: clock.sums(queues[index][-1])[1])
+        work = queues[least].pop()
         clock.take(work)
         out.append(work)
-        for step in work.vectors:
-            written.mark(step)
-        alone = bool(queues[0])
+        changed = {written.mark(step) for step in work.vectors}
+        next_of(least)
+        for index in range(1, len(queues)):
+            if index not in able and reads[index] & changed:
+                look(index)
     return out

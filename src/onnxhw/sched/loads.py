@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ..config import HwConfig
 from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
-from ..isa.timing import load_steps, tiles, timeline
+from ..isa.timing import Timeline, load_steps, tiles, timeline
 
 LATE = 48
 """Cycles that a tile of the depthwise unit may come late to spare a cut inside a set of column tiles."""
@@ -44,17 +44,25 @@ def parts(load: Load, first: int, end: int, config: HwConfig) -> list[Load]:
     return found
 
 
-def ordered(
-    arrays: Sequence[tuple[Array, Owned]], strips: Sequence[tuple[Depthwise, Owned]], vectors: Sequence[Vector],
-    config: HwConfig,
-) -> list[Owned]:
-    """The loads of all instructions of the array and the depthwise unit, in order."""
-    if not strips:
-        return [owned for _, owned in arrays]
+Arrays = Sequence[tuple[Array, Owned]]
+Strips = Sequence[tuple[Depthwise, Owned]]
+
+
+def without_loads(arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig) -> Timeline:
+    """When everything would happen if all weights were there; no order of loads makes it sooner."""
     code: dict[str, list[Ordered]] = {
         "array": [i for i, _ in arrays], "depthwise": [i for i, _ in strips], "vector": list(vectors),
     }  # fmt: skip
-    times = timeline(config, code, weightless=True)
+    return timeline(config, code, weightless=True)
+
+
+def ordered(
+    arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig, times: Timeline | None = None
+) -> list[Owned]:
+    """The loads of all instructions of the array and the depthwise unit, in order; `times`: `without_loads`."""
+    if not strips:
+        return [owned for _, owned in arrays]
+    times = times or without_loads(arrays, strips, vectors, config)
     found: list[Owned] = []
     window = iter([-1, *times.window_start])
     windows = [(next(window), part) for _, owned in strips for part in _single(owned, config)]

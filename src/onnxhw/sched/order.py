@@ -21,7 +21,7 @@ from ..config import HwConfig
 from ..ir.graph import Graph
 from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..program.layout import Place
-from .loads import Owned, ordered
+from .loads import Owned, ordered, without_loads
 from .places import Homes
 from .sums import Sums
 from .work import ArrayStep, Region, VectorStep, Work
@@ -62,9 +62,15 @@ class Binder:
         self.readers = {"array": Reader(config), "depthwise": Reader(config)}
         self.sums = Sums(config)
 
-    def code(self) -> dict[str, list[Ordered]]:
-        """Instructions per unit; the loads, and their owners, are put in order here."""
-        loads = ordered(self.arrays, self.strips, self.vectors, self.config)
+    def code(self, below: int | None = None) -> dict[str, list[Ordered]] | None:
+        """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
+        `below`, even if all weights were there."""
+        times = None
+        if self.strips and below is not None:
+            times = without_loads(self.arrays, self.strips, self.vectors, self.config)
+            if times.cycles >= below:
+                return None
+        loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners["load"] = [owned.op for owned in loads]
         return {
             "load": [owned.load for owned in loads],

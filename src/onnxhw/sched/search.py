@@ -14,10 +14,11 @@ from .alloc import ORDERS, Needs, allocate, find_needs, no_room
 from .emit import sequence
 from .lower import Plan
 from .order import Binder
+from .overlay import find_moments
 from .places import producers
 from .reorder import short_first
 from .sets import AHEAD, HALF, chains, linked, wide, wider
-from .tiling import beside, candidates, chained, coarsest, neighbours
+from .tiling import beside, candidates, chained, coarsest, neighbours, pieces
 from .work import Choice, Region, Work
 
 TRIES = 96
@@ -31,6 +32,8 @@ HELD = (0, 2, 3, 4, 8)
 PARTS = (0.5, 0.6)
 """Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a
 row from it."""
+PIECES = 4, 48
+"""Beside the depthwise unit: how many tiles an operation may have to begin with, and the fewest pixels of each."""
 WORTH = 16
 """Idle cycles of the array before an operation that make a search worth while."""
 
@@ -38,7 +41,7 @@ WORTH = 16
 @dataclass(frozen=True)
 class Setting:
     """Everything that is chosen: cuts per operation, the order of operations and works (`sequence`), the placement
-    strategy, and whether the inputs keep their memory to themselves."""
+    strategy, whether roots may share words (`overlay`), and whether the inputs keep their memory to themselves."""
 
     graph: Graph
     choices: dict[str, Choice]
@@ -46,6 +49,7 @@ class Setting:
     timed: bool = False
     order: str = "size"
     wishes: bool = True
+    overlay: bool = False
     inputs_stay: bool = False
 
 
@@ -93,16 +97,21 @@ def _begun(plan: Plan, setting: Setting) -> tuple[list[Work], Needs]:
     return plan.begun[key]
 
 
-def build(plan: Plan, setting: Setting) -> Candidate | None:
-    """The program of a setting; None if its tensors find no place."""
+def build(plan: Plan, setting: Setting, below: int | None = None) -> Candidate | None:
+    """The program of a setting; None if its tensors find no place, or if it is known to take no fewer cycles than
+    `below`."""
     works, needs = _begun(plan, setting)
-    bases = allocate(needs, plan.config, setting.order, setting.wishes)
+    if setting.overlay and not needs.moments:
+        needs.moments = find_moments(plan.graph, plan.homes, works, plan.config, setting.inputs_stay)
+    bases = allocate(needs, plan.config, setting.order, setting.wishes, setting.overlay)
     if bases is None:
         return None
     binder = Binder(plan.graph, plan.homes, bases, plan.config)
     for work in works:
         binder.emit(work)
-    code = binder.code()
+    code = binder.code(below)
+    if code is None:
+        return None
     return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code))
 
 
@@ -117,27 +126,34 @@ def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     count = len(plan.graph.ops)
     some = [held for held in HELD if held < count]
     ways = [(finer, some), (coarse, some), (coarse, [count])]
-    sets = [wide(plan.graph, finer, plan.config, part) for part in AHEAD]
-    for choices in (*sets, linked(wide(plan.graph, finer, plan.config, HALF))):
-        if all(choices != known for known, _ in ways):
-            ways.insert(-2, (choices, some))
-    clocks = [False] * len(ways)
+    timed: list[dict[str, Choice]] = []
     for part in PARTS:
         base = chained(plan.graph, plan.config, part)
         choices = beside(plan.graph, base, plan.config)
         if choices != base:
-            ways = [(choices, some), (choices, some), (base, some), *ways]
-            clocks = [False, True, True, *clocks]
-    for (choices, held), timed in zip(ways, clocks, strict=True):
+            timed += [choices, base]
+    if timed:
+        fine = pieces(plan.graph, plan.config, *PIECES)
+        timed = [choices for choices in (fine, beside(plan.graph, fine, plan.config)) if choices not in timed] + timed
+    else:
+        sets = [wide(plan.graph, finer, plan.config, part) for part in AHEAD]
+        for choices in (*sets, linked(wide(plan.graph, finer, plan.config, HALF))):
+            if all(choices != known for known, _ in ways):
+                ways.insert(-2, (choices, some))
+    ways = [(choices, some) for choices in timed] + ways
+    clocks = [True] * len(timed) + [False] * (len(ways) - len(timed))
+    for (choices, held), clock in zip(ways, clocks, strict=True):
         for graph in graphs:
             yield [
-                Setting(graph, choices, first, timed, order, wishes)
-                for first in held for wishes in (True, False) for order in ORDERS
+                Setting(graph, choices, first, clock, order, wishes, overlay)
+                for first in held for overlay in (False, True) for wishes in (True, False) for order in ORDERS
             ]  # fmt: skip
 
 
 def first(plan: Plan) -> Candidate:
     """The fastest of the first settings; `DoesNotFitError` E5101 or E5104 if none fits."""
+    if max(plan.homes.size.values(), default=0) > plan.config.act_words:
+        raise _no_room(plan)
     found: Candidate | None = None
     smallest: Candidate | None = None
     for group in first_settings(plan):
@@ -188,7 +204,7 @@ def _descend(plan: Plan, found: Candidate, ways: Ways, tries: int) -> Candidate:
                 if not left:
                     return found
                 left -= 1
-                candidate = build(plan, replace(found.setting, choices=choices))
+                candidate = build(plan, replace(found.setting, choices=choices), found.cycles)
                 if candidate and candidate.cycles < found.cycles and fits_microcode(plan, candidate.code):
                     found, moved = candidate, True
     return found

@@ -66,12 +66,28 @@ def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Choi
         y = graph.tensors[op.output]
         cuts = follow(op, graph, chosen, part)
         if isinstance(op, (Conv, Concat)):
-            least = min(end - first for first, end in pairwise(cuts)) * y.width
-            if least < short_tile(config):
-                cuts = (0, y.height)
-            cuts = limit(cuts, max_rows(y, config))
+            cuts = _large_enough(cuts, y, config)
         chosen[op.name] = Choice(cuts)
     return chosen
+
+
+def pieces(graph: Graph, config: HwConfig, most: int, least: int) -> dict[str, Choice]:
+    """For every operation even tiles, at `most` so many, of at least so many pixels; as `chained` if only two."""
+    chosen: dict[str, Choice] = {}
+    for op in graph.ops:
+        y = graph.tensors[op.output]
+        count = min(most, y.height * y.width // least)
+        cuts = even(y.height, count) if count > 2 else follow(op, graph, chosen)
+        if isinstance(op, (Conv, Concat)):
+            cuts = _large_enough(cuts, y, config)
+        chosen[op.name] = Choice(cuts)
+    return chosen
+
+
+def _large_enough(cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[int, ...]:
+    """Cuts of an array operation as far as the array need not wait for weights, and as many as the sums need."""
+    least = min(end - first for first, end in pairwise(cuts)) * y.width
+    return limit((0, y.height) if least < short_tile(config) else cuts, max_rows(y, config))
 
 
 def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:

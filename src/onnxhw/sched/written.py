@@ -31,11 +31,17 @@ class Written:
         box = self._all(self.graph.tensors[region.tensor])
         return box[slice(*region.planes), slice(*region.rows), slice(*region.cols)]
 
-    def mark(self, step: VectorStep) -> None:
-        """The step's result has been written."""
+    def mark(self, step: VectorStep) -> str:
+        """The step's result has been written: the root that it lies in."""
+        root = self.homes.of[step.writes.tensor].root
         mask = ((1 << step.vector.groups) - 1) << step.vector.lane_group
         self._view(step.writes)[...] |= np.uint64(mask)
-        self.marks[self.homes.of[step.writes.tensor].root] += 1
+        self.marks[root] += 1
+        return root
+
+    def roots_read(self, work: Work) -> set[str]:
+        """The roots that a work reads."""
+        return {self.homes.of[region.tensor].root for region in work.regions_read}
 
     def complete(self, work: Work) -> bool:
         """Whether every lane group that the work reads has been written."""
