@@ -29,7 +29,6 @@ GEOMETRIES = [
     HwConfig("4x4", rows=4, cols=4, word=4, lanes=2, acc_bits=24, **SMALL),
     HwConfig("4x4 two rows a cycle", rows=4, cols=4, word=4, lanes=4, acc_bits=24, load_rows=2, **SMALL),
     HwConfig("5x3", rows=5, cols=3, word=5, lanes=1, acc_bits=24, **SMALL),
-    HwConfig("3x4 of whole words", rows=3, cols=4, word=3, lanes=3, acc_bits=24, depthwise=9, **SMALL),
     HwConfig("4x6 of 8 lanes", rows=4, cols=6, word=8, lanes=2, acc_bits=28, load_rows=4, **SMALL),
     HwConfig("3x5 of 8 lanes", rows=3, cols=5, word=8, lanes=4, acc_bits=32, load_rows=3, **SMALL),
     HwConfig("4x5 with depthwise unit", rows=4, cols=5, word=4, lanes=2, acc_bits=24, depthwise=9, **SMALL),
@@ -45,6 +44,7 @@ GEOMETRIES = [
     HwConfig("3x4 whole tiles, depthwise unit", rows=3, cols=4, word=4, lanes=4, acc_bits=24, load_rows=3,
              depthwise=9, **SMALL),
     HwConfig("fast 10x2", rows=10, cols=2, word=10, lanes=2, acc_bits=24, load_rows=2, inner_product="fast", **SMALL),
+    HwConfig("3x4 of whole words", rows=3, cols=4, word=3, lanes=3, acc_bits=24, depthwise=9, **SMALL),
 ]  # fmt: skip
 
 

@@ -129,6 +129,23 @@ def test_the_faster_way_is_taken(new_net: NetType) -> None:
     assert windows(schedule(net.graph(net.conv(x, 16, (1, 1), (3, 3), groups=16)), hw)) == 0
 
 
+@pytest.mark.parametrize(("weight", "fits"), [(60, True), (83, True), (84, False), (127, False)])
+def test_sums_that_may_not_fit_are_made_by_the_array(
+    weight: int, fits: bool, new_net: NetType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """49 products of up to 128 * 83 fit 20 bits, of 128 * 84 they may not; the depthwise unit has no more for them."""
+    hw = CONFIGS["W16 C16"]
+    assert (hw.sum_bits, CONFIGS["W4 C5"].sum_bits) == (20, 27)
+    only(monkeypatch)
+    net = new_net(5)
+    x = net.input(16, 12, 12)
+    graph = net.graph(net.conv(x, 16, (7, 7), groups=16))
+    (conv,) = graph.ops
+    weights = np.full(conv.weight.shape, weight, np.int8)
+    graph.ops[0] = dataclasses.replace(conv, weight=weights, bias=np.zeros(16, np.int32))
+    assert (windows(equal(net, graph, hw)) > 0) == fits
+
+
 @pytest.mark.parametrize("fields", [{"groups": 2}, {"dilations": (2, 1)}, {"strides": (8, 1)}])
 def test_what_it_cannot_do(fields: dict[str, Any], new_net: NetType) -> None:
     net = new_net(4)
