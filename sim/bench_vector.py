@@ -121,7 +121,7 @@ async def equals_emulator(dut: Any) -> None:
         cycles = 0
         while not known(dut.done, "done"):
             cycles += 1
-            assert cycles < vector_cycles(instruction) + 200, f"not done: {instruction.text()}"
+            assert cycles < vector_cycles(instruction, c) + 200, f"not done: {instruction.text()}"
             await cycle()
         await cycle()
         machine.execute(instruction)

@@ -55,7 +55,7 @@ CASES = {
     "weights": (("Gemm", [1, 4097], some(4097, 3)), "E5102", ["4100", "4096", "preset ulx3s-45f on"]),
     "weights of a convolution": (("Conv", [1, 64, 8, 8], some(512, 64, 5, 5)), "E5102", ["mini", "no preset"]),
     "activations": (("Conv", [1, 16, 256, 256], some(16, 16, 3, 3)), "E5101", ["no preset of any board"]),
-    "activations at once": (("Conv", [1, 4096, 2, 2], some(4, 4096, 1, 1)), "E5101", ["4100", "preset ulx3s-85f on"]),
+    "activations at once": (("Conv", [1, 16, 32, 32], some(16, 16, 3, 3)), "E5101", ["at once", "preset ulx3s-45f on"]),
     "accumulators": (("Gemm", [1, 2000], full(2000, 2)), "E5106", ["32512000", "24 bits", "preset ulx3s-85f on"]),
     "accumulators and weights": (("Gemm", [1, 9000], full(9000, 2) + np.int8([0, 1])), "E5102", ["18000", "24 bits"]),
     "fields": (("GlobalAveragePool", [1, 1, 300, 2]), "E5107", ["window rows is 300", "8 bits", "no preset"]),

@@ -121,7 +121,7 @@ def test_description_reads_itself_back():
     assert Info.from_words(words) == info
     head = Info.from_words(words[:HEAD_WORDS])
     assert head.config is None
-    assert (head.fingerprint, head.geometry) == (info.fingerprint, (16, 16, 16, 8))
+    assert (head.fingerprint, head.geometry) == (info.fingerprint, (16, 16, 16, 16))
     with pytest.raises(LinkError, match=r"E9105 .*starts with 0x00000000"):
         Info.from_words([0] * HEAD_WORDS)
     words[1] = 9
