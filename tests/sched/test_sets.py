@@ -104,13 +104,13 @@ def test_a_set_is_drained_while_the_rest_of_the_other_is_streamed(
 
 
 def test_a_chain_gains_by_what_goes_ahead(new_net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Per layer: 124 cycles at least, as two drains are `vector_apart` and the second is on the way of every sum."""
+    """Per layer: 120 cycles at least, as two drains are `vector_apart` and the second is on the way of every sum."""
     graph = chain(new_net(1), (128,) * 7)
     base = chained(graph, DENSE)
     two = wide(graph, base, DENSE, 0.5)
     cycles = [run_of(graph, choices, DENSE, monkeypatch).cycles for choices in (base, two, linked(two))]
     monkeypatch.undo()
-    assert [*cycles, schedule(graph, DENSE).cycles] == [2123, 819, 792, 790]
+    assert [*cycles, schedule(graph, DENSE).cycles] == [2111, 807, 779, 774]
 
 
 @pytest.mark.parametrize("seed", range(20))
