@@ -16,9 +16,9 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
 - array tile n starts at ``s[n] = max(issue + START, s[m] + D, l[n] + shadow_ready)``, where D is P, but at least
   MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``; a tile of the
   depthwise unit does, too, with its own `shadow_ready` and P, which is more than MIN_TILE, for D;
-- a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G
-  the number of lane groups; the next one issues when it is done, or if it `follows` it, after its end and no
-  sooner than `vector_apart` cycles after its issue.
+- a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G the number of
+  lane groups; of several planes each takes ``param_reads`` at least. The next one issues when it is done, or if it
+  `follows` it, after its end and no sooner than `vector_apart` cycles after its issue.
 
 The tile recurrences run across instructions: tiles are numbered over the whole program.
 """

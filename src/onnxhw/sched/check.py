@@ -14,7 +14,9 @@ What is proved, for every input:
 - an accumulator row is drained only after it was filled, and not filled meanwhile: nor is any row of its bank if the
   array fills it, or the depthwise unit with an instruction that accumulates;
 - one reader per activation bank and cycle, by the timeline;
-- each output is complete at the end, and each tensor of the table between its `ready` and `last`;
+- each output is complete at the end, and each tensor of the table between its `ready` and `last`. (That the words
+  then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
+  `held` proves it from the works that they are made of;)
 - no input is touched once as many instructions have completed as `Program.input_free` says.
 
 A program that fails is a compiler bug: `InternalError` E12xx with the instruction's text.

@@ -31,6 +31,15 @@ Memory = npt.NDArray[np.int64]
 """Of each word, the number of the last instruction that touched it."""
 
 
+def box(memory: Memory, place: Place, region: Region) -> Memory:
+    """The words of a region of a tensor, as planes, rows and columns, in something that has a value for each word."""
+    height, width = place.shape[2:]
+    low = place.base + region.planes[0] * place.plane
+    count = region.planes[1] - region.planes[0]
+    planes = memory[low : low + count * place.plane].reshape(count, height, width)
+    return planes[:, slice(*region.rows), slice(*region.cols)]
+
+
 class Reader:
     """A unit that reads activations beside the vector unit: its instructions, and what each word and bank is to it."""
 
@@ -99,18 +108,19 @@ class Binder:
         other = "depthwise" if unit == "array" else "array"
         mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
-            after = max(after, int(self._box(self.written_by, region).max()))
+            after = max(after, int(box(self.written_by, self.places[region.tensor], region).max()))
             for bank in self._banks(region):
                 reads = max(reads, self.bank_vector[bank])
                 beside = max(beside, self.readers[other].bank[bank])
                 mine.bank[bank] = number
-            self._box(mine.read_by, region)[...] = number
+            box(mine.read_by, self.places[region.tensor], region)[...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
         return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
 
     def _vector(self, work: Work, step: VectorStep) -> None:
         written = 0
-        after = {unit: int(self._box(one.read_by, step.writes).max()) for unit, one in self.readers.items()}
+        place = self.places[step.writes.tensor]
+        after = {unit: int(box(one.read_by, place, step.writes).max()) for unit, one in self.readers.items()}
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
@@ -125,20 +135,12 @@ class Binder:
                     for unit, one in self.readers.items():
                         after[unit] = max(after[unit], one.bank[bank])
                     self.bank_vector[bank] = count
-                written = max(written, int(self._box(self.written_by, region).max()))
-        self._box(self.written_by, step.writes)[...] = count
+                written = max(written, int(box(self.written_by, self.places[region.tensor], region).max()))
+        box(self.written_by, place, step.writes)[...] = count
         self.writes.append(step.writes)
         waits = {f"after_{unit}": number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
         self.owners["vector"].append(work.op)
-
-    def _box(self, memory: npt.NDArray[np.int64], region: Region) -> npt.NDArray[np.int64]:
-        place: Place = self.places[region.tensor]
-        height, width = place.shape[2:]
-        low = place.base + region.planes[0] * place.plane
-        count = region.planes[1] - region.planes[0]
-        planes = memory[low : low + count * place.plane].reshape(count, height, width)
-        return planes[:, slice(*region.rows), slice(*region.cols)]
 
     def _banks(self, region: Region) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth

@@ -13,6 +13,7 @@ from ..program.layout import Place
 from ..program.model import Entry, Layer, Program, runs_of
 from ..program.variant import Variant
 from .check import check
+from .held import prove
 from .images import Images
 from .lower import Plan, lower
 from .places import producers
@@ -106,6 +107,8 @@ def finish(begun: Draft) -> Program:
     """The checked program of a draft."""
     plan, graph = begun.plan, begun.plan.graph
     candidate = apart(plan, improve(plan, begun.candidate))
+    table = entries(plan, candidate)
+    prove(graph, plan.homes, candidate, table, plan.config.act_words, plan.config.word)
     program = Program(
         plan.config,
         graph.name,
@@ -113,7 +116,7 @@ def finish(begun: Draft) -> Program:
         plan.images.weight_image,
         plan.images.param_image,
         plan.images.table_image,
-        entries(plan, candidate),
+        table,
         list(graph.inputs),
         [unnamed(port) for port in graph.outputs],
         layers(plan, candidate),

@@ -63,6 +63,7 @@ class Candidate:
     owners: dict[str, list[str]]
     writes: list[Region]
     times: Timeline
+    works: list[Work]
 
     @property
     def cycles(self) -> int:
@@ -112,7 +113,7 @@ def build(plan: Plan, setting: Setting, below: int | None = None) -> Candidate |
     code = binder.code(below)
     if code is None:
         return None
-    return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code))
+    return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code), works)
 
 
 def first_settings(plan: Plan) -> Iterator[list[Setting]]:

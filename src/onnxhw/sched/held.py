@@ -1,0 +1,87 @@
+"""What each word of activation memory holds along the sequence of works.
+
+`check` proves that no instruction reads a word too early or too late; this, that the word is of the tensor that the
+operation means.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InternalError
+from ..ir.graph import Graph
+from ..program.layout import Place
+from ..program.model import Entry
+from .order import box
+from .places import Homes
+from .search import Candidate
+from .work import Region, Work
+
+
+def prove(graph: Graph, homes: Homes, candidate: Candidate, table: dict[str, Entry], words: int, word: int) -> None:
+    """`InternalError` E1213 if a work reads words that hold another root than its operand's, or if a tensor is not
+    whole where the `table` says so, or an output at the end. Activation memory has so many words of so many lanes.
+    """
+    memory = _Memory(homes, candidate.places, words, word)
+    for port in graph.inputs:
+        memory.fill(port.tensor)
+    due: dict[int, list[str]] = {}
+    for name, entry in table.items():
+        due.setdefault(entry.ready, []).append(name)
+    done = 0
+    for name in due.get(0, ()):
+        memory.require_whole(name, done)
+    for work in candidate.works:
+        for step in work.arrays:
+            for region in step.reads:
+                memory.require(region, work)
+        for vector in work.vectors:
+            for operand in (vector.a, vector.b):
+                if operand:
+                    memory.require(operand, work)
+            memory.write(vector.writes)
+            done += 1
+            for name in due.get(done, ()):
+                memory.require_whole(name, done)
+    for port in graph.outputs:
+        memory.require_whole(port.tensor, done)
+
+
+class _Memory:
+    """Of each word the number of the root that it holds."""
+
+    def __init__(self, homes: Homes, places: dict[str, Place], words: int, word: int) -> None:
+        self.places, self.word = places, word
+        self.roots = {name: home.root for name, home in homes.of.items()}
+        self.names = list(homes.size)
+        self.number = {root: index for index, root in enumerate(self.names)}
+        self.holds: npt.NDArray[np.int64] = np.full(words, -1, np.int64)
+
+    def of(self, name: str) -> int:
+        """The number of a tensor's root."""
+        return self.number[self.roots[name]]
+
+    def fill(self, name: str) -> None:
+        """The host writes an input."""
+        self.holds[self.places[name].addresses(self.word).ravel()] = self.of(name)
+
+    def write(self, region: Region) -> None:
+        """A vector step writes."""
+        box(self.holds, self.places[region.tensor], region)[...] = self.of(region.tensor)
+
+    def require(self, region: Region, work: Work) -> None:
+        """A work of an operation reads."""
+        found = box(self.holds, self.places[region.tensor], region)
+        wrong = found[found != self.of(region.tensor)]
+        if len(wrong):
+            raise InternalError("E1213", f"reads {self._what(int(wrong[0]))} for {region.tensor!r}", where=work.op)
+
+    def require_whole(self, name: str, done: int) -> None:
+        """All of a tensor is there."""
+        found = self.holds[self.places[name].addresses(self.word).ravel()]
+        wrong = found[found != self.of(name)]
+        if len(wrong):
+            what = f"after {done} vector instructions its words hold {self._what(int(wrong[0]))}"
+            raise InternalError("E1213", what, where=f"tensor {name!r}")
+
+    def _what(self, number: int) -> str:
+        return repr(self.names[number]) if number >= 0 else "nothing"
