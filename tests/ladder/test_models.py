@@ -10,6 +10,7 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_mixed
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
@@ -129,3 +130,33 @@ def test_anomaly_detection_with_weights_in_lookup_tables(reference_models: Path)
     samples = (rng.integers(-128, 128, port.shape) * scale for _ in range(10))
     feeds = ({port.name: sample.astype(np.float32)} for sample in samples)
     assert climb(graph, PRESETS["ulx3s-85f-dense"], feeds, 10) == (10, 10)
+
+
+@pytest.mark.slow
+def test_anomaly_detection_in_three_programs(reference_models: Path) -> None:
+    """On the bitstream of the other three: each program is fed what the one before gave, and every tensor compared."""
+    config = PRESETS["ulx3s-85f"]
+    mixed, made = compile_mixed(reference_models / "ad_autoencoder_int8_qdq.onnx", config)
+    graphs = [part.graph for part in mixed.hardware]
+    assert len(graphs) == len(made.programs) == len(made.parts) == 3
+    values = np.random.default_rng(3).integers(-128, 128, (10, *graphs[0].tensors[graphs[0].inputs[0].tensor].shape))
+    flowing = list(values.astype(np.int8))
+    for graph, program in zip(graphs, made.programs, strict=True):
+        (source,), (sink,) = graph.inputs, graph.outputs
+        emulator, compared = Emulator(program), 0
+        with CxxrtlEngine(config) as engine:
+            for at, value in enumerate(flowing):
+                inputs = {source.tensor: value.reshape(graph.tensors[source.tensor].shape)}
+                expected = golden.run(graph, inputs)
+                for result in (emulator.run(inputs, trace=True), engine.run(program, inputs, trace=True)):
+                    for name, found in result.tensors.items():
+                        assert np.array_equal(found, expected[name]), name
+                        compared += 1
+                    assert result.cycles == program.cycles
+                flowing[at] = expected[sink.tensor]
+        assert compared == 20 * len(program.tensors) > 0
+    whole = load(reference_models / "ad_autoencoder_int8_qdq.onnx")
+    (port,) = whole.outputs
+    for first, last in zip(values.astype(np.int8), flowing, strict=True):
+        wanted = golden.run(whole, {whole.inputs[0].tensor: first})[port.tensor]
+        assert np.array_equal(last.ravel(), wanted.ravel())
