@@ -54,10 +54,9 @@ def test_a_tensor_that_is_not_whole_where_the_table_says(tensor: str, ready: int
     graph, _ = residual(new_net(2))
     begun = draft(graph, HW)
     table = entries(begun.plan, begun.candidate)
-    arguments = begun.plan.graph, begun.plan.homes, begun.candidate
-    prove(*arguments, table, HW.act_words, HW.word)
+    prove(begun.plan, begun.candidate, table)
     table[tensor] = dataclasses.replace(table[tensor], ready=ready)
     with pytest.raises(InternalError, match="its words hold") as caught:
-        prove(*arguments, table, HW.act_words, HW.word)
+        prove(begun.plan, begun.candidate, table)
     assert caught.value.code == "E1213"
     assert schedule(graph, HW).cycles

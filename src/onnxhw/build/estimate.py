@@ -15,7 +15,7 @@ from ..isa.timing import MULTIPLY, weight_hops, weight_skew
 from ..rtl import ebr
 from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT, SHORT_UCODE
-from ..rtl.ecp5 import fabric_levels, fabric_registers
+from ..rtl.ecp5 import fabric_levels, fabric_registers, joined
 from .flow import check_fit
 
 TOLERANCE = 0.15
@@ -78,7 +78,7 @@ def fabric_luts(a_bits: int, b_bits: int) -> int:
     total = len(spans) * (_chain(wide + 1) + 1)
     while len(spans) > 1:
         total += sum(_chain(wide + high) for high in spans[1::2])
-        spans = _pairs(spans)
+        spans = joined(spans)
     return total
 
 
@@ -95,12 +95,6 @@ def multipliers(config: HwConfig) -> int:
 def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     """Flip-flops of a fabric multiplier."""
     return sum(fabric_registers(a_bits, b_bits, fabric_levels(a_bits, b_bits, stages)))
-
-
-def _pairs(spans: list[int]) -> list[int]:
-    """Rows after one level of adders."""
-    joined = [low + high for low, high in zip(spans[::2], spans[1::2], strict=False)]
-    return joined + (spans[-1:] if len(spans) % 2 else [])
 
 
 LUT_TERMS = (5428.0, 1199.0, 5.6, 21.2, 4.0)

@@ -26,6 +26,8 @@ class Space(IntEnum):
     EXTERNAL = 9
 
 
+PARAM_BITS = 64
+"""Bits of one lane's entry of a parameter row."""
 UCODE_SPACES = {unit: Space[f"{unit.upper()}_UCODE"] for unit in UNITS}
 
 
@@ -93,7 +95,7 @@ def word_bytes(config: HwConfig, space: Space) -> int:
     return {
         Space.ACT: config.word,
         Space.WEIGHT: config.weight_word,
-        Space.PARAM: 8 * config.lanes,
+        Space.PARAM: PARAM_BITS // 8 * config.lanes,
         Space.TABLE: 1,
     }.get(space, 4)
 

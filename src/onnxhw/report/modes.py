@@ -9,7 +9,7 @@ not overlap. What the mode could do at best in that time, per cycle:
     depthwise  3 * 3 * D multiply-accumulates
     weights    k * C multiply-accumulates: one per weight that is loaded, as in a dense layer of batch 1. Only where
                fewer pixels than R / k meet a weight tile; else the load hides under the streaming
-    vector     one group of Q lanes (or one position of a window)
+    vector     one group of Q lanes (or one position of a window; where Q = W two cycles for a plane of one position)
     moves      one pixel through the array, where a layer multiplies by constants to move values (no MACs of the model)
 """
 
@@ -19,7 +19,7 @@ from math import ceil
 
 from ..config import WINDOW, HwConfig
 from ..isa.instructions import Array, Depthwise
-from ..isa.timing import Timeline, pixels, sums, tiles, vector_cycles
+from ..isa.timing import Timeline, pixels, sums, tiles
 from ..program.model import Layer, Program
 from .spent import busy, free, order_wait
 
@@ -75,7 +75,7 @@ class Judge:
     def __init__(self, program: Program, times: Timeline) -> None:
         self.program, self.times, self.config = program, times, program.config
         streams = [
-            (span.end - vector_cycles(instruction, self.config) + 1, span.end + 1)  # type: ignore[arg-type]  # its unit's kind
+            (span.end - busy(instruction, self.config) + 1, span.end + 1)
             for instruction, span in zip(program.code.get("vector", []), times.spans["vector"], strict=True)
         ]
         self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]

@@ -261,6 +261,12 @@ def fabric_levels(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> tuple[int
     return min(ways, key=lambda way: (sum(fabric_registers(a_bits, b_bits, way)), way))
 
 
+def joined(spans: list[int]) -> list[int]:
+    """What rows of so many digits' bits span after one level of adders."""
+    pairs = [low + high for low, high in zip(spans[::2], spans[1::2], strict=False)]
+    return pairs + (spans[-1:] if len(spans) % 2 else [])
+
+
 def fabric_registers(a_bits: int, b_bits: int, levels: Sequence[int]) -> list[int]:
     """Bits of each stage's registers, with so many levels of adders before each."""
     wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
@@ -268,8 +274,7 @@ def fabric_registers(a_bits: int, b_bits: int, levels: Sequence[int]) -> list[in
     found = []
     for count in levels:
         for _ in range(count):
-            joined = [low + high for low, high in zip(spans[::2], spans[1::2], strict=False)]
-            spans = joined + spans[len(joined) * 2 :] if spans else [2] * -(-narrow // 2)
+            spans = joined(spans) if spans else [2] * -(-narrow // 2)
         found.append(sum(wide + span for span in spans) if spans else wide + narrow)
     return found
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..config import HwConfig
 from ..isa.fields import WORD_BITS
 from ..isa.instructions import UNITS
-from ..isa.memory import param_shape, ucode_words
+from ..isa.memory import PARAM_BITS, param_shape, ucode_words
 from . import ebr
 from .blocks import blocks, tail
 from .depthwise import SHORT, SHORT_UCODE
@@ -28,8 +28,6 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
 """Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
 the first for the weights instead."""
-PARAM_BITS = 64
-"""Bits of one lane's parameter."""
 LINK = 6
 """Block RAMs of the link."""
 

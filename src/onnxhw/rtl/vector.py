@@ -9,12 +9,12 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import SETTINGS, Vector, VectorOp
-from ..isa.memory import param_shape
+from ..isa.memory import PARAM_BITS, param_shape
 from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
 from .cells import BlockRam, Copies
 from .decode import Decoded
 from .delay import delay
-from .floorplan import PARAM_BITS, lane_sites, memory_sites
+from .floorplan import lane_sites, memory_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .reduce import WindowReduce

@@ -7,22 +7,23 @@ operation means.
 import numpy as np
 import numpy.typing as npt
 
+from ..config import HwConfig
 from ..errors import InternalError
-from ..ir.graph import Graph
 from ..program.layout import Place
 from ..program.model import Entry
+from .lower import Plan
 from .order import box
 from .places import Homes
 from .search import Candidate
 from .work import Region, Work
 
 
-def prove(graph: Graph, homes: Homes, candidate: Candidate, table: dict[str, Entry], words: int, word: int) -> None:
+def prove(plan: Plan, candidate: Candidate, table: dict[str, Entry]) -> None:
     """`InternalError` E1213 if a work reads words that hold another root than its operand's, or if a tensor is not
-    whole where the `table` says so, or an output at the end. Activation memory has so many words of so many lanes.
+    whole where the `table` says so, or an output at the end.
     """
-    memory = _Memory(homes, candidate.places, words, word)
-    for port in graph.inputs:
+    memory = _Memory(plan.homes, candidate.places, plan.config)
+    for port in plan.graph.inputs:
         memory.fill(port.tensor)
     due: dict[int, list[str]] = {}
     for name, entry in table.items():
@@ -42,19 +43,19 @@ def prove(graph: Graph, homes: Homes, candidate: Candidate, table: dict[str, Ent
             done += 1
             for name in due.get(done, ()):
                 memory.require_whole(name, done)
-    for port in graph.outputs:
+    for port in plan.graph.outputs:
         memory.require_whole(port.tensor, done)
 
 
 class _Memory:
     """Of each word the number of the root that it holds."""
 
-    def __init__(self, homes: Homes, places: dict[str, Place], words: int, word: int) -> None:
-        self.places, self.word = places, word
+    def __init__(self, homes: Homes, places: dict[str, Place], config: HwConfig) -> None:
+        self.places, self.word = places, config.word
         self.roots = {name: home.root for name, home in homes.of.items()}
         self.names = list(homes.size)
         self.number = {root: index for index, root in enumerate(self.names)}
-        self.holds: npt.NDArray[np.int64] = np.full(words, -1, np.int64)
+        self.holds: npt.NDArray[np.int64] = np.full(config.act_words, -1, np.int64)
 
     def of(self, name: str) -> int:
         """The number of a tensor's root."""

@@ -108,7 +108,7 @@ def finish(begun: Draft) -> Program:
     plan, graph = begun.plan, begun.plan.graph
     candidate = apart(plan, improve(plan, begun.candidate))
     table = entries(plan, candidate)
-    prove(graph, plan.homes, candidate, table, plan.config.act_words, plan.config.word)
+    prove(plan, candidate, table)
     program = Program(
         plan.config,
         graph.name,
