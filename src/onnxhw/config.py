@@ -190,7 +190,7 @@ class HwConfig:
 
     @property
     def sum_bits(self) -> int:
-        """Width of the depthwise unit's sums: `acc_bits`, or what block RAMs of 36 bits that hold `window_bits` allow."""
+        """Width of the depthwise unit's sums: `acc_bits`, or what block RAMs of 36 bits for `window_bits` hold."""
         lanes = self.depthwise_lanes
         return min(self.acc_bits, -(-self.window_bits * lanes // EBR_BITS) * EBR_BITS // lanes)
 

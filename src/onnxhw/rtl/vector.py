@@ -263,46 +263,52 @@ class VectorUnit(wiring.Component):
         for q in range(config.lanes):
             unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q], config.param_reads)
             m.submodules[f"lane_{q}"] = unit
-            fresh, again, new = of_group.o[q][0], of_group.o[q][1], of_group.o[q][2]
-            column, lane = of_group.o[q][3 : 3 + column_bits], of_group.o[q][3 + column_bits :]
-            here = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
-            columns = here
-            if config.col_groups > 1:
-                held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
-                with m.If(fresh):
-                    m.d.sync += held.eq(Cat(here))
-                row = Mux(fresh, Cat(here), held)
-                columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
-            operands_a = [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)]
-            operands_b = [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)]
-            entry = param_6.word_select(q, PARAM_BITS)
-            for port, choices, index in (
-                (unit.acc, columns, column),
-                (unit.a, operands_a, lane),
-                (unit.b, operands_b, lane),
-            ):
-                chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
-                with m.Switch(index):
-                    for g, choice in enumerate(choices):
-                        with m.Case(g):
-                            m.d.sync += chosen.eq(choice)
-                m.d.comb += port.eq(chosen)
-            for port, value in (
-                (unit.bias, entry[:32]),
-                (unit.multiplier, entry[32 : 32 + MULTIPLIER_BITS]),
-                (unit.shift, entry[58:63]),
-            ):
-                chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
-                with m.If(new if config.param_reads > 1 else 1):
-                    m.d.sync += chosen.eq(value)
-                m.d.comb += port.eq(chosen)
-            m.d.comb += [
-                unit.again.eq(delay(m, again, 1, name=f"again_7_{q}", reset=False)),
-                unit.new.eq(delay(m, new, 1, name=f"new_7_{q}", reset=False)),
-            ]
+            drained = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            self._feed(m, q, unit, of_group.o[q], drained, reduce, param_6.word_select(q, PARAM_BITS))
             m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
+
+    def _feed(
+        self, m: Module, q: int, unit: RequantizeLane, group: Value, drained: list[Value], reduce: WindowReduce,
+        entry: Value,
+    ) -> None:
+        """Registers of cycle 7 before a lane: its operands, of its `group`, and its parameters."""
+        config = self.config
+        fresh, again, new = group[0], group[1], group[2]
+        column_bits = bits_for(config.col_groups)
+        column, lane = group[3 : 3 + column_bits], group[3 + column_bits :]
+        columns = drained
+        if config.col_groups > 1:
+            held = Signal(config.col_groups * config.acc_bits, name=f"held_{q}", reset_less=True)
+            with m.If(fresh):
+                m.d.sync += held.eq(Cat(drained))
+            row = Mux(fresh, Cat(drained), held)
+            columns = [row.word_select(g, config.acc_bits) for g in range(config.col_groups)]
+        for port, choices, index in (
+            (unit.acc, columns, column),
+            (unit.a, [reduce.a[g * config.lanes + q] for g in range(config.lane_groups)], lane),
+            (unit.b, [reduce.b[g * config.lanes + q] for g in range(config.lane_groups)], lane),
+        ):
+            chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
+            with m.Switch(index):
+                for g, choice in enumerate(choices):
+                    with m.Case(g):
+                        m.d.sync += chosen.eq(choice)
+            m.d.comb += port.eq(chosen)
+        for port, value in (
+            (unit.bias, entry[:32]),
+            (unit.multiplier, entry[32 : 32 + MULTIPLIER_BITS]),
+            (unit.shift, entry[58:63]),
+        ):
+            chosen = Signal.like(port, name=f"{port.name}_7_{q}", reset_less=True)
+            with m.If(new if config.param_reads > 1 else 1):
+                m.d.sync += chosen.eq(value)
+            m.d.comb += port.eq(chosen)
+        m.d.comb += [
+            unit.again.eq(delay(m, again, 1, name=f"again_7_{q}", reset=False)),
+            unit.new.eq(delay(m, new, 1, name=f"new_7_{q}", reset=False)),
+        ]
 
     def _halves(self, m: Module, word_0: Value, plane_0: Value, param_0: Value) -> tuple[Value, Signal]:
         """Read a plane's parameter row in two cycles, the first a cycle before that of its first word.
