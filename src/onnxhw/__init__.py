@@ -3,18 +3,42 @@
 TYPE_CHECKING = False  # `typing` takes longer to import than the rest of the command line
 if TYPE_CHECKING:
     from .host.device import Device
+    from .ort_api import (
+        ExecutionMode,
+        ExecutionOrder,
+        GraphOptimizationLevel,
+        IOBinding,
+        ModelMetadata,
+        NodeArg,
+        OrtValue,
+        RunOptions,
+        SessionOptions,
+        get_all_providers,
+        get_available_providers,
+        get_device,
+        set_default_logger_severity,
+    )
     from .session import InferenceSession
 
 __version__ = "0.1.0"
-__all__ = ["Device", "InferenceSession", "__version__"]
+__all__ = [
+    "Device", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
+    "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions", "__version__", "get_all_providers",
+    "get_available_providers", "get_device", "set_default_logger_severity",
+]  # fmt: skip
 
 _LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.session"}
-"""Public names and where they live; imported when first used, so that `import onnxhw` stays quick."""
+"""Where public names live that are not in `onnxhw.ort_api`; all are imported when first used, so that `import onnxhw`
+stays quick."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    return getattr(importlib.import_module(_LAZY.get(name, "onnxhw.ort_api")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

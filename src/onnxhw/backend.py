@@ -70,7 +70,7 @@ class OnnxhwBackendRep(BackendRep, Closing):
     def _place(self, sizes: dict[str, int]) -> InferenceSession:
         key = tuple(sorted(sizes.items()))
         if key not in self._placed:
-            session = InferenceSession(self.model, self._target, shapes=sizes)
+            session = InferenceSession(self.model, device=self._target, shapes=sizes)
             self._target = session.target  # a device is opened once, by the first session
             self._placed[key] = session
             refuse(session.mixed)

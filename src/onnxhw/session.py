@@ -26,7 +26,19 @@ from .frontend.hostrun import Engine, known_engine
 from .host.artifact import preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
-from .ir.parts import HardwarePart, Part, Value
+from .ir.parts import Dim, HardwarePart, Part, Value
+from .ort_api import (
+    CPU_PROVIDER,
+    PROVIDER,
+    IOBinding,
+    ModelMetadata,
+    NodeArg,
+    OrtValue,
+    SessionOptions,
+    chosen_providers,
+    sizes_of,
+    tensor_type,
+)
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
@@ -39,6 +51,7 @@ from .targets import (
     hardware_runner,
     host_runner,
     is_target,
+    model_beside,
     read_compiled,
     runner,
     unknown,
@@ -46,11 +59,15 @@ from .targets import (
 
 
 class InferenceSession(Closing):
-    """A model ready to run; the calls are those of onnxruntime's class of this name.
+    """A model ready to run; parameters and calls are those of onnxruntime's class of this name, and a few more.
 
     Parameters
     ----------
-    model : path, bytes or ModelProto; or what ``compile`` or ``synth`` have written: a directory or a program.ohw.
+    path_or_bytes : path, bytes or ModelProto; or what ``compile`` or ``synth`` have written: a directory or a
+        program.ohw.
+    sess_options, providers, provider_options : as onnxruntime takes them. Sizes of dimensions in the options are used,
+        what only tunes onnxruntime changes nothing, other providers than `onnxhw.get_available_providers()` give a
+        warning. `onnxhw.ort_api` has the details.
     device : one of `DEVICES` ("golden": integers in numpy, "emulator": instruction by instruction, "cxxrtl": the RTL),
         the address of a device as `Device.open` takes it, or an open `Device`, which then stays open.
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
@@ -65,16 +82,20 @@ class InferenceSession(Closing):
     Any number of threads may share a session: calls go one at a time, `close` too. On a device several hardware parts
     are programs that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2700, E2703: `host` is not installed or unknown; E2506: "golden" and a compiled
-    program; E2504: `config`, `shapes`, `patches`, `exact_softmax` or `preprocess` with a compiled program; else the
-    errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
+    `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2700, E2703:
+    `host` is not installed or unknown; E2506: "golden" and a compiled program; E2504: `config`, `shapes`, `patches`,
+    `exact_softmax` or `preprocess` with a compiled program; else the errors of `frontend.read`, `compile_mixed` (but
+    for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
         self,
-        model: Source,
-        device: str | Device = "golden",
+        path_or_bytes: Source,
+        sess_options: Any = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
         *,
+        device: str | Device = "golden",
         config: HwConfig | None = None,
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
@@ -85,11 +106,16 @@ class InferenceSession(Closing):
     ) -> None:
         if not is_target(device):
             raise unknown(device)
+        chosen_providers(providers, provider_options)
+        self._options = SessionOptions() if sess_options is None else sess_options
+        sizes = sizes_of(sess_options)
+        shapes = {**sizes, **(shapes or {})} if sizes else shapes
         self._host = known_engine(host)
-        self.shapes, self._source, self._patches, self._exact = shapes, model, patches, exact_softmax
+        self.shapes, self._source, self._patches, self._exact = shapes, path_or_bytes, patches, exact_softmax
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
+        self._proto: onnx.ModelProto | None = None
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
         self.mixed: MixedModel
@@ -137,35 +163,91 @@ class InferenceSession(Closing):
         if isinstance(self.target, Device) and self.program and self.program.programs:
             self.target.load(self.program.programs[0], design=design)
 
-    def get_inputs(self) -> list[Value]:
+    def get_inputs(self) -> list[NodeArg]:
         """The inputs that have no default value."""
+        return [self._described(value) for value in self._inputs()]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs that have one."""
+        return [self._described(value) for value in self.mixed.inputs if value.optional]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs."""
+        return [self._described(_of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model says of itself; of a compiled program what the copy of the model beside it says."""
+        model = self._model_proto()
+        if model is None:
+            return ModelMetadata(graph_name=self.mixed.name)
+        return ModelMetadata(
+            model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
+            model.model_version, {entry.key: entry.value for entry in model.metadata_props},
+        )  # fmt: skip
+
+    def get_providers(self) -> list[str]:
+        """What computes: the hardware's operations, then the host's nodes."""
+        return [PROVIDER, CPU_PROVIDER]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The device behind each provider."""
+        return {PROVIDER: {"device": str(self.device)}, CPU_PROVIDER: {}}
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        """Checks the names as the constructor does; what computes stays."""
+        chosen_providers(providers, provider_options)
+
+    def get_session_options(self) -> Any:
+        """The options given, or the defaults."""
+        return self._options
+
+    def _inputs(self) -> list[Value]:
         return [_of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
 
-    def get_overridable_initializers(self) -> list[Value]:
-        """The inputs that have one."""
-        return [value for value in self.mixed.inputs if value.optional]
+    def _described(self, value: Value) -> NodeArg:
+        """An input or output with type and open dimensions as the model declares them."""
+        model = self._model_proto()
+        known = [*model.graph.input, *model.graph.output] if model is not None else []
+        declared = next((one.type for one in known if one.name == value.name), onnx.TypeProto())
+        shape: list[Dim] = list(value.shape or ())
+        sizes = declared.tensor_type.shape.dim
+        if not self.shapes and len(shape) == len(sizes):
+            given = any(one.name == value.name for one in self.mixed.inputs)
+            undeclared = [None if given and not dim.HasField("dim_value") else size
+                          for dim, size in zip(sizes, shape, strict=True)]  # fmt: skip
+            shape = [dim.dim_param or size for dim, size in zip(sizes, undeclared, strict=True)]
+        if (batch := self.mixed.batch) is not None and not batch.size and value.name in batch.outputs and shape:
+            firsts = [one.type.tensor_type.shape.dim[0].dim_param for one in known if one.name in batch.inputs]
+            shape[0] = firsts[0] or None if firsts else None
+        return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
 
-    def get_outputs(self) -> list[Value]:
-        """The outputs."""
-        return [_of_all(value, self.mixed.batch) for value in self.mixed.outputs]
+    def _model_proto(self) -> onnx.ModelProto | None:
+        """The model as its file has it; None for a compiled program without a copy of it."""
+        if self._proto is None:
+            file, source = compiled(self._source), self._source
+            source = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
+            self._proto = read_model(source) if file is None else model_beside(file.parent)
+        return self._proto
 
     def feeds(self, source: str | Path, start: int = 0, stop: int | None = None) -> dict[str, Any]:
         """Samples `start` to `stop` of an .npy or .npz file, an image or a folder of them, as `run` takes them.
 
         `UsageError` E2600 to E2608 as of `onnxhw.preprocess.open_samples`, E2502: there are no such samples.
         """
-        inputs = [Input.of(value.name, value.shape, value.dtype) for value in self.get_inputs()]
+        inputs = [Input.of(value.name, value.shape, value.dtype) for value in self._inputs()]
         found = list(open_samples(Path(source), inputs, self.preprocess).feeds(start, stop))
         if start < 0 or not found:
             raise UsageError("E2502", f"there is no sample {start}", where=str(source))
         return {value.name: np.concatenate([one[value.name] for one in found]) for value in inputs}
 
-    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
         """The outputs asked for (all if None), in order, from the inputs by name.
 
         Where the model has batch 1, inputs of N samples give outputs of N: one inference each. Where its batch is open,
         N samples give what the model means at a batch of N: one inference each if that is proved to be the same. A feed
-        that names an initializer replaces its value.
+        that names an initializer replaces its value. `run_options` change nothing.
 
         `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: wrong shape or type; E2507: closed;
         `UnsupportedError` E4401: the model has a node that nothing can run.
@@ -173,7 +255,42 @@ class InferenceSession(Closing):
         with self._lock:
             if self._closed:
                 raise UsageError("E2507", "the session is closed", where=self.device, hint="make another")
-            return self._run(output_names, feeds)
+            return self._run(output_names, input_feed)
+
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
+    ) -> list[OrtValue]:
+        """`run` with values around the arrays."""
+        feeds = {name: value.numpy() for name, value in input_dict_ort_values.items()}
+        return [OrtValue(result) for result in self.run(output_names, feeds, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """A binding for `run_with_iobinding`."""
+        return IOBinding()
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        """`run` on the inputs that are bound; the outputs that are bound are then in the binding."""
+        iobinding.results = self.run(iobinding.wanted, iobinding.inputs, run_options)
+
+    def run_async(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any] | None, Any, str], None], user_data: Any, run_options: Any = None,
+    ) -> None:  # fmt: skip
+        """`run` in a thread of its own; `callback(results, user_data, error)`: the error is a text, "" for none."""
+
+        def work() -> None:
+            try:
+                results = self.run(output_names, input_feed, run_options)
+            except Exception as error:  # the caller is elsewhere by now: it is told by the callback
+                callback(None, user_data, str(error))
+            else:
+                callback(results, user_data, "")
+
+        threading.Thread(target=work, name="onnxhw run_async").start()
+
+    def end_profiling(self) -> str:
+        """`UsageError` E2591: a session writes no profile; `profile` gives it."""
+        raise UsageError("E2591", "end_profiling is not supported", hint="InferenceSession.profile() gives the cycles")
 
     def profile(self) -> list[LayerRow]:
         """Where the cycles of one inference go, layer by layer of the hardware parts in turn.
@@ -198,8 +315,8 @@ class InferenceSession(Closing):
                 found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
                 self.cycles, self.counters = other.cycles, other.counters
             return found
-        arrays = {value.name: typed(value, feeds[value.name]) for value in self.get_inputs()}
-        check_variables(self.get_inputs(), arrays)
+        arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
+        check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
@@ -210,7 +327,7 @@ class InferenceSession(Closing):
             self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
         inferences = samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
         if len(inferences) == 1:
-            check_elements(self.get_inputs(), arrays)
+            check_elements(self._inputs(), arrays)
         for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
             for values, given_now in zip(inferences, run(inferences), strict=True):
                 values |= given_now
@@ -228,7 +345,7 @@ class InferenceSession(Closing):
         if batch is None or batch.size:
             return {}
         found = {}
-        for value in self.get_inputs():
+        for value in self._inputs():
             array = arrays[value.name]
             if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
                 continue
@@ -256,14 +373,14 @@ class InferenceSession(Closing):
         """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
         batch = self.mixed.batch
         if batch is not None and batch.size:
-            for value in self.get_inputs():
+            for value in self._inputs():
                 array = arrays[value.name]
                 if value.shape is not None and not matches(value.shape, np.shape(array)):
                     raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
         return [value for value in self.mixed.inputs if not value.optional]
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
-        needed, known = [v.name for v in self.get_inputs()], {v.name for v in self.mixed.inputs}
+        needed, known = [v.name for v in self._inputs()], {v.name for v in self.mixed.inputs}
         for name in feeds:
             if name not in known:
                 raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
@@ -303,9 +420,23 @@ class InferenceSession(Closing):
     def _like(self, model: Source, shapes: Mapping[str, int] | None) -> "InferenceSession":
         """A session on the same device, with the same options."""
         return InferenceSession(
-            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact,
-            host=self._host,
+            model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
+            exact_softmax=self._exact, host=self._host,
         )  # fmt: skip
+
+
+def type_text(kind: onnx.TypeProto) -> str:
+    """A type as ONNX writes it: ``tensor(float)``, ``seq(map(int64,tensor(float)))``; "" for none."""
+    name = kind.WhichOneof("value")
+    if name in ("tensor_type", "sparse_tensor_type"):
+        element = onnx.TensorProto.DataType.Name(getattr(kind, name).elem_type).lower()
+        return f"{'sparse_' if name[0] == 's' else ''}tensor({element})"
+    if name == "map_type":
+        key = onnx.TensorProto.DataType.Name(kind.map_type.key_type).lower()
+        return f"map({key},{type_text(kind.map_type.value_type)})"
+    if name in ("sequence_type", "optional_type"):
+        return f"{'seq' if name[0] == 's' else 'optional'}({type_text(getattr(kind, name).elem_type)})"
+    return ""
 
 
 def _of_all(value: Value, batch: Batch | None) -> Value:

@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
-from .frontend import Batch, MixedModel, read
+from .frontend import Batch, MixedModel, read, read_model
 from .frontend.hostrun import Engine, parsed
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
@@ -56,10 +58,23 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
     return mixed, program, design_of(path.parent)
 
 
-def _batch(folder: Path) -> Batch | None:
-    """The batch of the model from which an output directory was made."""
+def model_beside(folder: Path) -> onnx.ModelProto | None:
+    """The copy of the model in an output directory, None if it is not there or not the one that was compiled."""
+    source = _copy_of_model(folder)
+    return None if source is None else read_model(source)
+
+
+def _copy_of_model(folder: Path) -> Path | None:
     model = folder / "model.onnx"
     if not model.is_file() or manifest(folder).get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+        return None
+    return model
+
+
+def _batch(folder: Path) -> Batch | None:
+    """The batch of the model from which an output directory was made."""
+    model = _copy_of_model(folder)
+    if model is None:
         return None
     sizes = (size.rpartition("=") for size in noted(folder, "shapes", ".+=[0-9]+"))
     limits = Limits.from_flags(noted(folder, "limits", ".*"))

@@ -77,7 +77,7 @@ def deep(model: Any, seed: int, length: int) -> None:
 
 def results(proto: bytes, device: str, feeds: Any, config: HwConfig | None = None) -> list[bytes]:
     """The outputs' bytes."""
-    with InferenceSession(proto, device, config=config) as session:
+    with InferenceSession(proto, device=device, config=config) as session:
         return [np.asarray(found).tobytes() for found in session.run(None, feeds)]
 
 
@@ -170,7 +170,7 @@ def test_every_preset_gives_the_same_bytes(models: Any) -> None:
     feeds = {"x": (np.random.default_rng(2).integers(-60, 60, (2, 64, 4, 4)) * np.float32(0.05)).astype(np.float32)}
     wanted, aside = results(proto, "golden", feeds), set()
     for name in PRESETS:
-        with InferenceSession(proto, "emulator", config=preset(name)) as session:
+        with InferenceSession(proto, device="emulator", config=preset(name)) as session:
             assert [found.tobytes() for found in session.run(None, feeds)] == wanted, name
             aside |= {type(op).__name__ for part in session.mixed.golden for op in part.graph.ops}
     assert {"Conv", "Table"} <= aside

@@ -30,7 +30,7 @@ from .nets import MINI, QONNX, Net, S, draw, program_of, run_golden, through, we
 def test_1_one_unsupported_operator_does_not_stop_the_rest() -> None:
     """The accelerator lacks a single operator, and nothing of the network runs. Here that node runs on the host."""
     model, x = through("Trilu"), draw()
-    with InferenceSession(model, "emulator", config=MINI) as session:
+    with InferenceSession(model, device="emulator", config=MINI) as session:
         assert [type(part) for part in session.mixed.parts] == [HardwarePart, HostPart, HardwarePart]
         (found,) = session.run(None, {"x": x})
     (wanted,) = evaluate(model, {"x": x}).values()
@@ -115,7 +115,7 @@ def test_4_names_are_those_of_the_file(entry: str, end: str, tmp_path: Path) -> 
     net.node("Relu", y, output=end)
     model, x = net.model(end), draw()
     (wanted,) = evaluate(model, {entry: x}).values()
-    with InferenceSession(model, "emulator", config=MINI) as session:
+    with InferenceSession(model, device="emulator", config=MINI) as session:
         assert [value.name for value in session.get_inputs()] == [entry]
         assert [value.name for value in session.get_outputs()] == [end]
         np.testing.assert_array_equal(session.run([end], {entry: x})[0], wanted)

@@ -31,8 +31,8 @@ def test_19_the_users_layout_is_the_files(device: str) -> None:
     y = net.grid(net.conv(x, weights(4, 3, 3, 3), strides=[1, 2]))
     model = net.model(net.node("Transpose", y, perm=[0, 2, 3, 1]))
     x = draw((1, 5, 6, 3))
-    with InferenceSession(model, device, config=MINI) as session:
-        assert session.get_inputs()[0].shape == (1, 5, 6, 3)
+    with InferenceSession(model, device=device, config=MINI) as session:
+        assert session.get_inputs()[0].shape == [1, 5, 6, 3]
         (found,) = session.run(None, {"x": x})
         with pytest.raises(UsageError, match="E2503"):
             session.run(None, {"x": x.transpose(0, 3, 1, 2)})
@@ -58,7 +58,7 @@ def test_20_softmax_is_computed() -> None:
     net = Net((1, 8))
     model = net.model(net.node("Softmax", net.grid(net.node("MatMul", net.grid("x"), net.node(
         "DequantizeLinear", weights(8, 8), S, np.int8(0))))))  # fmt: skip
-    with InferenceSession(model, "emulator", config=MINI) as session:
+    with InferenceSession(model, device="emulator", config=MINI) as session:
         (found,) = session.run(None, {"x": draw((1, 8))})
     assert found.sum() == pytest.approx(1, abs=1e-6)
     np.testing.assert_array_equal(found, next(iter(evaluate(model, {"x": draw((1, 8))}).values())))

@@ -110,7 +110,7 @@ def reference(model: onnx.ModelProto, **feeds: np.ndarray[Any, Any]) -> list[np.
 @pytest.mark.parametrize("device", ["golden", "emulator"])
 def test_what_is_free_at_batch_1_is_not_at_batch_2(kind: str, device: str) -> None:
     model = net("N", ("Relu", kind))
-    with InferenceSession(model, device, config=preset("mini")) as session:
+    with InferenceSession(model, device=device, config=preset("mini")) as session:
         assert len(session.mixed.hardware) == 1
         for count in (2, 1, 3):
             x = draw(count)
@@ -121,7 +121,7 @@ def test_what_is_free_at_batch_1_is_not_at_batch_2(kind: str, device: str) -> No
 
 def test_hardware_stays_in_use_beside_host_nodes_that_keep_samples_apart() -> None:
     model = net("N", ("Conv", "Hardmax", "Bias"))
-    with InferenceSession(model, "emulator", config=preset("mini")) as session:
+    with InferenceSession(model, device="emulator", config=preset("mini")) as session:
         assert len(session.mixed.host) == 1
         x = draw(3)
         (got,) = session.run(None, {"x": x})
@@ -140,12 +140,12 @@ def test_a_fixed_batch_runs_on_the_hardware() -> None:
     x = made.step("Conv", made.node("Reshape", made.node("Reshape", made.grid("x"), "flat"), "back"))
     pooled = made.node("Reshape", made.step("Pool", x), "flat")
     model = made.model(x, pooled)
-    with InferenceSession(model, "emulator", config=preset("mini")) as session:
+    with InferenceSession(model, device="emulator", config=preset("mini")) as session:
         assert session.mixed.batch is not None
         assert session.mixed.batch.size == 3
         assert not session.mixed.host
-        assert [value.shape for value in session.get_inputs()] == [(3, 4, 2, 2)]
-        assert [value.shape for value in session.get_outputs()] == [(3, 4, 2, 2), (3, 4)]
+        assert [value.shape for value in session.get_inputs()] == [[3, 4, 2, 2]]
+        assert [value.shape for value in session.get_outputs()] == [[3, 4, 2, 2], [3, 4]]
         for got, wanted in zip(session.run(None, {"x": draw(3)}), reference(model, x=draw(3)), strict=True):
             np.testing.assert_array_equal(got, wanted)
         assert session.program is not None
@@ -219,11 +219,11 @@ def test_a_compiled_program_refuses_samples_that_may_meet(tmp_path: Path) -> Non
     for name, steps in (("mixing", ("ReduceMax",)), ("apart", ("Relu",))):
         (tmp_path / f"{name}.onnx").write_bytes(net("N", steps).SerializeToString())
         assert main(["compile", f"{tmp_path}/{name}.onnx", "-p", "mini", "-o", f"{tmp_path}/{name}", "-q"]) == 0
-    with InferenceSession(tmp_path / "mixing", "emulator") as session:
+    with InferenceSession(tmp_path / "mixing", device="emulator") as session:
         assert session.run(None, {"x": draw(1)})[0].shape == (1, 4, 2, 2)
         with pytest.raises(UsageError, match=r"E2506.*2 samples are not 2 inferences.*it reduces axis 0"):
             session.run(None, {"x": draw(2)})
-    with InferenceSession(tmp_path / "apart", "emulator") as session:
+    with InferenceSession(tmp_path / "apart", device="emulator") as session:
         assert session.run(None, {"x": draw(2)})[0].shape == (2, 4, 2, 2)
 
 

@@ -56,7 +56,7 @@ def test_an_emulated_device_takes_the_parts_in_turn_once_per_batch(monkeypatch: 
         real(self, program, progress)
 
     monkeypatch.setattr(Client, "load", load)
-    with InferenceSession(mixed(), "emu:", config=MINI) as session:
+    with InferenceSession(mixed(), device="emu:", config=MINI) as session:
         assert len(session.program.programs) == 2
         assert len(loads) == 1
         check(session, 3)
@@ -67,7 +67,7 @@ def test_an_emulated_device_takes_the_parts_in_turn_once_per_batch(monkeypatch: 
 
 
 def test_the_layers_of_all_parts_add_up() -> None:
-    with InferenceSession(mixed(), "emu:mini") as session:
+    with InferenceSession(mixed(), device="emu:mini") as session:
         assert session.config == MINI
         assert sum(row.cycles for row in session.profile()) == session.program.cycles
         assert {row.kind for row in session.profile()} == {"Conv", "Add"}
@@ -78,7 +78,7 @@ def test_the_layers_of_all_parts_add_up() -> None:
 @pytest.mark.slow
 @pytest.mark.rtl
 def test_the_simulated_gateware() -> None:
-    with InferenceSession(mixed(), "sim:", config=MINI) as session:
+    with InferenceSession(mixed(), device="sim:", config=MINI) as session:
         check(session)
 
 
@@ -87,12 +87,12 @@ def test_a_serial_port_says_what_to_compile_for(monkeypatch: pytest.MonkeyPatch)
     board = PtyBoard(DeviceModel(Info.of(MINI, clock_hz=100_000_000, baud=1_000_000), EmulatedCore(MINI)))
     count_idle_time(monkeypatch, [board])
     try:
-        with InferenceSession(mixed(), f"serial:{board.path}") as session:
+        with InferenceSession(mixed(), device=f"serial:{board.path}") as session:
             assert session.config == MINI, "the board's own, not the default's"
             check(session, 2)
         with pytest.raises(WrongBitstreamError, match="E9107"):
-            InferenceSession(mixed(), board.path, config=preset("ulx3s-25f"))
-        with InferenceSession(mixed(), board.path) as session:  # the refusal has released the port
+            InferenceSession(mixed(), device=board.path, config=preset("ulx3s-25f"))
+        with InferenceSession(mixed(), device=board.path) as session:  # the refusal has released the port
             check(session)
     finally:
         board.unplug()
@@ -112,7 +112,7 @@ def test_closing_waits_for_the_run_of_another_thread(device: str, monkeypatch: p
         return finish(*arguments)
 
     monkeypatch.setattr(golden.host, "finish", slowly)
-    session = InferenceSession(mixed(), device, config=MINI)
+    session = InferenceSession(mixed(), device=device, config=MINI)
     thread = threading.Thread(target=check, args=(session,))
     thread.start()
     running.wait(10)
@@ -131,12 +131,12 @@ def test_closing_waits_for_the_run_of_another_thread(device: str, monkeypatch: p
 def test_an_open_device_stays_open() -> None:
     with Device.open("emu:mini") as device:
         for seed in range(2):
-            with InferenceSession(mixed(), device) as session:
+            with InferenceSession(mixed(), device=device) as session:
                 check(session, seed=seed)
         assert device.head.fingerprint == MINI.fingerprint
         with pytest.raises(UsageError, match="E2507"):
             session.run(None, {"x": draw()})
-        session = InferenceSession(mixed(), device)
+        session = InferenceSession(mixed(), device=device)
     with pytest.raises(UsageError, match="E2555"):
         session.run(None, {"x": draw()})
 
@@ -151,7 +151,7 @@ def test_threads_get_their_own_results() -> None:
         except BaseException as error:
             failures.append(error)
 
-    with InferenceSession(mixed(), "emu:mini") as session:
+    with InferenceSession(mixed(), device="emu:mini") as session:
         threads = [threading.Thread(target=work, args=(session, seed)) for seed in range(4)]
         for thread in threads:
             thread.start()
@@ -165,12 +165,12 @@ def test_what_compile_has_written(tmp_path: Path, device: str) -> None:
     _, program = compile_mixed(mixed(), MINI)
     container.save(program, tmp_path / "program.ohw")
     for model in (tmp_path, tmp_path / "program.ohw"):
-        with InferenceSession(model, device) as session:
+        with InferenceSession(model, device=device) as session:
             assert session.config == MINI
             check(session, 2)
     for wrong in ({"config": MINI}, {"shapes": {"n": 1}}, {"patches": False}):
         with pytest.raises(UsageError, match="E2504"):
-            InferenceSession(tmp_path, device, **wrong)
+            InferenceSession(tmp_path, device=device, **wrong)
     with pytest.raises(UsageError, match="E2506"):
         InferenceSession(tmp_path)
 
@@ -183,9 +183,9 @@ def test_a_program_that_is_the_whole_model(tmp_path: Path) -> None:
     container.save(program.whole, tmp_path / "program.ohw")
     x = draw([3, 4, 4, 4])
     (wanted,) = InferenceSession(model).run(None, {"x": x})
-    with InferenceSession(tmp_path, "emu:") as session:
+    with InferenceSession(tmp_path, device="emu:") as session:
         (value,) = session.get_inputs()
-        assert (value.name, value.shape, value.dtype) == ("x", (1, 4, 4, 4), "float32")
+        assert (value.name, value.shape, value.dtype) == ("x", [1, 4, 4, 4], "float32")
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], wanted)
 
 
@@ -193,7 +193,7 @@ def test_inputs_travel_without_patches_unless_asked(digits: Path) -> None:
     """The line of a device is what bounds it; engines have none."""
     found = {}
     for device, patches in (("emu:", None), ("emu:", True), ("emu:", False), ("emulator", None)):
-        with InferenceSession(digits, device, config=MINI, patches=patches) as session:
+        with InferenceSession(digits, device=device, config=MINI, patches=patches) as session:
             assert session.program is not None
             found[device, patches] = session.program.cycles
     assert found["emu:", None] == found["emu:", False] > found["emu:", True] == found["emulator", None]
@@ -205,7 +205,7 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     onnxhw_compile = ["compile", str(tmp_path / "model.onnx"), "--board", "ulx3s", "--preset", "mini"]
     assert main([*onnxhw_compile, "-o", str(tmp_path / "out"), "-q"]) == 0
-    with InferenceSession(tmp_path / "out", "emu:") as session:
+    with InferenceSession(tmp_path / "out", device="emu:") as session:
         x = draw([1, 4, 4, 4])
         (value,), (got,) = session.get_outputs(), session.run(None, {"x": x})
         np.testing.assert_array_equal(got, evaluate(model, {"x": x})[value.name])
@@ -216,7 +216,7 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
     for wrong in ({"shapes": 3}, {"shapes": ["x"]}, {"shapes": [1]}, {"limits": None}):
         manifest.write_text(json.dumps({**noted, **wrong}))
         with pytest.raises(UsageError, match=r"E2552 .*manifest.json"):
-            InferenceSession(tmp_path / "out", "emu:")
+            InferenceSession(tmp_path / "out", device="emu:")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_directory_whose_samples_may_meet_takes_one(tmp_path: Path) -> None:
 )
 def test_no_such_device(device: Any, code: str) -> None:
     with pytest.raises(UsageError) as caught:
-        InferenceSession(mixed(), device)
+        InferenceSession(mixed(), device=device)
     assert caught.value.code == code
 
 

@@ -64,7 +64,7 @@ def draw(shape: Any = SHAPE, seed: int = 0) -> np.ndarray[Any, Any]:
 def test_every_device_gives_what_the_model_means(device: str) -> None:
     x = draw()
     wanted = evaluate(mixed(), {"x": x})
-    with InferenceSession(mixed(), device, config=preset("mini")) as session:
+    with InferenceSession(mixed(), device=device, config=preset("mini")) as session:
         assert len(session.mixed.parts) == 3
         results = session.run(None, {"x": x})
         assert len(session.get_outputs()) == len(results) == 2
@@ -80,7 +80,7 @@ def test_every_device_gives_what_the_model_means(device: str) -> None:
 def test_the_rtl_gives_what_the_model_means() -> None:
     x = draw()
     wanted = evaluate(mixed(), {"x": x})
-    with InferenceSession(mixed(), "cxxrtl", config=preset("mini")) as session:
+    with InferenceSession(mixed(), device="cxxrtl", config=preset("mini")) as session:
         for value, got in zip(session.get_outputs(), session.run(None, {"x": x}), strict=True):
             np.testing.assert_array_equal(got, wanted[value.name])
 
@@ -98,7 +98,7 @@ def test_samples_of_a_model_with_open_dimensions() -> None:
     net = Net(["N", "K"])
     session = InferenceSession(net.model(net.node("Softmax", "x"), rank=2))
     (value,) = session.get_inputs()
-    assert value.shape == (1, "K")
+    assert value.shape == ["N", "K"]
     for shape in ([1, 5], [3, 4]):
         (got,) = session.run(None, {"x": draw(shape)})
         np.testing.assert_allclose(got.sum(axis=1), np.ones(shape[0]), rtol=1e-5)  # a sum of float32 quotients
@@ -155,14 +155,14 @@ def test_a_variable_in_a_sequence_has_one_value_in_a_run(dims: list[Any]) -> Non
 def test_outputs_are_chosen_by_name_and_described() -> None:
     session = InferenceSession(mixed())
     first, second = session.get_outputs()
-    assert (first.shape, first.dtype) == ((1, 4, 4, 4), "float32")
+    assert (first.shape, first.dtype) == ([1, 4, 4, 4], "float32")
     x = draw()
     a, b = session.run(None, {"x": x})
     (c,) = session.run([second.name], {"x": x})
     np.testing.assert_array_equal(b, c)
     assert not np.array_equal(a, b)
     (value,) = session.get_inputs()
-    assert (value.name, value.shape, value.dtype) == ("x", (1, 4, 4, 4), "float32")
+    assert (value.name, value.shape, value.dtype) == ("x", [1, 4, 4, 4], "float32")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_wrong_calls_are_refused(names: Any, feeds: Any, code: str) -> None:
 
 def test_unknown_device() -> None:
     with pytest.raises(UsageError, match=r"E2500.*devices: golden, emulator, cxxrtl"):
-        InferenceSession(mixed(), "gpu")
+        InferenceSession(mixed(), device="gpu")
 
 
 def test_a_feed_replaces_an_initializer_that_is_an_input() -> None:
@@ -287,7 +287,7 @@ def test_what_nothing_implements_is_refused_by_name_when_it_runs() -> None:
     with pytest.raises(UnsupportedError, match=r"E4401.*\n.*Wobble"):
         session.run(None, {"x": draw()})
     with pytest.raises(UnsupportedError, match="E4401"):
-        InferenceSession(model, "emulator")
+        InferenceSession(model, device="emulator")
 
 
 def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
@@ -297,7 +297,7 @@ def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
     x = net.conv(net.grid("x"))
     q = net.node("QuantizeLinear", net.node("AveragePool", x, kernel_shape=[2, 2]), "tiny", "z")
     model = net.model(net.node("DequantizeLinear", q, "tiny", "z"), x)
-    with InferenceSession(model, "emulator", config=preset("mini")) as session:
+    with InferenceSession(model, device="emulator", config=preset("mini")) as session:
         results = session.run(None, {"x": draw()})
         for got, wanted in zip(results, evaluate(model, {"x": draw()}).values(), strict=True):
             np.testing.assert_array_equal(got, wanted)

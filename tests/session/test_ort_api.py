@@ -1,0 +1,175 @@
+"""A script written for onnxruntime runs with ``import onnxhw as ort``."""
+
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_session import Net
+
+import onnxhw
+from onnxhw import ort_api
+from onnxhw.errors import UsageError
+
+
+def network() -> onnx.ModelProto:
+    """A quantized convolution, an open dimension, and metadata."""
+    net = Net(["N", 4, 4, 4])
+    model = net.model(net.conv(net.grid("x")))
+    model.producer_name, model.domain, model.doc_string, model.model_version = "a tool", "a.b", "words", 7
+    model.graph.doc_string = "words of the graph"
+    helper.set_model_props(model, {"author": "somebody"})
+    return model
+
+
+def containers() -> onnx.ModelProto:
+    """Inputs and outputs of every type that is no plain tensor of numbers."""
+    tensor = helper.make_tensor_type_proto(TensorProto.DOUBLE, ["N"])
+    sequence = helper.make_sequence_type_proto(tensor)
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["q"], ["r"]),
+         helper.make_node("Identity", ["o"], ["p"]), helper.make_node("Identity", ["h"], ["g"])],
+        "containers",
+        [helper.make_tensor_value_info("s", TensorProto.STRING, [None, 2]), helper.make_value_info("q", sequence),
+         helper.make_value_info("o", helper.make_optional_type_proto(tensor)),
+         helper.make_tensor_value_info("h", TensorProto.FLOAT16, [])],
+        [helper.make_tensor_value_info("t", TensorProto.STRING, [None, 2]), helper.make_value_info("r", sequence),
+         helper.make_value_info("p", helper.make_optional_type_proto(tensor)),
+         helper.make_tensor_value_info("g", TensorProto.FLOAT16, [])],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def script(ort: ModuleType, path: str) -> dict[str, Any]:
+    """What code in the wild does with a session."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.intra_op_num_threads = options.inter_op_num_threads = 2
+    options.log_severity_level, options.enable_mem_pattern = 3, False
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+    assert "CPUExecutionProvider" in ort.get_available_providers()
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"], provider_options=[{}])
+    assert "CPUExecutionProvider" in session.get_providers()
+    assert "CPUExecutionProvider" in session.get_provider_options()
+    assert session.get_session_options().intra_op_num_threads == 2
+    x = np.random.default_rng(4).integers(-8, 8, (3, 4, 4, 4)).astype(np.float32)
+    name, outputs = session.get_inputs()[0].name, [value.name for value in session.get_outputs()]
+    results = {"run": session.run(outputs, {name: x}, ort.RunOptions())}
+    results["keyword"] = session.run(output_names=None, input_feed={name: x}, run_options=None)
+    binding = session.io_binding()
+    binding.bind_cpu_input(name, x)
+    binding.bind_output(outputs[0])
+    session.run_with_iobinding(binding)
+    results["bound"] = binding.copy_outputs_to_cpu()
+    results["values"] = [
+        value.numpy()
+        for value in session.run_with_ort_values(outputs, {name: ort.OrtValue.ortvalue_from_numpy(x)})
+    ]
+    done, answers = threading.Event(), []
+
+    def callback(found: Any, data: Any, error: str) -> None:
+        answers.extend([found, data, error])
+        done.set()
+
+    session.run_async(None, {name: x}, callback, "data")
+    assert done.wait(60)
+    results["async"], meta = answers[0], session.get_modelmeta()
+    assert answers[1:] == ["data", ""]
+    results["described"] = [
+        [(value.name, value.type, list(value.shape)) for value in values]
+        for values in (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
+    ]
+    results["meta"] = [
+        meta.producer_name, meta.graph_name, meta.domain, meta.description, meta.graph_description, meta.version,
+        meta.custom_metadata_map,
+    ]  # fmt: skip
+    return results
+
+
+def test_one_script_runs_with_both(tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    path = tmp_path / "model.onnx"
+    onnx.save(network(), path)
+    theirs, ours = script(ort, str(path)), script(onnxhw, str(path))
+    assert ours["meta"] == theirs["meta"] == ["a tool", "net", "a.b", "words", "words of the graph", 7,
+                                             {"author": "somebody"}]  # fmt: skip
+    assert ours["described"] == theirs["described"]
+    for key in ("run", "keyword", "bound", "values", "async"):
+        assert len(ours[key]) == len(theirs[key]) == 1
+        np.testing.assert_array_equal(ours[key][0], theirs[key][0])
+        assert len(ours[key][0]) == 3
+
+
+def test_types_are_those_of_onnxruntime() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    model = containers().SerializeToString()
+    theirs, ours = ort.InferenceSession(model, providers=["CPUExecutionProvider"]), onnxhw.InferenceSession(model)
+    for a, b in ((ours.get_inputs(), theirs.get_inputs()), (ours.get_outputs(), theirs.get_outputs())):
+        assert [(v.name, v.type) for v in a] == [(v.name, v.type) for v in b]
+    assert [v.shape for v in ours.get_inputs()[:1]] == [v.shape for v in theirs.get_inputs()[:1]]
+
+
+def test_free_dimensions_come_from_the_options() -> None:
+    options = onnxhw.SessionOptions()
+    options.add_free_dimension_override_by_name("N", 2)
+    session = onnxhw.InferenceSession(network(), options)
+    assert session.shapes == {"N": 2}
+    assert onnxhw.InferenceSession(network(), options, shapes={"N": 3}).shapes == {"N": 3}
+
+
+def test_another_provider_gives_a_warning_as_in_onnxruntime() -> None:
+    with pytest.warns(UserWarning, match="CUDAExecutionProvider"):
+        onnxhw.InferenceSession(network(), providers=[("CUDAExecutionProvider", {"device_id": 0})])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"sess_options": "emulator"}, "E2590"),
+        ({"providers": [3]}, "E2590"),
+        ({"providers": [("CPUExecutionProvider", {}, 1)]}, "E2590"),
+        ({"providers": ["CPUExecutionProvider"], "provider_options": []}, "E2590"),
+        ({"providers": [(ort_api.PROVIDER, {"device": "emulator"})]}, "E2590"),
+        ({"sess_options": onnxhw.SessionOptions(enable_profiling=True)}, "E2591"),
+        ({"sess_options": onnxhw.SessionOptions(optimized_model_filepath="x.onnx")}, "E2591"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: dict[str, Any], code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        onnxhw.InferenceSession(network(), **arguments)
+    assert caught.value.code == code
+
+
+def test_devices_and_addresses_are_refused() -> None:
+    session = onnxhw.InferenceSession(network())
+    binding, value = session.io_binding(), onnxhw.OrtValue.ortvalue_from_numpy(np.zeros(2))
+    refused = [
+        lambda: binding.bind_input("x", "cpu", 0, np.float32, [1], 4096),
+        lambda: binding.bind_output("y", "cuda"),
+        lambda: binding.bind_output("y", buffer_ptr=4096),
+        lambda: binding.bind_ortvalue_output("y", value),
+        lambda: onnxhw.OrtValue.ortvalue_from_numpy(np.zeros(2), "cuda", 0),
+        lambda: onnxhw.SessionOptions().register_custom_ops_library("x.so"),
+        session.end_profiling,
+    ]
+    for call in refused:
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert caught.value.code == "E2591"
+    with pytest.raises(UsageError, match="E2592"):
+        onnxhw.SessionOptions().get_session_config_entry("a.b")
+
+
+def test_public_names_can_be_found() -> None:
+    assert set(onnxhw.__all__) <= set(dir(onnxhw))
+    for name in onnxhw.__all__:
+        assert getattr(onnxhw, name) is not None
