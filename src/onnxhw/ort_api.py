@@ -99,7 +99,7 @@ class SessionOptions:
 
     def register_custom_ops_library(self, path: str) -> None:
         """`UsageError` E2591: code from a library would not be what the golden model computes."""
-        raise _refused("a library of custom operators", "write the operator as a function of the model")
+        raise unsupported("a library of custom operators", "write the operator as a function of the model")
 
 
 @dataclass
@@ -211,7 +211,7 @@ class IOBinding:
 
     def bind_input(self, *_: Any, **__: Any) -> None:
         """`UsageError` E2591: an input by its address in memory."""
-        raise _refused("an input by its address in memory", "bind_cpu_input(name, array)")
+        raise unsupported("an input by its address in memory", "bind_cpu_input(name, array)")
 
     def bind_output(
         self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None, shape: Any = None,
@@ -220,12 +220,12 @@ class IOBinding:
         """An output that is wanted; `UsageError` E2591 for another device, or for memory to write it into."""
         _only_cpu(device_type)
         if buffer_ptr is not None:
-            raise _refused("an output by its address in memory", "copy_outputs_to_cpu()")
+            raise unsupported("an output by its address in memory", "copy_outputs_to_cpu()")
         self.wanted.append(name)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """`UsageError` E2591: an output into a value that exists."""
-        raise _refused("an output into a value that exists", "bind_output(name) and copy_outputs_to_cpu()")
+        raise unsupported("an output into a value that exists", "bind_output(name) and copy_outputs_to_cpu()")
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the last run, in the order in which they were bound."""
@@ -262,9 +262,9 @@ def sizes_of(options: Any) -> dict[str, int]:
         what = f"sess_options must be SessionOptions, not {type(options).__name__}"
         raise UsageError("E2590", what, hint="a device is given by name: InferenceSession(model, device=...)")
     if options.enable_profiling:
-        raise _refused("enable_profiling", "InferenceSession.profile() gives the cycles of each layer")
+        raise unsupported("enable_profiling", "InferenceSession.profile() gives the cycles of each layer")
     if options.optimized_model_filepath:
-        raise _refused("optimized_model_filepath", "onnxhw compile writes what is made of a model")
+        raise unsupported("optimized_model_filepath", "onnxhw compile writes what is made of a model")
     return dict(options.sizes) if isinstance(options, SessionOptions) else {}
 
 
@@ -313,8 +313,9 @@ def set_default_logger_severity(severity: int) -> None:
 
 def _only_cpu(device: str) -> None:
     if device != "cpu":
-        raise _refused(f"memory of device {device!r}", "use 'cpu'")
+        raise unsupported(f"memory of device {device!r}", "use 'cpu'")
 
 
-def _refused(what: str, hint: str) -> UsageError:
+def unsupported(what: str, hint: str) -> UsageError:
+    """E2591 for a part of onnxruntime's interface that has no meaning here."""
     return UsageError("E2591", f"{what} is not supported", hint=hint)

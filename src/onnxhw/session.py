@@ -38,6 +38,7 @@ from .ort_api import (
     chosen_providers,
     sizes_of,
     tensor_type,
+    unsupported,
 )
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
@@ -290,7 +291,7 @@ class InferenceSession(Closing):
 
     def end_profiling(self) -> str:
         """`UsageError` E2591: a session writes no profile; `profile` gives it."""
-        raise UsageError("E2591", "end_profiling is not supported", hint="InferenceSession.profile() gives the cycles")
+        raise unsupported("end_profiling", "InferenceSession.profile() gives the cycles of each layer")
 
     def profile(self) -> list[LayerRow]:
         """Where the cycles of one inference go, layer by layer of the hardware parts in turn.
