@@ -1,8 +1,11 @@
 """A hand-written program of three layers on the `mini` configuration, for tests of the report."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from onnxhw.compiler import compile as compile_model
 from onnxhw.config import PRESETS
 from onnxhw.ir.graph import Port
 from onnxhw.isa.instructions import Array, Load, Ordered, Vector, VectorOp
@@ -55,3 +58,9 @@ def program() -> Program:
         timeline(CONFIG, code).cycles,
         sum(layer.macs for layer in layers),
     )
+
+
+@pytest.fixture(scope="session")
+def digits() -> Program:
+    """The digits network on the largest array, where instructions of the vector unit overlap."""
+    return compile_model(Path(__file__).parents[2] / "examples" / "digits.onnx", PRESETS["ulx3s-85f"])

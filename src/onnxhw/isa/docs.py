@@ -35,8 +35,8 @@ def prose(source: object) -> list[str]:
     """A docstring as Markdown: its literal blocks fenced, its double backquotes single."""
     out: list[str] = []
     inside = False
-    indent = "" if isinstance(source, ModuleType) else "    "
-    for line in (line.removeprefix(indent).rstrip() for line in str(source.__doc__).strip().split("\n")):
+    text = inspect.cleandoc(str(source.__doc__))  # Python 3.13 strips the indentation itself
+    for line in (line.rstrip() for line in text.split("\n")):
         if inside and line and not line.startswith(" "):
             inside = False
             out[-1:] = ["```", ""]
