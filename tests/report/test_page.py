@@ -11,7 +11,7 @@ import pytest
 from onnxhw.isa.microcode import pack
 from onnxhw.report import svg
 from onnxhw.report.memory import lives, usage
-from onnxhw.report.page import page
+from onnxhw.report.page import breakable, page
 from onnxhw.report.profile import profile
 from onnxhw.report.trace import GRID, layer_of, trace
 
@@ -169,3 +169,31 @@ def test_the_trace_is_in_real_time_when_the_clock_is_known(program):
     for one, other in zip(slow, fast, strict=True):
         if one["ph"] == "X":
             assert abs(other["dur"] - one["dur"] / 50) <= 1 / GRID
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("conv_0", ["conv_", "0"]),
+        ("/features/features.0/conv", ["/", "features/", "features.", "0/", "conv"]),
+        ("a" * 60, ["a" * 24, "a" * 24, "a" * 12]),
+        ("x<y>&z", ["x&lt;y&gt;&amp;z"]),
+        ("", [""]),
+    ],
+)
+def test_names_break_at_their_separators(name, parts):
+    """And nowhere else: a table with many columns would break them every few letters."""
+    assert str(breakable(name)) == "<wbr>".join(parts)
+
+
+def test_the_drawings_can_be_zoomed(program):
+    """The script finds a frame, an axis and the run's length for each row of buttons."""
+    found = profile(program)
+    text = page(program, found, {}, [])
+    for drawing in ("units", "memory"):
+        frame = text[text.index(f'id="{drawing}"') :]
+        assert frame.startswith(f'id="{drawing}"><svg')
+        assert f'data-cycles="{found.cycles}"' in frame[:400]
+        assert f'data-for="{drawing}"' in text
+        assert '<g class="axis"' in frame
+    assert "<script>" in text

@@ -1,5 +1,6 @@
 """``report.html``: one self-contained page about a program on a board."""
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -43,7 +44,8 @@ def page(
     )
     environment.filters["n"] = lambda value: f"{value:,}"
     environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
-    text = resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
+    environment.filters["breakable"] = breakable
+    text = _resource("report.html.j2")
     return environment.from_string(text).render(
         program=program,
         config=program.config,
@@ -59,4 +61,15 @@ def page(
         cause_text=CAUSE_TEXT,
         colours=svg.COLOURS,
         version=__version__,
+        script=Markup(_resource("zoom.js")),
     )
+
+
+def breakable(name: str) -> Markup:
+    """A name as HTML that may be broken after its separators, and inside a part only after 24 characters."""
+    parts = re.findall(r"[^_/.:\-\s]{1,24}[_/.:\-\s]*|[_/.:\-\s]+", name)
+    return Markup("<wbr>").join(parts)
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

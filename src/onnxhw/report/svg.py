@@ -22,7 +22,7 @@ def units(program: Program, profile: Profile) -> str:
     names = units_of(program.config)
     height = len(names) * (TRACK + GAP) + 24
     tops = {unit: 4 + number * (TRACK + GAP) for number, unit in enumerate(names)}
-    parts = [_open(height, f"Timeline of the units: {', '.join(names)}")]
+    parts = [_open(height, f"Timeline of the units: {', '.join(names)}", profile.cycles)]
     parts += [_lane(y, TRACK) for y in tops.values()]
     parts.append(_axis(profile.cycles, height - 18))
     for unit, y in tops.items():
@@ -54,7 +54,7 @@ def memory(program: Program, profile: Profile) -> str:
     top = max((high for *_, high in boxes), default=1)
     tops = {bank: 4 + row * (STRIP + GAP) for row, bank in enumerate(banks)}
     height = len(banks) * (STRIP + GAP) + 24
-    parts = [_open(height, "Activation memory over time"), *(_lane(y, STRIP) for y in tops.values())]
+    parts = [_open(height, "Activation memory over time", profile.cycles), *(_lane(y, STRIP) for y in tops.values())]
     parts.append(_axis(profile.cycles, height - 18))
     for bank, y in tops.items():
         parts.append(f'<text class="label" x="0" y="{y + 12:.1f}">bank {bank}</text>')
@@ -70,8 +70,10 @@ def memory(program: Program, profile: Profile) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _open(height: float, label: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(label)}">'
+def _open(height: float, label: str, cycles: int) -> str:
+    """`data-`: what `zoom.js` needs to draw a finer axis."""
+    plot = f'data-cycles="{cycles}" data-left="{LEFT:g}" data-right="{RIGHT:g}"'
+    return f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(label)}" {plot}>'
 
 
 def _lane(y: float, height: float) -> str:
@@ -100,4 +102,4 @@ def _axis(cycles: int, y: float) -> str:
         text = f"{cycle:,} cycles" if cycle == 0 else f"{cycle:,}"
         marks.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{y:.1f}"/>')
         marks.append(f'<text class="tick" text-anchor="{anchor}" x="{x:.1f}" y="{y + 14:.1f}">{text}</text>')
-    return "".join(marks)
+    return f'<g class="axis" data-y="{y:.1f}">{"".join(marks)}</g>'
