@@ -11,6 +11,7 @@ needs OpenCV: ``pip install opencv-python``); ``--png`` needs matplotlib (``pip 
 """
 
 import argparse
+import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,26 +113,39 @@ def verdict(seen: Seen) -> str:
     return f"digit {seen.digit}{label}{check}"
 
 
-def figure(live: Live, seen: Seen) -> Any:
-    """The same as a matplotlib figure."""
+def figure(live: Live, *seen: Seen) -> Any:
+    """The same as a matplotlib figure, a row for each result."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(11, 3.2), layout="constrained")
-    left, middle, right = drawn.subplots(1, 3, width_ratios=(1, 1.3, 1.6))
-    left.imshow(seen.image, cmap="gray", vmin=0, vmax=16)
-    left.set_title("input")
-    left.set_axis_off()
-    middle.barh(range(len(seen.scores)), seen.scores, color=["C0" if i != seen.digit else "C1" for i in range(10)])
-    middle.set_yticks(range(len(seen.scores)))
-    middle.set_xlim(0, 1)
-    middle.invert_yaxis()
-    middle.set_title(verdict(seen), fontsize=9)
+    drawn = Figure(figsize=(11, 3.2 * len(seen)), layout="constrained")
+    rows = drawn.subplots(len(seen), 3, width_ratios=(1, 1.3, 1.6), squeeze=False)
     names, times = zip(*((name, live.microseconds(cycles)) for name, cycles in live.layers), strict=True)
-    right.barh(range(len(names)), times, color="C2")
-    right.set_yticks(range(len(names)), names, fontsize=7)
-    right.invert_yaxis()
-    right.set_title(f"{live.program.cycles:,} cycles; microseconds per layer", fontsize=9)
+    for (left, middle, right), one in zip(rows, seen, strict=True):
+        left.imshow(one.image, cmap="gray", vmin=0, vmax=16)
+        left.set_title("input")
+        left.set_axis_off()
+        middle.barh(range(len(one.scores)), one.scores, color=["C0" if i != one.digit else "C1" for i in range(10)])
+        middle.set_yticks(range(len(one.scores)))
+        middle.set_xlim(0, 1)
+        middle.invert_yaxis()
+        middle.set_title(verdict(one), fontsize=9)
+        right.barh(range(len(names)), times, color="C2")
+        right.set_yticks(range(len(names)), names, fontsize=7)
+        right.invert_yaxis()
+        right.set_title(f"{live.program.cycles:,} cycles; microseconds per layer", fontsize=9)
     return drawn
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that a notebook shows: Jupyter asks a cell's last value for its picture."""
+
+    figure: Any
+
+    def _repr_png_(self) -> bytes:
+        out = io.BytesIO()
+        self.figure.savefig(out, format="png", dpi=80)
+        return out.getvalue()
 
 
 def held_out(count: int) -> Iterator[tuple[Image, int | None]]:

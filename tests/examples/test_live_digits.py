@@ -1,5 +1,6 @@
 """The live example and its notebook: what they draw is what the device and the golden model say."""
 
+import base64
 import json
 import re
 import sys
@@ -108,10 +109,24 @@ def test_the_notebooks_cells_run(
     notebook = json.loads((EXAMPLES / "digits.ipynb").read_text(encoding="utf-8"))
     assert notebook["nbformat"] == 4
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
     monkeypatch.setenv("ONNXHW_DEVICE", device)
     monkeypatch.chdir(EXAMPLES)
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell in cells:
         exec(compile(cell, "digits.ipynb", "exec"), names)
+    shown = eval(next(cell for cell in cells if "Picture" in cell), names)  # as Jupyter asks a cell's last value
+    assert shown._repr_png_().startswith(b"\x89PNG")
     assert capsys.readouterr().out.count("equal to the golden model") == 3
+
+
+def test_the_notebook_is_stored_with_its_pictures() -> None:
+    """Run from its first cell to its last, without an error, with a picture of the size that it is drawn in."""
+    notebook = json.loads((EXAMPLES / "digits.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    (picture,) = [output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+    assert base64.b64decode(picture).startswith(b"\x89PNG")
+    said = "".join("".join(output.get("text", "")) for output in outputs)
+    assert said.count("equal to the golden model") == 3
