@@ -10,10 +10,10 @@ STAMP  := $(VENV)/.ready
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench docs wheel clean distclean
+.PHONY: help setup demo test test-fast test-pythons lint format bench docs wheel clean distclean
 
 help:  ## list the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh "$(PYTHON)" "$(VENV)"
@@ -29,6 +29,9 @@ test: $(STAMP)  ## all tests
 
 test-fast: $(STAMP)  ## tests without simulation and synthesis, a minute or so
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not rtl and not synth and not netlist"
+
+test-pythons: $(STAMP)  ## the tests that are not slow, on Python 3.10 to 3.13 (those that are installed)
+	@$(BIN)/python -m nox --non-interactive $(ARGS)
 
 lint: $(STAMP)  ## style, types, import contracts
 	$(BIN)/ruff check .
@@ -52,4 +55,4 @@ clean:  ## caches and outputs (keeps .venv)
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean  ## clean, and .venv
-	rm -rf $(VENV)
+	rm -rf $(VENV) .nox

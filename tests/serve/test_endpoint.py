@@ -12,6 +12,7 @@ import pytest
 
 from onnxhw.errors import UsageError
 from onnxhw.serve.endpoint import Endpoint, PtyEndpoint
+from onnxhw.serve import tcp as tcp_module
 from onnxhw.serve.tcp import REFUSAL, TcpEndpoint
 
 serial = pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])")
@@ -158,6 +159,56 @@ def test_a_second_client_is_told_and_the_first_goes_on(tcp: TcpEndpoint) -> None
         first.sendall(b"still")
         assert receive(tcp, 5) == b"still"
         assert tcp.sessions == 1
+
+
+def until(endpoint: TcpEndpoint, sessions: int, most: int = 4096) -> bytes:
+    """What comes until there have been so many clients."""
+    data, end = b"", time.monotonic() + PATIENCE
+    while endpoint.sessions < sessions and time.monotonic() < end:
+        data += endpoint.receive(0.02, most)
+    assert endpoint.sessions == sessions
+    return data
+
+
+@pytest.mark.parametrize("left", [0, 10, 9000])
+def test_who_reconnects_at_once_is_taken(tcp: TcpEndpoint, left: int) -> None:
+    """The server has not looked since the first connection closed; what it sent is read first."""
+    for session in range(1, 21):
+        with connect(tcp) as client:
+            assert until(tcp, session) == b"x" * (left if session > 1 else 0)
+            client.sendall(b"x" * left)
+    with connect(tcp):
+        assert until(tcp, 21) == b"x" * left
+
+
+def test_who_went_without_reading_makes_nobody_wait(tcp: TcpEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes nothing (its backlog is full) still notices that the client has gone."""
+    monkeypatch.setattr(tcp_module, "GRACE", 0.05)
+    with connect(tcp) as client:
+        until(tcp, 1)
+        client.sendall(b"x" * 10000)
+        while tcp.send(EVERY_BYTE):
+            pass
+    with connect(tcp) as second:
+        assert until(tcp, 2, most=0) == b""
+        second.sendall(b"second")
+        assert receive(tcp, 6) == b"second"
+
+
+def test_who_is_idle_gives_way(tcp: TcpEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp_module, "IDLE", 0.2)
+    with connect(tcp) as first:
+        until(tcp, 1)
+        time.sleep(0.3)
+        tcp.note_activity()
+        with connect(tcp) as refused:
+            while not select.select([refused], [], [], 0)[0]:
+                tcp.receive(0.02)
+            assert refused.recv(100) == REFUSAL
+        time.sleep(0.3)
+        with connect(tcp):
+            until(tcp, 2)
+            assert first.recv(100) == b""
 
 
 def test_a_port_in_use_is_refused(tcp: TcpEndpoint) -> None:

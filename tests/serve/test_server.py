@@ -47,7 +47,7 @@ class Script:
         self.steps = list(steps)
         self.connected, self.sessions, self.speed, self.room = False, 0, 1_000_000, 1 << 20
         self.said = self.got = b""
-        self.lost = 0
+        self.lost = self.active = 0
         self.waits: list[float] = []
 
     def receive(self, timeout: float, most: int) -> bytes:
@@ -66,6 +66,9 @@ class Script:
         self.room -= len(taken)
         self.got += taken
         return len(taken)
+
+    def note_activity(self) -> None:
+        self.active += 1
 
     def baud(self) -> int | None:
         return self.speed
@@ -163,3 +166,18 @@ def test_the_line_has_the_clients_speed() -> None:
     slower, unknown = change(speed=115_200), change(speed=None)
     board, _, _, _ = play(come, say(b"a"), *PASS, slower, say(b"b"), *PASS, unknown, say(b"c"))
     assert board.heard == [(1_000_000, b"a"), (115_200, b"b"), (115_200, b"c")]
+
+
+def test_what_a_client_left_does_not_reach_the_board_after_the_next_has_come() -> None:
+    """The echo takes ten bytes a turn: most of the first client's are still waiting when the second one comes."""
+    board, script, told, _ = play(come, say(b"a" * 100), go, come, say(b"b" * 10), *PASS, *PASS)
+    heard = b"".join(data for _, data in board.heard)
+    assert heard == heard.replace(b"b", b"") + b"b" * 10
+    assert heard.count(b"a") < 60
+    assert told[0] == "client 1 is here"
+    assert told[-1] == "client 2 is here"
+
+
+def test_simulated_work_counts_as_activity() -> None:
+    _, script, _, _ = play(come, say(TEXT), *PASS, *PASS)
+    assert script.active >= 10

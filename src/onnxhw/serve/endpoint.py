@@ -37,6 +37,9 @@ class Endpoint(Protocol):
     def send(self, data: bytes) -> int:
         """Hand bytes to the client, without waiting: how many it takes. Without a client they are lost, all."""
 
+    def note_activity(self) -> None:
+        """The board works for the client: it is not idle."""
+
     def baud(self) -> int | None:
         """The line speed that the client has set; None if that is not known here."""
 
@@ -134,6 +137,9 @@ class PtyEndpoint:
             return 0
         except OSError:
             return len(data)
+
+    def note_activity(self) -> None:
+        """Nothing: whoever has the terminal open keeps it."""
 
     def baud(self) -> int | None:
         try:

@@ -26,8 +26,9 @@ def serve(board: SimulatedBoard, endpoint: Endpoint, clock: ClockFile, tell: Tel
     """Connect clients with the board until an exception (such as an interrupt) ends it.
 
     The board is simulated only while something happens in it or on its line. A client that does not read stops
-    the simulated time, and loses nothing; without a client the board's bytes are lost, as on a board. On a
-    pseudo-terminal the host's end of the line has the speed that the client has set.
+    the simulated time, and loses nothing; without a client the board's bytes are lost, as on a board, and what a client
+    sent is dropped when the next one is here before it was on the line. On a pseudo-terminal the host's end of the line
+    has the speed that the client has set.
 
     `tell` is told, in one line each, who comes and goes.
     """
@@ -45,6 +46,7 @@ def serve(board: SimulatedBoard, endpoint: Endpoint, clock: ClockFile, tell: Tel
             there = False
         if endpoint.connected and not there:
             there, sessions = True, endpoint.sessions
+            del sending[: len(sending) - len(data)]  # what is left of the client before
             visit = _Visit(board, len(data))
             tell(f"client {sessions} is here")
         if data and (speed := endpoint.baud()) not in (None, board.model.baud):
@@ -57,6 +59,7 @@ def serve(board: SimulatedBoard, endpoint: Endpoint, clock: ClockFile, tell: Tel
             time.sleep(BLOCKED)
         elif sending or not board.idle:
             begun, came = board.advance(bytes(sending[:AT_ONCE]))
+            endpoint.note_activity()
             del sending[:begun]
             received += came
             visit.to_client += len(came)
