@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from onnxhw.errors import UsageError
-from onnxhw.serve.endpoint import Endpoint, PtyEndpoint
 from onnxhw.serve import tcp as tcp_module
+from onnxhw.serve.endpoint import Endpoint, PtyEndpoint
 from onnxhw.serve.tcp import REFUSAL, TcpEndpoint
 
 serial = pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])")

@@ -170,7 +170,7 @@ def test_the_line_has_the_clients_speed() -> None:
 
 def test_what_a_client_left_does_not_reach_the_board_after_the_next_has_come() -> None:
     """The echo takes ten bytes a turn: most of the first client's are still waiting when the second one comes."""
-    board, script, told, _ = play(come, say(b"a" * 100), go, come, say(b"b" * 10), *PASS, *PASS)
+    board, _script, told, _ = play(come, say(b"a" * 100), go, come, say(b"b" * 10), *PASS, *PASS)
     heard = b"".join(data for _, data in board.heard)
     assert heard == heard.replace(b"b", b"") + b"b" * 10
     assert heard.count(b"a") < 60
