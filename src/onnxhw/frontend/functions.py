@@ -167,6 +167,8 @@ class _Inliner:
         made = copy_node(node, scope, self._attribute)
         if "" in made.input and made.output:
             self._lacks(node, made, scope)
+        if len(made.attribute) < len(node.attribute):
+            self._required(node, made, scope)
         if made.domain == "ai.onnx":
             made.domain = ""
         self._count(1, 0)
@@ -181,6 +183,19 @@ class _Inliner:
                 body = _body(scope)
                 call = body.call if body else ""
                 self.lacking[made.output[0]] = f"{call} leaves out input {before!r}, which {label(node)} in it needs"
+
+    def _required(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: Scope) -> None:
+        """E3367 if the call leaves out an attribute that the operator must have."""
+        domain, body = canonical(node.domain), _body(scope)
+        known = signature(node.op_type, domain, self.sets.get(domain, 1)) if domain in newest() else None
+        given = {attribute.name for attribute in made.attribute}
+        missing = next((name for name in known.required if name not in given), None) if known else None
+        if missing is not None:
+            outer = next(one.ref_attr_name for one in node.attribute if one.name == missing)
+            call, findings = body.call if body else "", Findings()
+            what = f"does not give the function's attribute {outer!r}, which {label(node)} in it must have"
+            findings.error("E3367", call, what)
+            raise_errors(findings.found, self.where)
 
     def _attribute(self, attribute: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
         if not attribute.ref_attr_name:

@@ -13,6 +13,7 @@ from .functions import Functions, compatible, every_node, identity, interface, s
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
 from .later import later
 from .operators import operator_rules
+from .types import open_sizes, stated
 from .versions import imports, model_fields, version_text
 
 __all__ = [
@@ -40,6 +41,7 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
         _function(function, rules)
     functions.recursion(findings)
     later(model, findings)
+    open_sizes(model, findings)
     operator_rules(model.graph, known_shapes(model.graph), findings)
     if names.count:
         findings.info(
@@ -53,7 +55,7 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for value in graph.input:
         kind = value.type.tensor_type
-        if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+        if kind.HasField("shape") and all(map(stated, kind.shape.dim)):
             found[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
     found.update((tensor.name, tuple(tensor.dims)) for tensor in graph.initializer)
     return found
