@@ -11,12 +11,14 @@ pools        MaxPool and AveragePool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
+regions      MaxRoiPool
+sampling     Multinomial
 text         RegexFullMatch
 """
 
 from onnx.reference.op_run import OpRun
 
-from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
+from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, regions, sampling, text
 from .adapter import select
 
 __all__ = ["implementations"]
@@ -30,6 +32,8 @@ OPERATORS = (
     *recurrent.OPERATORS,
     *moved.OPERATORS,
     *early.OPERATORS,
+    *regions.OPERATORS,
+    *sampling.OPERATORS,
     *text.OPERATORS,
 )
 
