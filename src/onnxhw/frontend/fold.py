@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from .alone import alone
 from .blockers import BlockedError
 from .context import Context
 from .nodes import DEFAULT, Node
@@ -88,7 +89,7 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:
-        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
+        results: Any = ReferenceEvaluator(alone(node.proto, context.opset)).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
     result = np.asarray(results[0])

@@ -12,6 +12,8 @@ from onnx import numpy_helper
 
 from .spec.signatures import canonical, newest
 
+QUANTIZING = 10
+"""The operator set in which QuantizeLinear and DequantizeLinear came."""
 IMAGE = 4
 """The rank of a batch of images."""
 AXES_AS_INPUT = 18
@@ -57,7 +59,9 @@ def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
               if node.op_type in STAND_INS and canonical(node.domain) not in domains]  # fmt: skip
     last = {node.output[0]: _rank(node, model.graph) for node in wanted if _channels_last(node)}
     for node in wanted:
-        _replace(node, STAND_INS[node.op_type], model.graph, opset)
+        stand_in = STAND_INS[node.op_type]
+        absent = opset < QUANTIZING and stand_in.op_type == node.op_type
+        _replace(node, SAME if absent else stand_in, model.graph, opset)
     if last:
         nodes = [one for node in model.graph.node
                  for one in (_moved(node, last[node.output[0]]) if node.output[0] in last else [node])]  # fmt: skip
