@@ -63,7 +63,8 @@ CASES = [
     ("W3301", of_domain("org.nobody"), of_domain("qonnx.custom_op.general")),
     ("W3302", opsets(("ai.onnx.ml", 3)), opsets(("ai.onnx.ml", 3), ("", 21))),
     ("W3303", lambda model: model.ClearField("domain"), setting(domain="org.example")),
-    ("W3304", setting(model_version=-1), setting(model_version=1 << 48)),
+    ("W3304", setting(model_version=-1), setting(model_version=0)),
+    ("W3338", setting(model_version=1 << 48), setting(model_version=0)),
     ("W3305", metadata("author", "author"), metadata("model_author", "model_license")),
     ("W3306", lambda model: model.training_info.add(), lambda model: None),
 ]
@@ -105,6 +106,13 @@ def test_training_information_is_never_an_error(plain: Model) -> None:
 )
 def test_semantic_model_versions(version: int, text: str) -> None:
     assert spec.version_text(version) == text
+
+
+def test_check_shows_the_models_version(plain: Model) -> None:
+    plain.model_version = 1 << 48 | 2 << 32 | 3
+    (note,) = [one for one in spec.diagnose(plain) if one.code == "W3338"]
+    assert (note.severity, note.where) == ("info", "model_version")
+    assert note.what.endswith(" 1.2.3")
 
 
 def test_all_errors_are_raised_together() -> None:

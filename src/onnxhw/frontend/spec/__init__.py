@@ -8,6 +8,7 @@ operators      rules of single operators that need shapes               (operato
 import onnx
 
 from ..diagnostics import Diagnostic
+from .descriptions import devices
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
 from .functions import Functions, compatible, every_node, identity, interface, spelled
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
@@ -42,6 +43,7 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
     functions.recursion(findings)
     later(model, findings)
     open_sizes(model, findings)
+    devices(model, findings)
     operator_rules(model.graph, known_shapes(model.graph), findings)
     if names.count:
         findings.info(

@@ -8,6 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from . import types
+from .descriptions import described
 from .findings import Findings, label
 from .functions import Functions
 from .nodes import node_rules
@@ -128,6 +129,8 @@ def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None
     free |= {name for name in outputs if name and name not in scope.defined}
     for value in graph.value_info:
         types.value_type(value, False, rules.ir_version, rules.findings, "value")
+    if graph.value_info or graph.quantization_annotation:
+        described(graph, scope.defined, rules.findings)
     rules.names.see([graph.name, *scope.defined])
     return free
 

@@ -111,6 +111,8 @@ def _descriptive(model: onnx.ModelProto, findings: Findings) -> None:
         findings.info("W3303", "domain", "the model does not say its domain")
     if model.model_version < 0:
         findings.warning("W3304", "model_version", f"the model's version {model.model_version} is negative")
+    elif model.model_version:
+        findings.info("W3338", "model_version", f"the model is version {version_text(model.model_version)}")
     for key, count in Counter(entry.key for entry in model.metadata_props).items():
         if count > 1:
             findings.warning("W3305", "metadata_props", f"key {key!r} is there {count} times; the last one counts")
