@@ -19,6 +19,7 @@ from .reading.limits import DEFAULT, Limits
 from .reading.payload import check, finite, title
 from .reading.sparse import check_sparse, fill_in
 from .reading.survey import Survey, survey
+from .reading.textual import binary
 from .spec import diagnose, raise_errors
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _read(source: "Source", where: str, limits: Limits, apart: bool) -> Reading:
         data, folder = source, None
     else:
         path = Path(source)
-        data, folder = read_file(path, limits), path.parent
+        data, folder = binary(read_file(path, limits), path, limits), path.parent
     model, warnings = parse(data, where, limits)
     del data
     found = survey(model, limits, where)
