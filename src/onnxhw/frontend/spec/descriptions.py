@@ -4,6 +4,7 @@ import onnx
 
 from .findings import Findings, label
 from .functions import every_node
+from .types import stated
 
 
 def described(graph: onnx.GraphProto, defined: set[str], findings: Findings) -> None:
@@ -45,12 +46,12 @@ def agree(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
         return False
     if not first.HasField("shape") or not second.HasField("shape"):
         return True
-    dims = list(zip(first.shape.dim, second.shape.dim, strict=False))
-    return len(first.shape.dim) == len(second.shape.dim) and all(
-        a.dim_value == b.dim_value or min(a.dim_value, b.dim_value) < 0
-        for a, b in dims
-        if a.HasField("dim_value") and b.HasField("dim_value")
-    )
+    if len(first.shape.dim) != len(second.shape.dim):
+        return False
+    for a, b in zip(first.shape.dim, second.shape.dim, strict=True):
+        if stated(a) and stated(b) and a.dim_value != b.dim_value:
+            return False
+    return True
 
 
 def devices(model: onnx.ModelProto, findings: Findings) -> None:
