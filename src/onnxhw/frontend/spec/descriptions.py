@@ -40,7 +40,7 @@ def agree(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
     if kind != other.WhichOneof("value"):
         return kind is None or other.WhichOneof("value") is None
     if kind not in ("tensor_type", "sparse_tensor_type"):
-        return one.SerializeToString() == other.SerializeToString()
+        return bool(one.SerializeToString() == other.SerializeToString())
     first, second = getattr(one, kind), getattr(other, kind)
     if first.elem_type != second.elem_type:
         return False
