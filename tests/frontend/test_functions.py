@@ -82,11 +82,35 @@ def test_attributes_and_their_defaults() -> None:
     assert not any(attribute.ref_attr_name for node in flat.graph.node for attribute in node.attribute)
 
 
-def test_an_attribute_that_is_not_given_is_left_out() -> None:
-    proto = model(f"{IO} {{ y = f.act(x) }}", function("act <alpha> (a) => (b) { b = Elu<alpha: float = @alpha>(a) }"))
-    refused(proto, "E3367")
+def test_an_attribute_that_is_not_given_is_the_operators_default() -> None:
+    act = function("act <alpha> (a) => (b) { b = Elu<alpha: float = @alpha>(a) }")
+    outer = function("outer <k> (a) => (b) { b = f.act<alpha: float = @k>(a) }")
+    plain = model(f"{IO} {{ y = Elu(x) }}", act)
+    for proto in (model(f"{IO} {{ y = f.act(x) }}", act), model(f"{IO} {{ y = f.outer(x) }}", act, outer)):
+        assert {one.code for one in spec.diagnose(proto) if one.severity == "warning"} == {"W3334"}
+        flat = inline(proto)
+        assert not flat.graph.node[0].attribute
+        assert [got.tolist() for got in run(flat)] == [got.tolist() for got in run(plain)]
+        assert [got.tolist() for got in InferenceSession(proto.SerializeToString()).run(None, {"x": X})] == [
+            got.tolist() for got in run(proto)
+        ]
+    given = model(f"{IO} {{ y = f.act<alpha=3.0>(x) }}", act)
+    assert run(inline(given))[0].tolist() != run(plain)[0].tolist()
     proto.functions[0].ClearField("attribute")
     assert not inline(proto).graph.node[0].attribute
+
+
+def test_the_default_of_a_function_that_is_called_comes_before_the_operators() -> None:
+    act = function("act <alpha: float = 3.0> (a) => (b) { b = Elu<alpha: float = @alpha>(a) }")
+    outer = function("outer <k> (a) => (b) { b = f.act<alpha: float = @k>(a) }")
+    flat = inline(model(f"{IO} {{ y = f.outer(x) }}", act, outer))
+    assert [node.attribute[0].f for node in flat.graph.node] == [3.0]
+
+
+def test_an_attribute_that_is_not_given_and_has_no_default_anywhere() -> None:
+    proto = model(f"{IO} {{ y = f.act(x) }}", function("act <to> (a) => (b) { b = Cast<to: int = @to>(a) }"))
+    with pytest.raises(InvalidModelError, match=r"E3367.*'to'.*must have"):
+        inline(proto)
 
 
 def test_attributes_pass_through_calls() -> None:

@@ -290,9 +290,19 @@ def test_shapes_behind_operators_without_a_schema(body: str, shape: tuple[int, .
     assert shapes(model(X + body, MICROSOFT))["y"] == shape
 
 
-def test_a_layout_that_stand_ins_do_not_know_stays_unknown() -> None:
-    body = X + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, s, z) }"
-    assert "y" not in shapes(model(body, MICROSOFT))
+@pytest.mark.parametrize(
+    ("node", "shape"),
+    [
+        ("QLinearGlobalAveragePool<channels_last=1>(x, s, z, s, z)", (1, 1, 1, 6)),
+        ("QLinearGlobalAveragePool<channels_last=0>(x, s, z, s, z)", (1, 2, 1, 1)),
+        ("QLinearAveragePool<channels_last=1, kernel_shape=[2, 3]>(x, s, z, s, z)", (1, 1, 4, 6)),
+        ("NhwcMaxPool<kernel_shape=[2, 3], strides=[1, 2]>(x)", (1, 1, 2, 6)),
+        ("QLinearConv<channels_last=1, pads=[1, 1, 1, 1], group=3>(x, s, z, w, s, z, s, z)", (1, 2, 6, 4)),
+    ],
+)
+def test_shapes_with_the_channels_last(node: str, shape: tuple[int, ...]) -> None:
+    assert shapes(model(X + f"{{ y = com.microsoft.{node} }}", MICROSOFT)).get("y") == shape
+
 
 
 def test_what_a_model_declares_behind_unknown_operators_counts() -> None:

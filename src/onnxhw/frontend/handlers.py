@@ -7,6 +7,7 @@ from .ops import (
     affine,
     edge,
     elementwise,
+    fused,
     layout,
     movement,
     perchannel,
@@ -35,6 +36,7 @@ MODULES = (
     movement,
     resize,
     edge,
+    fused,
 )
 """Each exports `HANDLERS`, by domain and operator; no two name the same operator."""
 

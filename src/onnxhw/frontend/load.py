@@ -10,6 +10,7 @@ import onnx
 
 from ..errors import InvalidModelError
 from .diagnostics import Diagnostic
+from .normal import normalise
 from .quant.exports import adopt
 from .reading.apart import Apart
 from .reading.container import parse, read_file
@@ -18,6 +19,7 @@ from .reading.limits import DEFAULT, Limits
 from .reading.payload import check, finite, title
 from .reading.sparse import check_sparse, fill_in
 from .reading.survey import Survey, survey
+from .reading.textual import binary
 from .spec import diagnose, raise_errors
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def _read(source: "Source", where: str, limits: Limits, apart: bool) -> Reading:
         data, folder = source, None
     else:
         path = Path(source)
-        data, folder = read_file(path, limits), path.parent
+        data, folder = binary(read_file(path, limits), path, limits), path.parent
     model, warnings = parse(data, where, limits)
     del data
     found = survey(model, limits, where)
@@ -76,6 +78,7 @@ def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
     where = "model" if isinstance(source, bytes) else str(Path(source))
     adopt(model, where)
     raise_errors(diagnose(model, where), where)
+    normalise(model)
     return model
 
 

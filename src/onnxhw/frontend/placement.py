@@ -11,6 +11,7 @@ from .convert import Conversion
 from .mixed import Placed, Where
 from .nodes import Node
 from .partition import GOLDEN, KINDS, Division, Stages
+from .refused import refusal
 from .spec.signatures import canonical
 from .values import Const, QuantConst
 
@@ -73,6 +74,8 @@ def _row(
     node, why = made.host.nodes[index], made.reasons.get(index)
     values = [made.context.values.get(output) for output in made.host.nodes[index].results]
     if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
+        if (why_not := refusal(node)) is not None:
+            return "refused", "E4401", why_not[0], why_not[1], found.nodes[index]
         if (missing := known.missing(node)) is not None:
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
             return "refused", "E4401", f"{_named(node)} is implemented nowhere{missing}", hint, found.nodes[index]

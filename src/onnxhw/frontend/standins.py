@@ -12,6 +12,10 @@ from onnx import numpy_helper
 
 from .spec.signatures import canonical, newest
 
+QUANTIZING = 10
+"""The operator set in which QuantizeLinear and DequantizeLinear came."""
+IMAGE = 4
+"""The rank of a batch of images."""
 AXES_AS_INPUT = 18
 """The operator set from which ReduceMean takes its axes as an input."""
 
@@ -23,6 +27,8 @@ class StandIn:
     op_type: str
     inputs: tuple[int, int | None, int] = (0, 1, 1)
     attributes: tuple[str, ...] = ()
+    last: bool = False
+    """Are the channels always last? Else `channels_last` says it."""
 
 
 WINDOW = ("auto_pad", "ceil_mode", "count_include_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -39,6 +45,7 @@ STAND_INS = {
     "FusedConv": StandIn("Conv", (0, 2, 1), WINDOW),
     "QLinearAveragePool": StandIn("AveragePool", (0, 1, 1), WINDOW),
     "QLinearGlobalAveragePool": StandIn("GlobalAveragePool"),
+    "NhwcMaxPool": StandIn("MaxPool", (0, 1, 1), WINDOW, last=True),
     "QLinearConcat": StandIn("Concat", (2, None, 3), ("axis",)),
     "QLinearReduceMean": StandIn("ReduceMean", (0, 1, 1), ("axes", "keepdims")),
 }
@@ -47,30 +54,58 @@ STAND_INS = {
 
 def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
     """Replace in place what has a stand-in; was there anything? The result is good for shapes only."""
-    found = False
     domains = newest()
-    for node in model.graph.node:
-        stand_in = STAND_INS.get(node.op_type)
-        if stand_in is None or canonical(node.domain) in domains:
-            continue
-        given = {attribute.name: attribute for attribute in node.attribute} if node.attribute else {}
-        if "channels_last" in given and given["channels_last"].i:
-            continue
-        found = True
-        inputs = node.input[slice(*stand_in.inputs)]
-        kept = set(stand_in.attributes)
-        if stand_in.op_type == "ReduceMean" and opset >= AXES_AS_INPUT:
-            kept.discard("axes")
-            if "axes" in given:
-                axes = numpy_helper.from_array(np.array(given["axes"].ints, np.int64), f"{node.output[0]}.axes")
-                model.graph.initializer.append(axes)
-                inputs.append(axes.name)
-        node.op_type, node.domain = stand_in.op_type, ""
-        del node.input[:], node.output[1:]
-        node.input.extend(inputs)
-        if not kept:
-            del node.attribute[:]
-        for place, name in reversed(list(enumerate(given))) if kept else ():
-            if name not in kept:
-                del node.attribute[place]
-    return found
+    wanted = [node for node in model.graph.node
+              if node.op_type in STAND_INS and canonical(node.domain) not in domains]  # fmt: skip
+    last = {node.output[0]: _rank(node, model.graph) for node in wanted if _channels_last(node)}
+    for node in wanted:
+        stand_in = STAND_INS[node.op_type]
+        absent = opset < QUANTIZING and stand_in.op_type == node.op_type
+        _replace(node, SAME if absent else stand_in, model.graph, opset)
+    if last:
+        nodes = [one for node in model.graph.node
+                 for one in (_moved(node, last[node.output[0]]) if node.output[0] in last else [node])]  # fmt: skip
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    return bool(wanted)
+
+
+def _channels_last(node: onnx.NodeProto) -> bool:
+    return STAND_INS[node.op_type].last or any(one.name == "channels_last" and one.i for one in node.attribute)
+
+
+def _rank(node: onnx.NodeProto, graph: onnx.GraphProto) -> int:
+    """The rank of a node's tensors with channels: what its window or its weights have, else that of an image."""
+    windows = [len(one.ints) for one in node.attribute if one.name == "kernel_shape"]
+    weights = [len(tensor.dims) for tensor in graph.initializer if tensor.name in node.input[3:4]]
+    return windows[0] + 2 if windows else max(weights, default=IMAGE) if "Conv" in node.op_type else IMAGE
+
+
+def _moved(node: onnx.NodeProto, rank: int) -> list[onnx.NodeProto]:
+    """A node whose channels come first, between Transposes from where they come last and back."""
+    x, y = f"{node.output[0]}.first", f"{node.output[0]}.behind"
+    before, after = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
+    first = onnx.helper.make_node("Transpose", [node.input[0]], [x], perm=before)
+    last = onnx.helper.make_node("Transpose", [y], [node.output[0]], perm=after)
+    node.input[0], node.output[0] = x, y
+    return [first, node, last]
+
+
+def _replace(node: onnx.NodeProto, stand_in: StandIn, graph: onnx.GraphProto, opset: int) -> None:
+    given = {attribute.name: attribute for attribute in node.attribute} if node.attribute else {}
+    inputs = node.input[slice(*stand_in.inputs)]
+    kept = set(stand_in.attributes)
+    if stand_in.op_type == "ReduceMean" and opset >= AXES_AS_INPUT:
+        kept.discard("axes")
+        if "axes" in given:
+            axes = numpy_helper.from_array(np.array(given["axes"].ints, np.int64), f"{node.output[0]}.axes")
+            graph.initializer.append(axes)
+            inputs.append(axes.name)
+    node.op_type, node.domain = stand_in.op_type, ""
+    del node.input[:], node.output[1:]
+    node.input.extend(inputs)
+    if not kept:
+        del node.attribute[:]
+    for place, name in reversed(list(enumerate(given))) if kept else ():
+        if name not in kept:
+            del node.attribute[place]

@@ -155,7 +155,7 @@ def test_what_hides_a_value_of_the_graph_around() -> None:
     body = model.graph.node[0].attribute[0].g
     del body.input[-1]
     body.initializer[0].name = body.node[1].input[1] = "x"
-    assert found(model) == {"E3312"}
+    assert found(model) == {"W3312"}
     body.initializer[0].name = body.node[1].input[1] = "one"
     body.input[2].name = body.node[1].input[0] = "x"
     assert found(model) == {"W3312"}

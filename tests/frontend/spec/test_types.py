@@ -137,7 +137,9 @@ WRONG = [
     ("E3351", helper.make_tensor_type_proto(999, [2])),
     ("E3351", helper.make_sequence_type_proto(helper.make_tensor_type_proto(0, [2]))),
     ("E3352", a_map(TensorProto.FLOAT)),
-    ("E3353", helper.make_tensor_type_proto(TensorProto.FLOAT, [2, -1])),
+    ("E3353", helper.make_tensor_type_proto(TensorProto.FLOAT, [2, -2])),
+    ("W3333", helper.make_tensor_type_proto(TensorProto.FLOAT, [2, -1])),
+    ("W3333", helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [-1]))),
     ("E3354", a_map(TensorProto.INT64, None)),
     ("W3352", helper.make_tensor_type_proto(TensorProto.FLOAT, None)),
     ("W3353", opaque()),
@@ -168,5 +170,5 @@ def test_inputs_and_outputs_of_nested_graphs_need_no_types() -> None:
 
 def test_value_info_is_looked_at() -> None:
     model = text_model("g (float[1] x) => (float[1] y) { z = Relu(x) y = Neg(z) }")
-    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [-1]))
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [-2]))
     assert found(model) == {"E3353"}

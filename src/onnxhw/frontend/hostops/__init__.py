@@ -14,12 +14,28 @@ pools        MaxPool and AveragePool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
+regions      MaxRoiPool
+sampling     Multinomial
 text         RegexFullMatch
 """
 
 from onnx.reference.op_run import OpRun
 
-from . import arithmetic, contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
+from . import (
+    arithmetic,
+    contrib,
+    control,
+    dense,
+    early,
+    moved,
+    pools,
+    qonnx,
+    quantized,
+    recurrent,
+    regions,
+    sampling,
+    text,
+)
 from .adapter import select
 
 __all__ = ["implementations", "is_ours"]
@@ -28,6 +44,7 @@ EXACT = (
     *quantized.OPERATORS,
     *contrib.OPERATORS,
     *qonnx.OPERATORS,
+    *sampling.OPERATORS,
     *text.OPERATORS,
 )
 """Operators that are computed here in every version: in integers as the hardware does, or safely."""
@@ -39,6 +56,7 @@ OPERATORS = (
     *recurrent.OPERATORS,
     *moved.OPERATORS,
     *early.OPERATORS,
+    *regions.OPERATORS,
 )
 
 

@@ -17,7 +17,8 @@ class HostOp:
     """An operator of `domain` in its versions ``since .. until``.
 
     `function` takes the node's inputs in order (None where one is omitted) and its attributes by name, and returns the
-    output or a tuple of them. The defaults of its parameters are those of the operator's specification.
+    output or a tuple of them. The defaults of its parameters are those of the operator's specification. If it is
+    `counted`, it also takes how many outputs the node has, as `outputs`.
     """
 
     domain: str
@@ -25,6 +26,7 @@ class HostOp:
     function: Callable[..., Any]
     since: int = 1
     until: int = NEWEST
+    counted: bool = False
 
 
 @cache
@@ -32,7 +34,8 @@ def implementation(op: HostOp) -> type[OpRun]:
     """The class by which the evaluator calls the function; outputs are passed as they are, also None."""
 
     def _run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        result = op.function(*inputs, **attributes)
+        more = {"outputs": len(self.onnx_node.output)} if op.counted else {}
+        result = op.function(*inputs, **attributes, **more)
         results = result if isinstance(result, tuple) else (result,)
         if any(self.onnx_node.output[len(results) :]):
             raise NotImplementedError(f"only its first {len(results)} outputs are computed")

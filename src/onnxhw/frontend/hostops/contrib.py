@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ... import fixed
 from .adapter import HostOp
+from .pools import max_pool
 from .quantized import (
     centred,
     dequantize_linear,
@@ -64,6 +65,22 @@ def qlinear_mul(
     return (fixed.multiply(left, right, float(multiplier(sa, sb, sc).reshape(())), zero) + middle).astype(a.dtype)
 
 
+def either_layout(function: Callable[..., Array]) -> Callable[..., Array]:
+    """An operator whose channels come second, or last if `channels_last` is set."""
+
+    def apply(x: Array, *more: Array | None, channels_last: int = 0, **attributes: Any) -> Array:
+        if not channels_last:
+            return function(x, *more, **attributes)
+        return np.moveaxis(function(np.moveaxis(x, -1, 1), *more, **attributes), 1, -1)
+
+    return apply
+
+
+def nhwc_max_pool(x: Array, **attributes: Any) -> Array:
+    """NhwcMaxPool: MaxPool with the channels last."""
+    return np.moveaxis(max_pool(np.moveaxis(x, -1, 1), **attributes)[0], 1, -1)
+
+
 def qgemm(
     a: Array, sa: Array, za: Array, b: Array, sb: Array, zb: Array, c: Array | None = None,
     sy: Array | None = None, zy: Array | None = None, transA: int = 0, transB: int = 0, alpha: float = 1.0,
@@ -82,21 +99,18 @@ def qgemm(
 def qlinear_average_pool(
     x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None,
     kernel_shape: Sequence[int] = (), strides: Sequence[int] | None = None, pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0, channels_last: int = 0,
+    auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0,
 ) -> Array:  # fmt: skip
     """`fixed.average` of each window."""
     if ceil_mode:
         raise NotImplementedError("ceil_mode is not supported")
-    if channels_last:
-        x = np.moveaxis(x, -1, 1)
     ones, step = [1] * len(kernel_shape), list(strides or [1] * len(kernel_shape))
     around = [(0, 0), (0, 0), *resolve_pads(x.shape[2:], kernel_shape, step, ones, auto_pad, pads)]
     taps = tuple(range(-len(kernel_shape), 0))
     sums = windows(np.pad(centred(x, zx), around), kernel_shape, step, ones).sum(taps).astype(np.int64)
     inside = np.pad(np.ones(x.shape), around, constant_values=1.0 if count_include_pad else 0.0)
     counts = windows(inside, kernel_shape, step, ones).sum(taps).astype(np.int64)
-    result = _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))
-    return np.moveaxis(result, 1, -1) if channels_last else result
+    return _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))
 
 
 def qlinear_global_average_pool(
@@ -231,11 +245,12 @@ def _unpacked(rows: Array, bits: int, count: int) -> Array:
 OPERATORS = (
     HostOp(DOMAIN, "QuantizeLinear", quantize_linear),
     HostOp(DOMAIN, "DequantizeLinear", dequantize_linear),
-    HostOp(DOMAIN, "QLinearConv", qlinear_conv),
+    HostOp(DOMAIN, "QLinearConv", either_layout(qlinear_conv)),
+    HostOp(DOMAIN, "NhwcMaxPool", nhwc_max_pool),
     HostOp(DOMAIN, "QLinearAdd", qlinear_add),
     HostOp(DOMAIN, "QLinearMul", qlinear_mul),
     HostOp(DOMAIN, "QGemm", qgemm),
-    HostOp(DOMAIN, "QLinearAveragePool", qlinear_average_pool),
+    HostOp(DOMAIN, "QLinearAveragePool", either_layout(qlinear_average_pool)),
     HostOp(DOMAIN, "QLinearGlobalAveragePool", qlinear_global_average_pool),
     HostOp(DOMAIN, "QLinearSigmoid", _table(_sigmoid)),
     HostOp(DOMAIN, "QLinearLeakyRelu", _table(_leaky_relu)),

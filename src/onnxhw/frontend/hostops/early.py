@@ -131,12 +131,24 @@ def instance_normalization(
     return np.asarray((normal * scale.reshape(trailing) + bias.reshape(trailing)).astype(x.dtype))
 
 
+def split(
+    x: Array, lengths: Array | None = None, *, outputs: int, axis: int = 0, split: Sequence[int] = ()
+) -> tuple[Array, ...]:
+    """Parts of these lengths along an axis, of one length without any. ValueError for others than the axis has."""
+    sizes = list(split) if lengths is None else [int(size) for size in lengths.reshape(-1)]
+    sizes = sizes or [x.shape[axis] // outputs] * outputs
+    if len(sizes) != outputs or min(sizes) < 0 or sum(sizes) != x.shape[axis]:
+        raise ValueError(f"{outputs} parts of {sizes} do not make up the {x.shape[axis]} elements of axis {axis}")
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+
 OPERATORS = (
     *(HostOp("", name, aligned(function), until=6) for name, function in BINARY.items()),
     HostOp("", "Div", aligned(divide), until=6),
     HostOp("", "Gemm", gemm, until=6),
     HostOp("", "Dropout", dropout, until=6),
     HostOp("", "Reshape", reshape, until=4),
+    HostOp("", "Split", split, until=1, counted=True),
     HostOp("", "Concat", concat, until=3),
     HostOp("", "Clip", clip, until=5),
     HostOp("", "Cast", cast, until=5),

@@ -10,7 +10,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import Node
 from ..shapes import Shape
-from ..values import Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
+from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
 from .arrange import arrange
 from .operands import on_grid, real
 
@@ -30,6 +30,7 @@ def reshape(context: Context, node: Node) -> Value:
     """Flatten, Reshape, Squeeze, Unsqueeze."""
     value = context.required(node, 0)
     shape = context.shapes.get(node.output[0])
+    shape = _wanted(context, node, value) if shape is None else shape
     if shape is None:
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
     if isinstance(value, (Held, Pending)):
@@ -40,6 +41,25 @@ def reshape(context: Context, node: Node) -> Value:
     if isinstance(value, QuantConst) and value.axis is None:
         return replace(value, q=value.q.reshape(shape))
     raise BlockedError("its input is a constant quantized per channel", "reshape the weights when exporting")
+
+
+def _wanted(context: Context, node: Node, value: Value) -> Shape | None:
+    """The shape that a Reshape asks for by a constant that was computed, which onnx does not see; None if it says none.
+
+    An exporter's ``x.view(x.size(0), -1)`` is such a one.
+    """
+    target = context.operand(node, 1) if node.op_type == "Reshape" and len(node.input) > 1 else None
+    if not isinstance(target, Const) or value.shape is None or target.array.ndim != 1:
+        return None
+    wanted = [int(size) for size in target.array]
+    if not node.attributes.get("allowzero", 0):
+        copied = [*value.shape, *[-1] * len(wanted)]
+        wanted = [copied[axis] if size == 0 else size for axis, size in enumerate(wanted)]
+    rest = prod(size for size in wanted if size != -1)
+    if min(wanted, default=0) < -1 or wanted.count(-1) > 1 or not rest or prod(value.shape) % rest:
+        return None
+    whole = tuple(prod(value.shape) // rest if size == -1 else size for size in wanted)
+    return whole if prod(whole) == prod(value.shape) else None
 
 
 def transpose(context: Context, node: Node) -> Value:

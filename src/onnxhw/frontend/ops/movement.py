@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
+from ..alone import alone
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import Node
@@ -115,7 +116,7 @@ def _evaluated(context: Context, node: Node, shape: Shape, constants: list[Array
     from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
 
     try:
-        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
+        results: Any = ReferenceEvaluator(alone(node.proto, context.opset)).run(None, feeds)
     except Exception as error:  # the reference raises whatever numpy does
         raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
     return [np.asarray(result, np.int64) for result in results]

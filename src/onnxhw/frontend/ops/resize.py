@@ -1,4 +1,4 @@
-"""Resize to the nearest pixel: which row and column each row and column of the result takes."""
+"""Resize and Upsample to the nearest pixel: which row and column each row and column of the result takes."""
 
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
 
 
 def resize(context: Context, node: Node) -> Value:
-    """Resize, mode nearest."""
+    """Resize, and Upsample, which it was before operator set 10, mode nearest."""
     found = node.attributes
     if found.get("mode", "nearest") != "nearest":
         raise BlockedError(f"mode {found['mode']} computes new values", "only mode nearest moves them")
@@ -27,7 +27,7 @@ def resize(context: Context, node: Node) -> Value:
         raise BlockedError("keep_aspect_ratio_policy is not stretch", "give the sizes of all axes")
     recent = context.opset >= 11
     scales = context.constant(node, 2 if recent else 1)
-    listed = [] if scales is None else scales.tolist()
+    listed = list(found.get("scales", [])) if scales is None else scales.tolist()
     sizes = context.constant(node, 3) if recent else None
     axes = [int(axis) for axis in found.get("axes", range(len(shape)))]
     given = listed if sizes is None or listed else sizes.tolist()
@@ -99,4 +99,4 @@ def _round(x: npt.NDArray[Any], mode: str) -> npt.NDArray[Any]:
     return np.asarray(rounded)
 
 
-HANDLERS: Handlers = {("", "Resize"): resize}
+HANDLERS: Handlers = {("", "Resize"): resize, ("", "Upsample"): resize}

@@ -22,6 +22,8 @@ from .parameters import Parameters, check_scale, dtype_name, integers
 from .qdq import dequantized, quantized
 
 MICROSOFT = "com.microsoft"
+LAYERED = 3
+"""The least rank of a tensor whose channels have a place of their own."""
 
 
 @cache
@@ -69,6 +71,14 @@ class Expansion:
         node = Node(op_type, inputs, [f"{self.output}.part{len(self.made)}"], self.label, given)
         result = _handlers()["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
+
+    def moved(self, name: str, last: bool, back: bool = False) -> str:
+        """The value with its channels behind the batch; or `back` where they were, if they were `last`."""
+        axes = range(len(self.context.values[name].shape or ()))
+        if not last or len(axes) < LAYERED:
+            return name
+        perm = [0, *axes[2:], 1] if back else [0, axes[-1], *axes[1:-1]]
+        return self.enter(self.apply("Transpose", [name], {"perm": perm}))
 
     def real(self, index: int) -> str:
         """Input `index` dequantized by the scale and zero point that follow it."""
@@ -126,11 +136,12 @@ class Expansion:
 
 def conv(context: Context, node: Node) -> Value:
     """QLinearConv, of either domain."""
-    given = _first_layout(node)
+    given, last = _layout(node)
     with Expansion(context, node) as inner:
         weights = inner.matrix(3, 0)
-        y = inner.apply("Conv", [inner.real(0), weights, *inner.bias(8, 0, weights)], given)
-        return inner.integers(y, 6)
+        x = inner.moved(inner.real(0), last)
+        y = inner.integers(inner.apply("Conv", [x, weights, *inner.bias(8, 0, weights)], given), 6)
+        return context.values[inner.moved(inner.enter(y), last, back=True)]
 
 
 def matmul(context: Context, node: Node) -> Value:
@@ -164,9 +175,10 @@ def unary(op_type: str) -> Callable[[Context, Node], Value]:
     """Operators of one operand: input, its scale and zero point, then those of the result."""
 
     def handler(context: Context, node: Node) -> Value:
-        given = _first_layout(node)
+        given, last = _layout(node)
         with Expansion(context, node) as inner:
-            return inner.integers(inner.apply(op_type, [inner.real(0)], given), 3)
+            y = inner.integers(inner.apply(op_type, [inner.moved(inner.real(0), last)], given), 3)
+            return context.values[inner.moved(inner.enter(y), last, back=True)]
 
     return handler
 
@@ -217,13 +229,20 @@ def _dtype(value: Value) -> str:
     raise BlockedError("its operand is no quantized integer")
 
 
-def _first_layout(node: Node) -> dict[str, Any]:
-    """The attributes of the operator inside, if the channels come first."""
+def max_pool(context: Context, node: Node) -> Value:
+    """NhwcMaxPool: a MaxPool of integers with their channels last, as onnxruntime's layout optimiser writes it."""
+    with Expansion(context, node) as inner:
+        x = inner.moved(inner.enter(context.required(node, 0)), True)
+        y = inner.apply("MaxPool", [x], node.attributes)
+        return context.values[inner.moved(inner.enter(y), True, back=True)]
+
+
+def _layout(node: Node) -> tuple[dict[str, Any], bool]:
+    """The attributes of the operator inside, and whether the channels come last around it."""
     if "channels_last" not in node.attributes:
-        return node.attributes
-    if node.attributes["channels_last"]:
-        raise BlockedError("channels_last is set", "keep the channels on axis 1, as ONNX operators have them")
-    return {name: value for name, value in node.attributes.items() if name != "channels_last"}
+        return node.attributes, False
+    inside = {name: value for name, value in node.attributes.items() if name != "channels_last"}
+    return inside, bool(node.attributes["channels_last"])
 
 
 HANDLERS: Handlers = {
@@ -233,6 +252,7 @@ HANDLERS: Handlers = {
     ("", "MatMulInteger"): sums,
     ("", "DynamicQuantizeLinear"): dynamic,
     (MICROSOFT, "QLinearConv"): conv,
+    (MICROSOFT, "NhwcMaxPool"): max_pool,
     (MICROSOFT, "QGemm"): gemm,
     (MICROSOFT, "QLinearAdd"): binary("Add"),
     (MICROSOFT, "QLinearMul"): binary("Mul"),

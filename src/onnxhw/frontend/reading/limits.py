@@ -23,6 +23,7 @@ class Limits:
     """The limits of one reading.
 
     file_bytes : size of the model file; protobuf itself reads no more than 2 GiB - 1.
+    text_bytes : size of a model file in a text format, of which the parsers make some 30 bytes per byte.
     fields : protobuf fields of the file; the library makes about 200 bytes of the 2 that each takes at least.
     total_bytes : all tensors of the file and its data files together; sparse ones count as dense.
     tensor_elements : elements of one tensor, stored or inferred.
@@ -43,6 +44,7 @@ class Limits:
     """
 
     file_bytes: int = (1 << 31) - 1
+    text_bytes: int = 1 << 24
     fields: int = 4_000_000
     total_bytes: int = (1 << 31) - 1
     tensor_elements: int = 1 << 29

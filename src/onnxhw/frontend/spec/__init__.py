@@ -8,11 +8,13 @@ operators      rules of single operators that need shapes               (operato
 import onnx
 
 from ..diagnostics import Diagnostic
+from .descriptions import devices
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
-from .functions import Functions, compatible, identity, interface, spelled
+from .functions import Functions, compatible, every_node, identity, interface, spelled
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
 from .later import later
 from .operators import operator_rules
+from .types import open_sizes, stated
 from .versions import imports, model_fields, version_text
 
 __all__ = [
@@ -40,6 +42,8 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
         _function(function, rules)
     functions.recursion(findings)
     later(model, findings)
+    open_sizes(model, findings)
+    devices(model, findings)
     operator_rules(model.graph, known_shapes(model.graph), findings)
     if names.count:
         findings.info(
@@ -53,7 +57,7 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for value in graph.input:
         kind = value.type.tensor_type
-        if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+        if kind.HasField("shape") and all(map(stated, kind.shape.dim)):
             found[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
     found.update((tensor.name, tuple(tensor.dims)) for tensor in graph.initializer)
     return found
@@ -62,7 +66,7 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 def _function(function: onnx.FunctionProto, rules: Rules) -> None:
     where = f"function {spelled(identity(function))!r}"
     findings = rules.findings
-    own = imports(list(function.opset_import), where, findings)
+    own = imports(function.opset_import, every_node(function.node), where, findings)
     interface(function, findings)
     compatible(function, own, rules.sets, findings)
     scope = Scope({*function.input}, {name for node in function.node for name in node.output if name})

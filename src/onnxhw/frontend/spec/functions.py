@@ -79,7 +79,7 @@ class Functions:
         return f"{spelled(key(node))}; it has {', '.join(sorted(same or other)[:5]) or 'none'}"
 
     def check_call(self, node: onnx.NodeProto, findings: Findings) -> None:
-        """E3366 for too many inputs or outputs, E3367 for a missing attribute; W3360 for an unknown one."""
+        """E3366 for too many inputs or outputs; W3334 for a missing attribute, W3360 for an unknown one."""
         inputs, outputs, required, defaults = self._bound[key(node)]
         if len(node.input) > inputs or len(node.output) > outputs:
             findings.error(
@@ -89,7 +89,8 @@ class Functions:
             )
         given = {attribute.name for attribute in node.attribute}
         for name in sorted(required - given):
-            findings.error("E3367", label(node), f"must give the function's attribute {name!r}, which has no default")
+            what = f"does not give the function's attribute {name!r}: the defaults of the operators inside apply"
+            findings.warning("W3334", label(node), what)
         for name in sorted(given - required - defaults):
             findings.warning("W3360", label(node), f"the function has no attribute {name!r}; it is dropped")
 

@@ -8,6 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from . import types
+from .descriptions import described
 from .findings import Findings, label
 from .functions import Functions
 from .nodes import node_rules
@@ -128,6 +129,8 @@ def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None
     free |= {name for name in outputs if name and name not in scope.defined}
     for value in graph.value_info:
         types.value_type(value, False, rules.ir_version, rules.findings, "value")
+    if graph.value_info or graph.quantization_annotation:
+        described(graph, scope.defined, rules.findings)
     rules.names.see([graph.name, *scope.defined])
     return free
 
@@ -209,13 +212,15 @@ def _initializers(graph: onnx.GraphProto, inputs: dict[str, onnx.ValueInfoProto]
         elif name in inputs and scope.outer is not None and rules.ir_version >= 4:
             findings.error("E3322", where, f"{name!r} is both an input and an initializer of a nested graph")
         elif name not in inputs and scope.outer is not None and scope.outer.sees(name):
-            findings.error("E3312", where, f"initializer {name!r} hides a value of the graph around it")
+            findings.warning("W3312", where, f"initializer {name!r} hides a value of the graph around it")
     scope.defined.update(names)
 
 
 def _nested(node: onnx.NodeProto, rules: Rules, scope: Scope) -> set[str]:
     free: set[str] = set()
     for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            continue  # the call's graph, which is looked at where it is written
         if attribute.type == onnx.AttributeProto.GRAPH:
             free |= graph_rules(attribute.g, rules, scope)
             if attribute.g.initializer and rules.ir_version < 4:

@@ -10,6 +10,9 @@ from .findings import Findings, label
 from .functions import Functions
 from .signatures import Formal, Signature, canonical, first, newest, signature
 
+INSTEAD = {"Scatter": "ScatterElements, which means the same", "Upsample": "Resize", "GroupNormalization": "version 21"}
+"""What came in the place of a deprecated operator."""
+
 
 def node_rules(
     node: onnx.NodeProto, sets: dict[str, int], functions: Functions, in_function: bool, findings: Findings
@@ -42,7 +45,9 @@ def node_rules(
     attributes(node, known, in_function, findings)
     if known is not None:
         if known.deprecated:
-            findings.error("E3331", label(node), f"the operator is deprecated in operator set version {known.since}")
+            hint = f"use {INSTEAD[node.op_type]}" if node.op_type in INSTEAD else "import an older operator set"
+            what = f"the operator is deprecated in operator set version {known.since}"
+            findings.error("E3331", label(node), what, hint)
         else:
             _arity(node, known, findings)
     elif domain == CONTRIB and (defined := contributed(node.op_type)) is not None:

@@ -1,8 +1,11 @@
 """Rules of types: element types, shapes, sequences, maps, optionals."""
 
+from collections.abc import Iterator
+
 import onnx
 
 from .findings import Findings
+from .functions import every_node
 
 ELEMENTS = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 KEYS = frozenset(
@@ -10,6 +13,8 @@ KEYS = frozenset(
     for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "STRING")
 )
 """What a map may be indexed by."""
+OPEN = -1
+"""The size by which converters mean one that is not known, though the specification has none below 0."""
 SINCE = {"sequence_type": 6, "map_type": 6, "optional_type": 8}
 """The IR version that introduced a kind of type."""
 
@@ -29,6 +34,11 @@ def value_type(value: onnx.ValueInfoProto, main: bool, ir_version: int, findings
     if main and kind in ("tensor_type", "sparse_tensor_type") and not getattr(value.type, kind).HasField("shape"):
         findings.warning("W3352", where, "has no shape, not even a rank; nodes that need it run on the host")
     _proto(value.type, where, findings)
+
+
+def stated(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Does a dimension say its size?"""
+    return dim.HasField("dim_value") and dim.dim_value != OPEN
 
 
 def _proto(kind: onnx.TypeProto, where: str, findings: Findings) -> None:
@@ -51,7 +61,7 @@ def _proto(kind: onnx.TypeProto, where: str, findings: Findings) -> None:
         if tensor.elem_type not in ELEMENTS:
             findings.error("E3351", where, f"element type {tensor.elem_type} is not one of ONNX")
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.dim_value < 0:
+            if dim.dim_value < OPEN:
                 findings.error(
                     "E3353",
                     where,
@@ -68,9 +78,48 @@ def initializer(tensor: onnx.TensorProto, value: onnx.ValueInfoProto, findings: 
     if kind.elem_type != tensor.data_type:
         findings.error("E3355", where, f"has element type {tensor.data_type}, the input of its name {kind.elem_type}")
     if kind.HasField("shape"):
-        declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+        declared = [dim.dim_value if stated(dim) else None for dim in kind.shape.dim]
         fits = len(declared) == len(tensor.dims) and all(
             one is None or one == size for one, size in zip(declared, tensor.dims, strict=True)
         )
         if not fits:
             findings.error("E3355", where, f"has shape {list(tensor.dims)}, the input of its name {declared}")
+
+
+def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The main graph and all that are nested in it, in functions, and in the defaults of functions' attributes."""
+    yield model.graph
+    left = list(every_node(model.graph.node))
+    for function in model.functions:
+        left += every_node(function.node)
+        defaults = [attribute.g for attribute in function.attribute_proto]
+        yield from defaults
+        left += [node for graph in defaults for node in every_node(graph.node)]
+    for node in left:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield attribute.g
+            yield from attribute.graphs
+
+
+def dims(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
+    """Every dimension that a model declares, with the name of its value."""
+    for owner in (*graphs(model), *model.functions):
+        ends = (*owner.input, *owner.output) if isinstance(owner, onnx.GraphProto) else ()
+        for value in (*ends, *owner.value_info):
+            kind = value.type
+            while (name := kind.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+                kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
+            if name in ("tensor_type", "sparse_tensor_type"):
+                for dim in getattr(kind, name).shape.dim:
+                    yield value.name, dim
+
+
+def open_sizes(model: onnx.ModelProto, findings: Findings) -> None:
+    """One W3333 for all sizes of -1."""
+    names = dict.fromkeys(name for name, dim in dims(model) if dim.dim_value == OPEN)
+    if names:
+        others = f" and of {len(names) - 1} other values" if len(names) > 1 else ""
+        what = f"a size of {OPEN}{others} is taken as open"
+        hint = "the specification leaves out a size that is not known, or gives it a name"
+        findings.warning("W3333", f"value {next(iter(names))!r}", what, hint)
