@@ -15,10 +15,9 @@ from typing import Any
 from onnxhw.board import find
 from onnxhw.build.estimate import estimate
 from onnxhw.build.flow import Event, Options, build
+from onnxhw.cli.synthesis import line_speed, top
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError
-from onnxhw.rtl.pll import Clocked
-from onnxhw.rtl.top import Top
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-45f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")
@@ -35,9 +34,8 @@ def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: b
     board, config = find(board_name), preset(name)
     hz = clock_hz or board.core_hz
     start = time.monotonic()
-    top = Clocked(Top(config, clock_hz=hz), resource=board.clock_resource, input_hz=board.clock_hz, output_hz=hz)
     built = build(
-        top,
+        top(board, config, hz, line_speed(board, hz)),
         board,
         clock_hz=hz,
         options=Options(seeds=tuple(range(1, seeds + 1))),

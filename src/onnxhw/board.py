@@ -36,9 +36,10 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `platform` is ``module:class`` of its Amaranth platform; `clock_hz` the oscillator at `clock_resource`, `core_hz`
-    the clock that the core should run at; `idcode` what the device answers over JTAG. In the commands ``{bitstream}``
-    stands for the file.
+    `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are the settings of the constraint file's
+    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `clock_hz` the oscillator at `clock_resource`, `core_hz`
+    the clock that the core should run at; `idcode` what the device answers over JTAG; `connect` what to look at if
+    none answers. In the commands ``{bitstream}`` stands for the file.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Board:
     speed: str
     idcode: int
     platform: str
+    sysconfig: tuple[str, ...]
     clock_resource: str
     clock_hz: int
     core_hz: int
@@ -60,6 +62,8 @@ class Board:
     flash: tuple[str, ...]
     detect: tuple[str, ...]
     usb: str
+    baud: int
+    connect: str
     notes: str
 
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
@@ -70,14 +74,14 @@ class Board:
 SECTIONS: dict[str, dict[str, type]] = {
     "": {"name": str, "title": str, "aliases": list},
     "device": {"name": str, "package": str, "speed": str, "idcode": int},
-    "platform": {"module": str, "class": str},
+    "platform": {"module": str, "class": str, "sysconfig": list},
     "clock": {"resource": str, "hz": int, "core_hz": int},
     "resources": {"lut4": int, "ff": int, "dsp": int, "ebr": int, "pll": int},
     "presets": {"default": str, "all": list},
     "build": {"seeds": list},
     "program": {"sram": list, "flash": list, "detect": list},
-    "serial": {"usb": str},
-    "bringup": {"notes": str},
+    "serial": {"usb": str, "baud": int},
+    "bringup": {"connect": str, "notes": str},
 }
 """Every table of a board file and its keys; all are required and no others are allowed."""
 
@@ -114,6 +118,7 @@ def read_board(path: Path) -> Board:
         speed=device["speed"],
         idcode=device["idcode"],
         platform=f"{tables['platform']['module']}:{tables['platform']['class']}",
+        sysconfig=tuple(tables["platform"]["sysconfig"]),
         clock_resource=clock["resource"],
         clock_hz=clock["hz"],
         core_hz=clock["core_hz"],
@@ -125,6 +130,8 @@ def read_board(path: Path) -> Board:
         flash=tuple(commands["flash"]),
         detect=tuple(commands["detect"]),
         usb=tables["serial"]["usb"],
+        baud=tables["serial"]["baud"],
+        connect=tables["bringup"]["connect"],
         notes=tables["bringup"]["notes"].strip(),
     )
 
@@ -187,8 +194,7 @@ def check_device(entry: Board, detect_output: str) -> None:
     """Refuse to go on unless the connected device is the board's: `ToolError` E7201 none found, E7202 another one."""
     found = parse_idcodes(detect_output)
     if not found:
-        hint = "is the board powered and connected to its US1 connector?"
-        raise ToolError("E7201", "no device answers over JTAG", where=entry.name, hint=hint)
+        raise ToolError("E7201", "no device answers over JTAG", where=entry.name, hint=entry.connect)
     if any(idcode_matches(entry, idcode) for idcode in found):
         return
     known = {other.idcode: other for other in boards().values()}

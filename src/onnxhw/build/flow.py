@@ -100,9 +100,11 @@ def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
     """The design's files for the tools: RTLIL, Yosys script, its last mapping, pin and clock constraints; no source
     paths in them."""
     platform = platform_of(board)
+    sysconfig = f"SYSCONFIG {' '.join(board.sysconfig)};" if board.sysconfig else ""
     plan = platform.prepare(
-        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT
-    )
+        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT,
+        add_preferences=sysconfig,
+    )  # fmt: skip
     wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
     files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
     return files | {mapping.FILE: mapping.text()}

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=Frequency(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
+@click.option(
+    "--baud", type=click.IntRange(min=1), metavar="N",
+    help="Speed of the serial line; default: the fastest that the board's adapter and the clock allow.",
+)
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
 @out_option("build/MODEL-PRESET")
 @no_cache_option
@@ -55,7 +59,8 @@ if TYPE_CHECKING:
 @pass_output
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
-    preprocess: "Preprocess", seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, standalone: bool,
+    out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.images import require_block_rams
@@ -64,13 +69,14 @@ def command(
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
-    from .synthesis import Stages, finished, options, recipe, top
+    from .synthesis import Stages, finished, line_speed, options, recipe, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    speed = baud or line_speed(chosen.board, clock_hz)
     mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
     if preprocess.record():
         preprocess.check(wanted_inputs(mixed.inputs))
@@ -84,16 +90,16 @@ def command(
         )  # fmt: skip
     with Stages(output) as progress:
         built = flow.build(
-            top(chosen.board, chosen.config, clock_hz),
+            top(chosen.board, chosen.config, clock_hz, speed),
             chosen.board,
             clock_hz=clock_hz,
             options=options(chosen.board, seeds),
             progress=progress,
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
-            recipe=recipe(chosen.config, clock_hz),
+            recipe=recipe(chosen.config, clock_hz, speed),
         )
-        built = finished(built, chosen.config, progress, program if standalone else None)
+        built = finished(built, chosen.config, speed, progress, program if standalone else None)
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
