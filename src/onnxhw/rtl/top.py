@@ -165,3 +165,13 @@ class Top(Elaboratable):
         pins = platform.request("esp32", 0, dir=directions)
         m.submodules.esp32_enable = enable = io.Buffer("o", pins.en)
         m.d.comb += [pins.gpio0.o.eq(1), pins.tx.o.eq(1), enable.o.eq(1), enable.oe.eq(0)]
+
+    def _add_button(self, m: Module, platform: Any) -> None:
+        """A press (seen after 2**16 quiet cycles, against bouncing) starts a run."""
+        button, quiet = Signal(), Signal(17, init=0)
+        m.submodules.button = FFSynchronizer(platform.request("button_fire", 0).i, button)
+        with m.If(button):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(~quiet[-1]):
+            m.d.sync += quiet.eq(quiet + 1)
+        m.d.comb += self.device.start.eq(button & quiet[-1])
