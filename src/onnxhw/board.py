@@ -37,9 +37,9 @@ class Board:
     """One board with one device.
 
     `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are the settings of the constraint file's
-    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `clock_hz` the oscillator at `clock_resource`, `core_hz`
-    the clock that the core should run at; `idcode` what the device answers over JTAG; `connect` what to look at if
-    none answers. In the commands ``{bitstream}`` stands for the file.
+    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `clock_hz` the oscillator at
+    `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
+    `connect` what to look at if none answers. In the commands ``{bitstream}`` stands for the file.
     """
 
     name: str
@@ -169,7 +169,12 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Board:
-    """The board of that name or alias; `UsageError` E2305 suggests the nearest name."""
+    """The board of that name or alias, or of a board file given by its path (with a "/" or ending in ".toml").
+
+    `UsageError` E2305 suggests the nearest name; E2301 to E2303 as of `read_board`.
+    """
+    if name.endswith(".toml") or "/" in name or os.sep in name:
+        return read_board(Path(name))
     everything = boards()
     known = {alias: entry for entry in everything.values() for alias in entry.aliases} | everything
     key = name.lower()
@@ -177,7 +182,8 @@ def find(name: str) -> Board:
         return known[key]
     near = difflib.get_close_matches(key, sorted(known), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UsageError("E2305", f"no board named {name!r}", hint=f"{hint}boards: {', '.join(sorted(known))}")
+    hint += f"boards: {', '.join(sorted(known))}; or the path of a board file (ONNXHW_BOARDS names a folder of them)"
+    raise UsageError("E2305", f"no board named {name!r}", hint=hint)
 
 
 def parse_idcodes(detect_output: str) -> list[int]:

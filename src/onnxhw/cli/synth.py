@@ -63,16 +63,19 @@ def command(
     out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
+    from ..build.device import require
     from ..build.images import require_block_rams
     from .artifacts import BITSTREAM
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
-    from .synthesis import Stages, finished, line_speed, options, recipe, top
+    from .stages import Stages
+    from .synthesis import finished, line_speed, options, recipe, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
+    require(chosen.board)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
@@ -88,7 +91,7 @@ def command(
             "E2908", f"--standalone: {len(parts.parts)} parts of the model need a host between them", where=str(model),
             hint="without --standalone the host runs them; `onnxhw check` says which nodes and why",
         )  # fmt: skip
-    with Stages(output) as progress:
+    with Stages(output, chosen.config, chosen.board) as progress:
         built = flow.build(
             top(chosen.board, chosen.config, clock_hz, speed),
             chosen.board,
@@ -99,13 +102,16 @@ def command(
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
             recipe=recipe(chosen.config, clock_hz, speed),
         )
+        progress.note(built)
         built = finished(built, chosen.config, speed, progress, program if standalone else None)
+    known = built.manifest()
+    known.baud = speed
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, known, reading, preprocess)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, known, reading, preprocess)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
     else:

@@ -9,9 +9,8 @@ from ..build import flow
 from ..build.built import Built
 from ..build.cache import list_all, sources
 from ..config import HwConfig
-from ..errors import OnnxhwError
+from ..errors import OnnxhwError, ToolError
 from ..program.model import Program
-from .output import Output
 
 
 def line_speed(board: Board, clock_hz: int) -> int:
@@ -35,8 +34,16 @@ def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
     return {
         "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
         **{file: sources(file) for file in ("rtl/top.py", "rtl/pll.py")},
-        **{name: metadata.version(name) for name in ("amaranth", "amaranth-boards")},
+        **{name: _version(name) for name in ("amaranth", "amaranth-boards")},
     }  # fmt: skip
+
+
+def _version(package: str) -> str:
+    """Of an installed package; `ToolError` E7120."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        raise ToolError("E7120", f"{package} is not installed", hint="pip install 'onnxhw[synth]'") from None
 
 
 def options(board: Board, seeds: int | None) -> flow.Options:
@@ -66,43 +73,6 @@ def finished(
         )
         contents["description"] = info.to_words()
     return flow.with_memories(built, contents, progress=progress) if contents else built
-
-
-class Stages:
-    """Prints the flow's progress: a live line on a terminal, otherwise a line now and then."""
-
-    EVERY = 30.0
-    """Seconds between two signs of life where there is no terminal."""
-
-    def __init__(self, output: Output) -> None:
-        self.output = output
-        self.status: Any = None
-        self.told = 0.0
-
-    def __enter__(self) -> "Stages":
-        from rich.console import Console
-
-        console = Console(stderr=True, highlight=False)
-        if console.is_terminal and self.output.verbosity >= 0:
-            self.status = console.status("")
-            self.status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.status:
-            self.status.stop()
-
-    def __call__(self, event: flow.Event) -> None:
-        name = f"{event.stage} {event.text}".strip()
-        if event.done:
-            self.output.message(f"{name:<44} {event.seconds:7.1f} s")
-        elif self.status:
-            self.status.update(f"{name} ... {event.seconds:.0f} s")
-        elif event.seconds == 0.0:
-            self.told = 0.0
-        elif event.seconds >= self.told + self.EVERY:
-            self.told = event.seconds
-            self.output.message(f"{name} ... {event.seconds:.0f} s so far")
 
 
 def cached_route(config: HwConfig) -> dict[str, Any] | None:
