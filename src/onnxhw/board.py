@@ -70,6 +70,12 @@ class Board:
         """The words that load a bitstream into the device, or into its flash memory."""
         return [word.replace("{bitstream}", str(bitstream)) for word in (self.flash if flash else self.program)]
 
+    def boot_seconds(self, size: int) -> float:
+        """How long the device reads a bitstream of `size` bytes from its flash memory at power-up: a bit per cycle of
+        the rate in `sysconfig`, of 2.4 MHz without one (FPGA-TN-02039, MCCLK_FREQ)."""
+        rates = [float(word.partition("=")[2]) for word in self.sysconfig if word.startswith("MCCLK_FREQ=")]
+        return size * 8 / ((rates or [2.4])[0] * 1e6)
+
 
 SECTIONS: dict[str, dict[str, type]] = {
     "": {"name": str, "title": str, "aliases": list},

@@ -54,4 +54,5 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
         return
     for line in result.output.splitlines():
         output.message(line)
-    output.line(f"{bitstream} is on the board{' (in flash)' if flash else ''}")
+    boots = f" (in flash: it boots in about {chosen.boot_seconds(bitstream.stat().st_size):.2f} s)" if flash else ""
+    output.line(f"{bitstream} is on the board{boots}")
