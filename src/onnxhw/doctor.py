@@ -92,7 +92,7 @@ def _tool(name: str, purpose: str) -> Check:
     try:
         return Check(name, "ok", tools.version(name), purpose)
     except ToolError as error:
-        return Check(name, "optional", "" if error.code == "E7101" else error.what, purpose, error.hint)
+        return Check(name, "optional", "", purpose, error.hint or error.what)
 
 
 def _serial() -> list[Check]:

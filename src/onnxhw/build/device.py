@@ -1,6 +1,7 @@
 """What a bitstream is for: the ECP5 parts that the open tools know, and the platform with the pins of a board."""
 
 import importlib
+from importlib import metadata
 from typing import Any
 
 from ..board import Board
@@ -31,6 +32,14 @@ def part_options(board: Board) -> list[str]:
     require("package", board.package, tuple(PACKAGES))
     require(f"speed grade of an {family}", board.speed, SPEEDS[family])
     return [f"--{FAMILIES[family]}{size}k", "--package", PACKAGES[board.package], "--speed", board.speed]
+
+
+def version_of(package: str) -> str:
+    """Of an installed package of the extra ``synth``; `ToolError` E7120."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        raise ToolError("E7120", f"{package} is not installed", hint="pip install 'onnxhw[synth]'") from None
 
 
 def platform_of(board: Board) -> Any:

@@ -1,15 +1,15 @@
 """The design that ``synth`` builds for a board, and what is kept about it."""
 
 import sys
-from importlib import metadata
 from typing import Any
 
 from ..board import Board
 from ..build import flow
 from ..build.built import Built
 from ..build.cache import list_all, sources
+from ..build.device import version_of
 from ..config import HwConfig
-from ..errors import OnnxhwError, ToolError
+from ..errors import OnnxhwError
 from ..program.model import Program
 
 
@@ -34,16 +34,8 @@ def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
     return {
         "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
         **{file: sources(file) for file in ("rtl/top.py", "rtl/pll.py")},
-        **{name: _version(name) for name in ("amaranth", "amaranth-boards")},
+        **{name: version_of(name) for name in ("amaranth", "amaranth-boards")},
     }  # fmt: skip
-
-
-def _version(package: str) -> str:
-    """Of an installed package; `ToolError` E7120."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        raise ToolError("E7120", f"{package} is not installed", hint="pip install 'onnxhw[synth]'") from None
 
 
 def options(board: Board, seeds: int | None) -> flow.Options:

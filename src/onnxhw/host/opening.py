@@ -15,6 +15,8 @@ from .transport import SerialTransport, Transport
 RATES = (3_000_000, 1_000_000, 2_000_000, 1_500_000, 115_200)
 """Line speeds that are tried if none is asked for: what `synth` builds for a board with an FT231X, what it built before
 it could choose, and what slower clocks and adapters have."""
+SIMULATED_BAUD = 1_000_000
+"""What the lines of emulated devices and of simulated boards (``onnxhw serve``) have unless asked otherwise."""
 
 
 Opened = tuple[Client, str]
@@ -37,7 +39,7 @@ def open_client(
 def _open(address: Address, baud: int | None, scale: float, config: HwConfig | None, likely: int | None) -> Opened:
     """Open and ask; at several speeds if it is a serial port and none is given, the `likely` one first."""
     rates = RATES if likely is None else (likely, *(rate for rate in RATES if rate != likely))
-    rates = (baud,) if baud else rates if address.scheme == "serial" else rates[:1]
+    rates = (baud,) if baud else rates if address.scheme == "serial" else (SIMULATED_BAUD,)
     base = open_transport(address, baud=rates[0], timeout_scale=scale, config=config)
     try:
         if address.scheme in SIMULATED:
