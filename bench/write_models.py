@@ -1,9 +1,9 @@
 """Writes the benchmark networks as ONNX files, to look at or to feed to other tools.
 
-python bench/write_models.py [DIRECTORY]        default: build/models
+python bench/write_models.py [DIRECTORY]
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import onnx
@@ -13,7 +13,10 @@ from onnxhw.bench.topologies import TOPOLOGIES
 
 def main() -> None:
     """Write one file per network."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/models")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("build/models"), metavar="DIRECTORY",
+                        help="default: %(default)s")  # fmt: skip
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for build in TOPOLOGIES.values():
         path = folder / f"{build.__name__}.onnx"

@@ -1,5 +1,6 @@
 """Writes the generated pages of docs/: ``make docs``. With ``--check`` it only says which are stale (exit status 1)."""
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +36,10 @@ def isa_page() -> str:
 PAGES = {"docs/cli.md": cli_page, "docs/isa.md": isa_page}
 
 
-def main() -> int:
+def main(check: bool) -> int:
     """Write or check every page."""
     stale = [name for name, make in PAGES.items() if _text(ROOT / name) != make()]
-    if "--check" in sys.argv:
+    if check:
         print("\n".join(f"{name} is stale: make docs" for name in stale) or "all generated pages are fresh")
         return bool(stale)
     for name in stale:
@@ -52,4 +53,6 @@ def _text(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    sys.exit(main(parser.parse_args().check))

@@ -4,6 +4,7 @@ Each case is a function that changes a small valid model, or makes a file, and t
 The tests read every case; the fuzzer takes the models as seeds.
 """
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -225,4 +226,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    sys.exit(main(parser.parse_args().folder))

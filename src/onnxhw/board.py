@@ -36,9 +36,10 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `platform` is ``module:class`` of its Amaranth platform; `clock_hz` the oscillator at `clock_resource`, `core_hz`
-    the clock that the core should run at; `idcode` what the device answers over JTAG. In the commands ``{bitstream}``
-    stands for the file.
+    `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are the settings of the constraint file's
+    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `clock_hz` the oscillator at
+    `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
+    `connect` what to look at if none answers. In the commands ``{bitstream}`` stands for the file.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Board:
     speed: str
     idcode: int
     platform: str
+    sysconfig: tuple[str, ...]
     clock_resource: str
     clock_hz: int
     core_hz: int
@@ -60,24 +62,32 @@ class Board:
     flash: tuple[str, ...]
     detect: tuple[str, ...]
     usb: str
+    baud: int
+    connect: str
     notes: str
 
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
         """The words that load a bitstream into the device, or into its flash memory."""
         return [word.replace("{bitstream}", str(bitstream)) for word in (self.flash if flash else self.program)]
 
+    def boot_seconds(self, size: int) -> float:
+        """How long the device reads a bitstream of `size` bytes from its flash memory at power-up: a bit per cycle of
+        the rate in `sysconfig`, of 2.4 MHz without one (FPGA-TN-02039, MCCLK_FREQ)."""
+        rates = [float(word.partition("=")[2]) for word in self.sysconfig if word.startswith("MCCLK_FREQ=")]
+        return size * 8 / ((rates or [2.4])[0] * 1e6)
+
 
 SECTIONS: dict[str, dict[str, type]] = {
     "": {"name": str, "title": str, "aliases": list},
     "device": {"name": str, "package": str, "speed": str, "idcode": int},
-    "platform": {"module": str, "class": str},
+    "platform": {"module": str, "class": str, "sysconfig": list},
     "clock": {"resource": str, "hz": int, "core_hz": int},
     "resources": {"lut4": int, "ff": int, "dsp": int, "ebr": int, "pll": int},
     "presets": {"default": str, "all": list},
     "build": {"seeds": list},
     "program": {"sram": list, "flash": list, "detect": list},
-    "serial": {"usb": str},
-    "bringup": {"notes": str},
+    "serial": {"usb": str, "baud": int},
+    "bringup": {"connect": str, "notes": str},
 }
 """Every table of a board file and its keys; all are required and no others are allowed."""
 
@@ -114,6 +124,7 @@ def read_board(path: Path) -> Board:
         speed=device["speed"],
         idcode=device["idcode"],
         platform=f"{tables['platform']['module']}:{tables['platform']['class']}",
+        sysconfig=tuple(tables["platform"]["sysconfig"]),
         clock_resource=clock["resource"],
         clock_hz=clock["hz"],
         core_hz=clock["core_hz"],
@@ -125,6 +136,8 @@ def read_board(path: Path) -> Board:
         flash=tuple(commands["flash"]),
         detect=tuple(commands["detect"]),
         usb=tables["serial"]["usb"],
+        baud=tables["serial"]["baud"],
+        connect=tables["bringup"]["connect"],
         notes=tables["bringup"]["notes"].strip(),
     )
 
@@ -162,7 +175,12 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Board:
-    """The board of that name or alias; `UsageError` E2305 suggests the nearest name."""
+    """The board of that name or alias, or of a board file given by its path (with a "/" or ending in ".toml").
+
+    `UsageError` E2305 suggests the nearest name; E2301 to E2303 as of `read_board`.
+    """
+    if name.endswith(".toml") or "/" in name or os.sep in name:
+        return read_board(Path(name))
     everything = boards()
     known = {alias: entry for entry in everything.values() for alias in entry.aliases} | everything
     key = name.lower()
@@ -170,7 +188,8 @@ def find(name: str) -> Board:
         return known[key]
     near = difflib.get_close_matches(key, sorted(known), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UsageError("E2305", f"no board named {name!r}", hint=f"{hint}boards: {', '.join(sorted(known))}")
+    hint += f"boards: {', '.join(sorted(known))}; or the path of a board file (ONNXHW_BOARDS names a folder of them)"
+    raise UsageError("E2305", f"no board named {name!r}", hint=hint)
 
 
 def parse_idcodes(detect_output: str) -> list[int]:
@@ -187,8 +206,7 @@ def check_device(entry: Board, detect_output: str) -> None:
     """Refuse to go on unless the connected device is the board's: `ToolError` E7201 none found, E7202 another one."""
     found = parse_idcodes(detect_output)
     if not found:
-        hint = "is the board powered and connected to its US1 connector?"
-        raise ToolError("E7201", "no device answers over JTAG", where=entry.name, hint=hint)
+        raise ToolError("E7201", "no device answers over JTAG", where=entry.name, hint=entry.connect)
     if any(idcode_matches(entry, idcode) for idcode in found):
         return
     known = {other.idcode: other for other in boards().values()}

@@ -369,8 +369,8 @@ PRESETS: dict[str, HwConfig] = {
     )
 }
 
-SIMULATED = frozenset({"virtual"})
-"""Presets that fit no board: programs for them can be compiled and simulated, bitstreams cannot be made."""
+SIMULATED = {"virtual": "it fits no board", "ulx3s-45f": "it is not routed: no placement of it has met a clock yet"}
+"""Presets that no board offers, and why: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
 def preset(name: str) -> HwConfig:

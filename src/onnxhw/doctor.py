@@ -2,8 +2,6 @@
 
 import os
 import platform
-import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .errors import ToolError
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ PACKAGES = (
     ("pyserial", "talking to a board", False, "host"),
     ("matplotlib", "plots", False, "plot"),
 )
-PROGRAMS = (
-    (("g++", "clang++"), "simulate (compiles the RTL)", True, "install a C++ compiler (Debian: apt install g++)"),
-    (("iverilog",), "simulate --engine cocotb", False, "install Icarus Verilog (Debian: apt install iverilog)"),
-    (("openFPGALoader",), "writing a bitstream to a board", False, "apt install openfpgaloader"),
+TOOLS = (
+    # name, purpose
+    ("iverilog", "simulate --engine cocotb"),
+    ("openFPGALoader", "writing a bitstream to a board"),
 )
 
 
@@ -61,7 +60,7 @@ def examine() -> list[Check]:
         Check("Python", "ok", platform.python_version(), sys.executable),
     ]
     checks += [_package(*row) for row in PACKAGES]
-    checks += [_program(*row) for row in PROGRAMS]
+    checks += [_compiler(), *(_tool(*row) for row in TOOLS)]
     return [*checks, *_serial(), _boards(), *_caches()]
 
 
@@ -73,23 +72,27 @@ def _package(name: str, purpose: str, needed: bool, extra: str) -> Check:
         return Check(name, "missing" if needed else "optional", "", purpose, hint)
 
 
-def _program(names: tuple[str, ...], purpose: str, needed: bool, hint: str) -> Check:
-    variable = {"g++": "CXX"}.get(names[0], names[0].upper())
-    for name in (os.environ.get(variable, ""), *names):
-        if name and shutil.which(name):
-            return Check(name, "ok", _first_line(name), purpose)
-    return Check(names[0], "missing" if needed else "optional", "", purpose, hint)
+def _compiler() -> Check:
+    """The C++ compiler that simulations use: the one that they find."""
+    from .engines.cxxrtl import compiler
 
-
-def _first_line(program: str) -> str:
-    """The line in which a program tells its version."""
-    flag = "-V" if Path(program).name in ("iverilog", "openFPGALoader") else "--version"
+    purpose = "simulate (compiles the RTL)"
     try:
-        run = subprocess.run([program, flag], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"does not run: {error}"
-    lines = [line for line in (run.stdout + run.stderr).splitlines() if line.strip()]
-    return lines[0].strip() if lines else "of unknown version"
+        words = compiler.command()
+        name = "ziglang" if "ziglang" in words else Path(words[0]).name
+        return Check(name, "ok", compiler.version(words), purpose)
+    except ToolError as error:
+        return Check("C++ compiler", "missing", error.what, purpose, error.hint)
+
+
+def _tool(name: str, purpose: str) -> Check:
+    """A tool where the flow finds it: by its variable, in its Python package, or on the search path."""
+    from .build import tools
+
+    try:
+        return Check(name, "ok", tools.version(name), purpose)
+    except ToolError as error:
+        return Check(name, "optional", "", purpose, error.hint or error.what)
 
 
 def _serial() -> list[Check]:

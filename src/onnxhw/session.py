@@ -22,7 +22,7 @@ from .config import HwConfig, preset
 from .errors import UsageError
 from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
-from .host.artifact import preprocess_of
+from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
 from .ir.parts import Dim, HardwarePart, Part, Value
@@ -131,6 +131,7 @@ class InferenceSession(Closing):
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
+        likely: int | None = None
         options = (config, self.shapes, self._exact, self._patches is not None, self.preprocess != Preprocess())
         if file and any(options):
             what = "a compiled program has its configuration, sizes, patches and preprocessing already"
@@ -140,12 +141,12 @@ class InferenceSession(Closing):
         if file:
             self.mixed, self.program, design = read_compiled(file)
             self.preprocess = preprocess_of(file)
-            config = next((program.config for program in self.program.programs), None)
+            config, likely = next((program.config for program in self.program.programs), None), baud_of(file)
         simulated = config or preset(find(board).preset)
         self.target: Device | str = device
         """The device, or one of `DEVICES`."""
         if isinstance(device, str) and device not in DEVICES:
-            self.target = self._stack.enter_context(Device.open(device, config=simulated))
+            self.target = self._stack.enter_context(Device.open(device, config=simulated, likely_baud=likely))
         there = self.target.info.config if isinstance(self.target, Device) else None
         self.config = config or there or simulated
         self.device = self.target.address if isinstance(self.target, Device) else self.target

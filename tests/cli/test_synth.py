@@ -1,5 +1,6 @@
 """`synth` around the bitstream flow: what it asks for, writes and refuses. The flow itself is tested in tests/build."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -34,7 +35,9 @@ def built(monkeypatch):
         return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
 
     monkeypatch.setattr(flow, "build", build)
-    monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: (board.name, config.name, clock_hz))
+    monkeypatch.setattr(
+        synthesis, "top", lambda board, config, clock_hz, baud: (board.name, config.name, clock_hz, baud)
+    )
     return calls
 
 
@@ -45,7 +48,7 @@ def run(capsys, *arguments, status=0):
 
 def test_synth_writes_everything(built, digits, tmp_path, capsys):
     record = run(capsys, digits, "--preset", "mini", "--freq", "100", "-o", tmp_path / "out")
-    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000)
+    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000, 3_000_000)
     assert built[0]["options"].seeds == (1,)
     assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
     assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
@@ -60,15 +63,16 @@ def test_synth_writes_everything(built, digits, tmp_path, capsys):
 
 def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, tmp_path):
     """By it a bitstream is found without elaborating the design."""
-    mini = synthesis.recipe(preset("mini"), 1)
-    assert mini == synthesis.recipe(preset("mini"), 1)
-    assert synthesis.recipe(preset("ulx3s-25f"), 1) != mini != synthesis.recipe(preset("mini"), 2)
+    mini = synthesis.recipe(preset("mini"), 1, 9600)
+    assert mini == synthesis.recipe(preset("mini"), 1, 9600)
+    assert synthesis.recipe(preset("ulx3s-25f"), 1, 9600) != mini != synthesis.recipe(preset("mini"), 2, 9600)
+    assert synthesis.recipe(preset("mini"), 1, 19200) != mini
     read = Path.read_bytes
     for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/pll.py", "isa/instructions.py", "config.py", "isa/link.py"):
         with monkeypatch.context() as change:
             end = f"onnxhw/{path}"
             change.setattr(Path, "read_bytes", lambda self, end=end: read(self) + b"#" * self.as_posix().endswith(end))
-            assert synthesis.recipe(preset("mini"), 1) != mini, path
+            assert synthesis.recipe(preset("mini"), 1, 9600) != mini, path
 
 
 def test_the_board_says_the_clock(built, digits, tmp_path, capsys):
@@ -136,10 +140,92 @@ def test_a_route_is_looked_up_only_where_a_bitstream_of_the_preset_is_kept(monke
     """Looking it up may mean to elaborate the design; labels of others name the board, and presets begin alike."""
     monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
     looked = []
-    monkeypatch.setattr(synthesis, "top", lambda board, config, clock_hz: looked.append((board.name, config.name)))
+    monkeypatch.setattr(synthesis, "top", lambda board, config, *_: looked.append((board.name, config.name)))
     monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz, recipe: None)
     for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-dense on ulx3s-85f at 60 MHz"):
         Cache("bitstream").store(label.encode().hex(), {"top.bit": b""}, label=label)
     for name in ("ulx3s-85f", "mini", "ulx3s-45f"):
         assert synthesis.cached_route(preset(name)) is None
     assert looked == [("ulx3s-85f", "mini")]
+
+
+# -- the line's speed -------------------------------------------------------------------------------
+
+
+def test_the_line_is_as_fast_as_the_adapter_and_the_clock_allow(built, digits, tmp_path, capsys):
+    """The manifest has it; 8 cycles per bit are the least that the receiver needs."""
+    for words, wanted in (
+        ((), 3_000_000),
+        (("--freq", "24"), 3_000_000),
+        (("--freq", "20"), 1_500_000),
+        (("--freq", "5"), 600_000),
+        (("--baud", "115200"), 115_200),
+    ):
+        run(capsys, digits, "--preset", "mini", *words, "-o", tmp_path / "out")
+        assert built[-1]["design"][3] == wanted
+        assert json.loads((tmp_path / "out" / "manifest.json").read_text())["baud"] == wanted
+
+
+def test_a_board_file_may_be_named_by_its_path(built, digits, tmp_path, capsys):
+    text = (Path(board.__file__).parents[2] / "boards" / "ulx3s-25f.toml").read_text()
+    mine = tmp_path / "mine.toml"
+    mine.write_text(text.replace('name = "ulx3s-25f"', 'name = "mine"', 1).replace("3_000_000", "2_000_000"))
+    record = run(capsys, digits, "--board", mine, "--preset", "mini", "-o", tmp_path / "out")
+    assert record["board"] == "mine"
+    assert built[-1]["design"] == ("mine", "mini", 100_000_000, 2_000_000)
+    for command in ("program", "program --flash"):
+        assert main([*command.split(), str(tmp_path / "out"), "--board", "ulx3s"]) == 2
+        assert "E2372" in capsys.readouterr().err
+    missing = run(capsys, digits, "--board", tmp_path / "none.toml", status=2)["error"]
+    assert missing["code"] == "E2301"
+    named = run(capsys, digits, "--board", "mine", status=2)["error"]
+    assert named["code"] == "E2305"
+    assert "ONNXHW_BOARDS" in named["hint"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        ('"LFE5U-25F"', '"LFE5UM6-25F"', "E2371", ["device 'LFE5UM6-25F'", "LFE5UM5G-45F"]),
+        ('"BG381"', '"BG999"', "E2371", ["package 'BG999'", "BG554"]),
+        ('"6"', '"9"', "E2371", ["speed grade of an LFE5U '9'", "6, 7, 8"]),
+        ('"LFE5U-25F"', '"LFE5U-85F"', "E2303", ["is for device 'LFE5U-25F', not 'LFE5U-85F'"]),
+        ('"clk25"', '"clk26"', "E2370", ["has no clock 'clk26'", "clk25"]),
+        ('"ULX3S_25F_Platform"', '"Nothing"', "E2303", ["has no Nothing"]),
+        ('"amaranth_boards.ulx3s"', '"amaranth_boards.ulx4s"', "E2303", ["platform.module cannot be imported"]),
+        ('"amaranth_boards.ulx3s"', '"my_boards.ulx4s"', "E2303", ["platform.module cannot be imported"]),
+    ],
+)
+def test_a_board_of_which_no_bitstream_can_be_made_is_refused_first(
+    built, old, new, code, words, digits, tmp_path, capsys
+):
+    path = tmp_path / "mine.toml"
+    text = (Path(board.__file__).parents[2] / "boards" / "ulx3s-25f.toml").read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    error = run(capsys, digits, "--board", path, "--preset", "mini", status=2)["error"]
+    assert error["code"] == code
+    for word in words:
+        assert word in error["what"] + error["hint"]
+    assert not built
+
+
+def test_a_board_without_a_serial_line_is_refused(built, monkeypatch, digits, capsys):
+    from amaranth_boards.ulx3s import ULX3S_85F_Platform
+
+    others = [resource for resource in ULX3S_85F_Platform.resources if resource.name != "uart"]
+    monkeypatch.setattr(ULX3S_85F_Platform, "resources", others)
+    error = run(capsys, digits, "--preset", "mini", status=2)["error"]
+    assert error["code"] == "E2370"
+    assert "has no serial line 'uart'" in error["what"]
+    assert not built
+
+
+@pytest.mark.parametrize("part", ["LFE5U-12F", "LFE5UM-45F", "LFE5UM5G-45F", "LFE5UM5G-85F"])
+def test_every_part_of_the_family_has_a_name_in_nextpnr(part):
+    from onnxhw.build.device import part_options
+
+    speed = "8" if "5G" in part else "6"
+    chosen = dataclasses.replace(board.find("ulx3s"), device=part, speed=speed)
+    names = {"LFE5U-12F": "12k", "LFE5UM-45F": "um-45k", "LFE5UM5G-45F": "um5g-45k", "LFE5UM5G-85F": "um5g-85k"}
+    assert part_options(chosen)[0] == f"--{names[part]}"

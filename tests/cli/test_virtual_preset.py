@@ -17,8 +17,9 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: object, status: int
 
 
 def test_simulated_presets_are_of_no_board() -> None:
-    assert {"virtual"} == SIMULATED <= set(PRESETS)
-    assert not any(SIMULATED & set(board.presets) for board in boards().values())
+    assert {"virtual", "ulx3s-45f"} == set(SIMULATED) <= set(PRESETS)
+    assert not any(set(SIMULATED) & set(board.presets) for board in boards().values())
+    assert all(board.preset in board.presets for board in boards().values())
 
 
 @pytest.mark.parametrize("board", ["ulx3s", "ulx3s-12f"])
@@ -46,5 +47,7 @@ def test_synth_says_that_it_is_for_simulation_only(
 
 def test_boards_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["boards"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("virtual")]
-    assert line.endswith("none: simulation only")
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    for name, why in SIMULATED.items():
+        assert any(line.startswith(name) and line.endswith("none: simulation only") for line in lines)
+        assert f"{name} is for simulation only: {why}" in lines

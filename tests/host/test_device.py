@@ -273,7 +273,7 @@ def test_the_speed_is_found(board, pty_board, monkeypatch):
 def test_nothing_answers(pty_board, monkeypatch):
     monkeypatch.setattr(SerialTransport, "latency", 0.001)
     place = pty_board(None)
-    with pytest.raises(NoAnswerError, match=r"E9155 .*nothing answers at 1,000,000, 3,000,000, .*onnxhw program DIR"):
+    with pytest.raises(NoAnswerError, match=r"E9155 .*nothing answers at 3,000,000, 1,000,000, .*onnxhw program DIR"):
         Device.open(place.path)
     SerialTransport(place.path).close()
 
@@ -286,6 +286,32 @@ def test_unplugged_during_a_session(board, pty_board, digits_program, images):
         with pytest.raises(UnpluggedError, match=rf"E9102 .*{place.path}.*still plugged in"):
             for _ in range(3):
                 device.run({"input": images[:1]})
+
+
+def test_the_speeds_that_are_tried(pty_board, monkeypatch):
+    """The likely one first, each once; one that is asked for, alone."""
+    monkeypatch.setattr(SerialTransport, "latency", 0.001)
+    monkeypatch.setattr(opening, "RATES", (3_000_000, 1_000_000))
+    silent, tried = pty_board(None), []
+    set_baud = SerialTransport.set_baud
+    monkeypatch.setattr(SerialTransport, "set_baud", lambda self, baud: (tried.append(baud), set_baud(self, baud)))
+    for words, wanted in (
+        ({}, "3,000,000, 1,000,000"),
+        ({"likely_baud": 1_000_000}, "1,000,000, 3,000,000"),
+        ({"likely_baud": 921_600}, "921,600, 3,000,000, 1,000,000"),
+        ({"baud": 500_000, "likely_baud": 921_600}, "500,000"),
+    ):
+        tried.clear()
+        with pytest.raises(NoAnswerError, match=rf"E9155 .*nothing answers at {wanted} baud .*--baud"):
+            Device.open(silent.path, **words)
+        assert [f"{baud:,}" for baud in tried] == wanted.split(", ")[1:]
+
+
+def test_a_board_that_was_programmed_with_another_speed_is_found():
+    """What `synth` has built for, and what it built before it had --baud, are among the speeds tried."""
+    from onnxhw.board import boards
+
+    assert {board.baud for board in boards().values()} | {1_000_000} <= set(opening.RATES)
 
 
 def test_auto(board, pty_board, monkeypatch):

@@ -45,7 +45,7 @@ def wave(data, bit, *, start=0.0):
     return levels
 
 
-@pytest.mark.parametrize("ratio", [8, 8.333, 10.7, 25, 100])
+@pytest.mark.parametrize("ratio", [8, 8.333, 10.7, 25, 100 / 3, 100])
 @pytest.mark.parametrize("error", [-0.02, 0.0, 0.02])
 def test_receiver_accepts_two_percent(ratio, error):
     rng = random.Random(1)

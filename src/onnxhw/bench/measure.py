@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import frontend, golden
 from ..compiler import compile_mixed
-from ..config import SIMULATED, HwConfig
+from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HardwarePart
@@ -182,7 +182,7 @@ def latencies(rows: Sequence[Row]) -> list[Peer]:
         own = [row for row in rows if row.preset == preset and row.task and row.cycles_predicted]
         routed = next((row for row in own if row.fmax_mhz), None)
         mhz = routed.fmax_mhz if routed and routed.fmax_mhz else UNROUTED_MHZ
-        unrouted = "for no device" if preset in SIMULATED else "not routed"
+        unrouted = "for no device" if preset == "virtual" else "not routed"
         clock = f"routed, {mhz:.1f} MHz" if routed else f"{unrouted}, at {mhz:.0f} MHz"
         ms = {row.task: row.cycles_predicted / mhz / 1000 for row in own if row.cycles_predicted}
         found += [Peer(f"onnxhw {preset} ({clock})", ms)] if ms else []

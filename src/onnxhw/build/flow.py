@@ -4,20 +4,23 @@
 in a temporary directory; an interrupt ends the running tool and leaves nothing behind.
 """
 
-import importlib
 import json
+import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..board import Board
-from ..errors import DoesNotFitError, TimingError, ToolError, UsageError
+from ..errors import DoesNotFitError, TimingError, UsageError
 from . import mapping, tools
 from .built import Built, from_entry, to_entry
 from .cache import Cache, key_of, sources
+from .device import part_options, platform_of
+from .phases import RouteLog
 from .report import RouteReport, read_report
 from .standalone import Location, bake, locate
 
@@ -29,8 +32,6 @@ DESIGNS = "design"
 PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
-PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
-
 PLACER = "static"
 """nextpnr's placer: spreads the logic over the chip. Its default one, "heap", fills tiles to three quarters before it
 takes the next, and leaves the rest of a large chip empty, which the router pays for."""
@@ -43,12 +44,16 @@ Progress = Callable[["Event"], None]
 
 @dataclass(frozen=True)
 class Event:
-    """Progress: a stage (of `STAGES`), seconds since it began, whether it has ended, and what there is to say."""
+    """Progress: a stage (of `STAGES`), seconds since it began, whether it has ended, and what there is to say.
+
+    `phase` is what place and route is doing, and how far it is (`RouteLog`).
+    """
 
     stage: str
     seconds: float
     done: bool
     text: str = ""
+    phase: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,17 +65,6 @@ class Options:
     nextpnr_opts: tuple[str, ...] = ()
 
 
-def platform_of(board: Board) -> Any:
-    """The board's Amaranth platform; `ToolError` E7120 if amaranth-boards is missing."""
-    module, name = board.platform.split(":")
-    try:
-        return getattr(importlib.import_module(module), name)()
-    except ImportError as error:
-        raise ToolError("E7120", f"{module} is not installed", hint="pip install 'onnxhw[synth]'") from error
-    except AttributeError as error:
-        raise UsageError("E2303", f"{module} has no {name}", where=f"board {board.name}") from error
-
-
 def tool_versions() -> dict[str, str]:
     """The tools that decide over the bitstream; `ToolError` E7101 if one is missing."""
     return {tool: tools.version(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
@@ -79,8 +73,8 @@ def tool_versions() -> dict[str, str]:
 class _Stage:
     """Reports one stage: `tick` while it runs, an end when it is left."""
 
-    def __init__(self, progress: Progress | None, name: str, text: str = "") -> None:
-        self.progress, self.name, self.text = progress, name, text
+    def __init__(self, progress: Progress | None, name: str, text: str = "", log: RouteLog | None = None) -> None:
+        self.progress, self.name, self.text, self.log = progress, name, text, log
         self.start = time.monotonic()
 
     def __enter__(self) -> "_Stage":
@@ -89,7 +83,8 @@ class _Stage:
 
     def tick(self, seconds: float) -> None:
         if self.progress:
-            self.progress(Event(self.name, seconds, False, self.text))
+            phase = self.log.look() if self.log else ""
+            self.progress(Event(self.name, seconds, False, self.text, phase))
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self.progress and kind is None:
@@ -100,9 +95,11 @@ def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
     """The design's files for the tools: RTLIL, Yosys script, its last mapping, pin and clock constraints; no source
     paths in them."""
     platform = platform_of(board)
+    sysconfig = f"SYSCONFIG {' '.join(board.sysconfig)};" if board.sysconfig else ""
     plan = platform.prepare(
-        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT
-    )
+        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT,
+        add_preferences=sysconfig,
+    )  # fmt: skip
     wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
     files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
     return files | {mapping.FILE: mapping.text()}
@@ -145,16 +142,20 @@ def synthesize(directory: Path, stage: _Stage) -> dict[str, int]:
     }
 
 
+def log_of(seed: int) -> str:
+    """The name of nextpnr's log."""
+    return f"nextpnr-{seed}.log"
+
+
 def place_and_route(directory: Path, board: Board, seed: int, options: Options, stage: _Stage) -> RouteReport:
     """Run nextpnr with one seed; leaves ``top.config``, ``routed.json`` and ``report.json``.
 
     Timing failures are let pass here, so that the report is written; `build` refuses them.
     """
-    size = board.device.removeprefix("LFE5U-").removesuffix("F").lower()
     arguments = [
-        f"--{size}k", "--package", PACKAGES[board.package], "--speed", board.speed, "--seed", str(seed),
+        *part_options(board), "--seed", str(seed),
         "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
-        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", f"{NAME}.tim",
+        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log_of(seed),
         "--placer", PLACERS.get(board.device, PLACER), *options.nextpnr_opts,
     ]  # fmt: skip
     tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
@@ -191,6 +192,7 @@ def build(
     require_timing: bool = True,
     label: str = "",
     recipe: Mapping[str, str] | None = None,
+    logs: Path | None = None,
 ) -> Built:
     """Make the bitstream of a design (any Elaboratable that asks the platform for its pins), or take it from the cache.
 
@@ -198,7 +200,8 @@ def build(
     and a design in which no clock is constrained to it is refused. Errors: `DoesNotFitError` E5201 before place and
     route, `TimingError` E6101 or E6102 (unless `require_timing` is false) about the best result, `ToolError` E71xx. A
     result that misses its clock is kept, too, and refused again. With a `recipe`, everything that the design is made
-    of, a result that is in the cache is found without elaborating it.
+    of, a result that is in the cache is found without elaborating it. The tools' logs are copied to the folder `logs`,
+    however the run ends.
     """
     options = options or Options(seeds=board.seeds[:1])
     versions, store = tool_versions(), cache or Cache("bitstream")
@@ -213,7 +216,7 @@ def build(
     if found is not None:
         result = from_entry(found, key, board, clock_hz, versions)
     else:
-        result = _run(files, key, board, clock_hz, options, versions, progress)
+        result = _run(files, key, board, clock_hz, options, versions, progress, logs)
         if use_cache:
             store.store(key, to_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
     if quick and files:
@@ -290,10 +293,9 @@ def timing_error(result: Built, options: Options) -> TimingError:
 
 def _run(
     files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: Options, versions: dict[str, str],
-    progress: Progress | None,
+    progress: Progress | None, logs: Path | None,
 ) -> Built:  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
-        directory = Path(scratch)
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
         for name, text in files.items():
             (directory / name).write_text(text)
         with _Stage(progress, "yosys") as stage:
@@ -301,7 +303,7 @@ def _run(
         check_fit(counts, board)
         best: tuple[RouteReport, int, str, list[Location]] | None = None
         for seed in options.seeds:
-            with _Stage(progress, "nextpnr", f"seed {seed}") as stage:
+            with _Stage(progress, "nextpnr", f"seed {seed}", RouteLog(directory / log_of(seed))) as stage:
                 report = place_and_route(directory, board, seed, options, stage)
                 fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
                 stage.text = f"seed {seed}: {fmax}"
@@ -316,6 +318,18 @@ def _run(
     with _Stage(progress, "ecppack") as stage:
         bitstream = pack(config, key, stage.tick)
     return Built(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
+
+
+@contextmanager
+def _kept(directory: Path, logs: Path | None) -> Iterator[None]:
+    """Copy the tools' logs to `logs` when the block ends, however it does."""
+    try:
+        yield
+    finally:
+        if logs:
+            logs.mkdir(parents=True, exist_ok=True)
+            for path in (*directory.glob("*.rpt"), *directory.glob("*.log")):
+                shutil.copy(path, logs / path.name)
 
 
 def _slack(report: RouteReport) -> float:

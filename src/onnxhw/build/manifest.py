@@ -30,6 +30,8 @@ class Manifest:
     design: str = ""
     """Key of the bitstream: hash of RTL, constraints, tools and options."""
     clock_hz: int = 0
+    baud: int = 0
+    """Speed of the serial line, 0 without a bitstream."""
     seed: int = 0
     fmax_mhz: float = 0.0
     timing_met: bool = False

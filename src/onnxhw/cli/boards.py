@@ -31,7 +31,7 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
 
     found = boards()
     fits = _fits(model, reading, output) if model else None
-    names = sorted({name for board in found.values() for name in board.presets} | SIMULATED)
+    names = sorted({name for board in found.values() for name in board.presets} | set(SIMULATED))
     presets = []
     for name in names:
         config = PRESETS[name]
@@ -76,6 +76,8 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
         ],
         title=f"Presets for {model.name}" if model else "Presets",
     )  # fmt: skip
+    for name, why in SIMULATED.items():
+        output.line(f"{name} is for simulation only: {why}")
     for reason in dict.fromkeys(record["reason"] for record in (fits or {}).values() if record["reason"]):
         same = [name for name, record in (fits or {}).items() if record["reason"] == reason]
         output.line(f"{', '.join(same)}: {reason}")
@@ -97,7 +99,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
     frontend.refuse(mixed)
     frontend.require_hardware(mixed, str(model))
     found: dict[str, dict[str, Any]] = {}
-    for name in sorted({name for board in boards().values() for name in board.presets} | SIMULATED):
+    for name in sorted({name for board in boards().values() for name in board.presets} | set(SIMULATED)):
         try:
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(

@@ -9,11 +9,15 @@ from .output import Output
 
 
 def open_device(
-    output: Output, address: str, baud: int | None, timeout_scale: float, config: HwConfig | None = None
-) -> Device:
-    """The device, once it has answered; `config` is what a simulated one shall be."""
+    output: Output, address: str, baud: int | None, timeout_scale: float, config: HwConfig | None = None,
+    likely_baud: int | None = None,
+) -> Device:  # fmt: skip
+    """The device, once it has answered; `config` is what a simulated one shall be, `likely_baud` the speed at which it
+    is asked first if `baud` is None."""
     with output.stage(f"open {address}"):
-        device = Device.open(address, baud=baud, timeout_scale=timeout_scale, config=config)
+        device = Device.open(
+            address, baud=baud, timeout_scale=timeout_scale, config=config, likely_baud=likely_baud
+        )
     if hint := device.hint():
         output.message(f"{device.address}: {hint}")
     return device

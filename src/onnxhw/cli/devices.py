@@ -21,17 +21,21 @@ from .output import Output, pass_output
     "(`onnxhw serve`), which serve one client at a time. Exit status 9 if an address of --device does not answer.",
 )
 @click.option("-d", "--device", "addresses", multiple=True, metavar="ADDRESS", help="Ask here, too; may be repeated.")
+@click.option(
+    "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
+    help="Speed of the serial lines; default: tries the usual ones.",
+)
 @click.option("--no-ask", is_flag=True, help="List ports only.")
 @common
 @pass_output
-def command(output: Output, addresses: tuple[str, ...], no_ask: bool) -> None:
+def command(output: Output, addresses: tuple[str, ...], baud: int | None, no_ask: bool) -> None:
     from ..host import discover, pace
     from ..host.address import parse
 
     rows: list[dict[str, Any]] = []
     for port in discover.ports():
         row = _row(port.address, port.product, port.usb, list(port.boards), port.hint)
-        rows.append(row if no_ask or not port.boards else {**row, **_ask(port.address)})
+        rows.append(row if no_ask or not port.boards else {**row, **_ask(port.address, baud)})
     for board in pace.running():
         address = board.address if board.address.startswith("tcp:") else f"serial:{board.address}"
         row = _row(address, "simulated board", "", [board.board], "")
@@ -40,7 +44,7 @@ def command(output: Output, addresses: tuple[str, ...], no_ask: bool) -> None:
     failed = None
     for address in addresses:
         parse(address)
-        answer = _ask(address)
+        answer = _ask(address, baud)
         failed = failed or answer.pop("error")
         rows.append({**_row(address, "", "", [], ""), **answer})
     for row in rows:
@@ -72,14 +76,14 @@ def _row(address: str, product: str, usb: str, boards: list[str], hint: str) -> 
     }  # fmt: skip
 
 
-def _ask(address: str) -> dict[str, Any]:
+def _ask(address: str, baud: int | None) -> dict[str, Any]:
     """What the device says, or why it says nothing; `error` is the exception or None."""
     from ..config import PRESETS
     from ..errors import OnnxhwError
     from ..host.device import Device
 
     try:
-        with Device.open(address) as device:
+        with Device.open(address, baud=baud) as device:
             head = device.head
     except OnnxhwError as error:
         return {"state": error.what, "hint": error.hint, "error": error}
@@ -97,4 +101,4 @@ def _says(row: dict[str, Any]) -> str:
         return str(row["state"])
     name = row["preset"] or f"configuration {row['config']}"
     baked = ", with a program baked in" if row["baked"] else ""
-    return f"{name} at {row['clock_mhz']:g} MHz{baked}"
+    return f"{name} at {row['clock_mhz']:g} MHz, {row['baud']:,} baud{baked}"

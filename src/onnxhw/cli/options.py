@@ -42,10 +42,10 @@ def board_option(required: bool = False) -> Callable[[Command], Command]:
         "-b",
         "--board",
         required=required,
-        metavar="NAME",
+        metavar="NAME|FILE",
         default=None if required else "ulx3s",
         show_default=not required,
-        help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`).",
+        help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
     )
 
 

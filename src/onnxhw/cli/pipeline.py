@@ -41,7 +41,7 @@ def refuse_simulated(chosen: Target) -> None:
     if chosen.config.name in SIMULATED:
         raise UsageError(
             "E2913",
-            f"preset {chosen.config.name!r} is for simulation only: it fits no board",
+            f"preset {chosen.config.name!r} is for simulation only: {SIMULATED[chosen.config.name]}",
             hint=f"presets of {chosen.board.name}: {', '.join(chosen.board.presets)}",
         )
 

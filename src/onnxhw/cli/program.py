@@ -20,10 +20,11 @@ from .output import Output, pass_output
     "made for, or nothing is written.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
+@click.option("-b", "--board", metavar="FILE", help="Board file, if the bitstream was made for one given by its path.")
 @click.option("--flash", is_flag=True, help="Write to the flash memory: survives power-off.")
 @common
 @pass_output
-def command(output: Output, directory: Path, flash: bool) -> None:
+def command(output: Output, directory: Path, board: str | None, flash: bool) -> None:
     from ..board import check_device, find
     from ..build import tools
     from ..errors import UsageError
@@ -37,16 +38,21 @@ def command(output: Output, directory: Path, flash: bool) -> None:
     if hashlib.sha256(bitstream.read_bytes()).hexdigest() != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
-    board = find(str(found.manifest.get("board", "")))
-    detected = tools.run(board.detect[0], board.detect[1:], Path.cwd(), check=False)
-    check_device(board, detected.output)
-    words = board.program_command(bitstream.resolve(), flash=flash)
-    output.message(f"{board.title}: writing {bitstream}")
+    wanted = str(found.manifest.get("board", ""))
+    chosen = find(board or wanted)
+    if chosen.name != wanted:
+        raise UsageError("E2372", f"the bitstream is for board {wanted!r}, not {chosen.name!r}", where=str(directory),
+                         hint="onnxhw synth --board makes one for another board")  # fmt: skip
+    detected = tools.run(chosen.detect[0], chosen.detect[1:], Path.cwd(), check=False)
+    check_device(chosen, detected.output)
+    words = chosen.program_command(bitstream.resolve(), flash=flash)
+    output.message(f"{chosen.title}: writing {bitstream}")
     result = tools.run(words[0], words[1:], directory)
-    record = {"board": board.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
+    record = {"board": chosen.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
     if output.json:
         output.data(record)
         return
     for line in result.output.splitlines():
         output.message(line)
-    output.line(f"{bitstream} is on the board{' (in flash)' if flash else ''}")
+    boots = f" (in flash: it boots in about {chosen.boot_seconds(bitstream.stat().st_size):.2f} s)" if flash else ""
+    output.line(f"{bitstream} is on the board{boots}")

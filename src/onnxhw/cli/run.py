@@ -44,7 +44,7 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import preprocess_of, skeleton
+    from ..host.artifact import baud_of, preprocess_of, skeleton
     from ..program.mixed import MixedProgram
     from . import inference
     from .artifacts import read_any
@@ -61,21 +61,21 @@ def command(
     else:
         read = read_any(directory)
         program, design = read.program, read.manifest.get("design") or None
-    preprocess = preprocess_of(directory)
+    preprocess, likely = preprocess_of(directory), baud_of(directory)
     if target is not None:
         inference.check_target(target, program)
         refuse_unwritable_file(target, source)
     if isinstance(program, MixedProgram):
         from .run_parts import run_parts
 
-        with open_device(output, device, baud, timeout_scale, program.programs[0].config) as opened:
+        with open_device(output, device, baud, timeout_scale, program.programs[0].config, likely) as opened:
             _print(output, run_parts(output, opened, directory, program, preprocess, source, target, count, repeat,
                                      profile))  # fmt: skip
         return
     ports = skeleton(program)
     inputs = file_inputs(ports, source, count, preprocess)
     refuse_mixing(directory, TRUSTED, inputs.count)
-    with open_device(output, device, baud, timeout_scale, program.config) as opened:
+    with open_device(output, device, baud, timeout_scale, program.config, likely) as opened:
         with bar(output, f"load {program.model}") as progress:
             opened.load(program, design=design, progress=progress)
         found = inference.measure(opened, inputs, repeat, output)

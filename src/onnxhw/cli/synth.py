@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=Frequency(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
+@click.option(
+    "--baud", type=click.IntRange(min=1), metavar="N",
+    help="Speed of the serial line; default: the fastest that the board's adapter and the clock allow.",
+)
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
 @out_option("build/MODEL-PRESET")
 @no_cache_option
@@ -55,22 +59,27 @@ if TYPE_CHECKING:
 @pass_output
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
-    preprocess: "Preprocess", seeds: int | None, freq: float | None, standalone: bool, out: Path | None, no_cache: bool,
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, standalone: bool,
+    out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
+    from ..build.device import require
     from ..build.images import require_block_rams
     from .artifacts import BITSTREAM
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
     from .result import mixed_result, print_result, result, write_artifacts, write_mixed
-    from .synthesis import Stages, finished, options, recipe, top
+    from .stages import Stages
+    from .synthesis import finished, line_speed, options, recipe, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
+    require(chosen.board)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    speed = baud or line_speed(chosen.board, clock_hz)
     mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
     if preprocess.record():
         preprocess.check(wanted_inputs(mixed.inputs))
@@ -82,24 +91,27 @@ def command(
             "E2908", f"--standalone: {len(parts.parts)} parts of the model need a host between them", where=str(model),
             hint="without --standalone the host runs them; `onnxhw check` says which nodes and why",
         )  # fmt: skip
-    with Stages(output) as progress:
+    with Stages(output, chosen.config, chosen.board) as progress:
         built = flow.build(
-            top(chosen.board, chosen.config, clock_hz),
+            top(chosen.board, chosen.config, clock_hz, speed),
             chosen.board,
             clock_hz=clock_hz,
             options=options(chosen.board, seeds),
             progress=progress,
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
-            recipe=recipe(chosen.config, clock_hz),
+            recipe=recipe(chosen.config, clock_hz, speed),
         )
-        built = finished(built, chosen.config, progress, program if standalone else None)
+        progress.note(built)
+        built = finished(built, chosen.config, speed, progress, program if standalone else None)
+    known = built.manifest()
+    known.baud = speed
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, known, reading, preprocess)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, known, reading, preprocess)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
     else:

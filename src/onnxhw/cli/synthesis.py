@@ -1,34 +1,40 @@
 """The design that ``synth`` builds for a board, and what is kept about it."""
 
 import sys
-from importlib import metadata
 from typing import Any
 
 from ..board import Board
 from ..build import flow
 from ..build.built import Built
 from ..build.cache import list_all, sources
+from ..build.device import version_of
 from ..config import HwConfig
 from ..errors import OnnxhwError
 from ..program.model import Program
-from .output import Output
 
 
-def top(board: Board, config: HwConfig, clock_hz: int) -> Any:
+def line_speed(board: Board, clock_hz: int) -> int:
+    """The fastest rate of the board's serial adapter that the core's clock allows."""
+    from ..rtl.uart import fastest
+
+    return fastest(clock_hz, board.baud)
+
+
+def top(board: Board, config: HwConfig, clock_hz: int, baud: int) -> Any:
     """The top level: core, link and clock."""
     from ..rtl.pll import Clocked
     from ..rtl.top import Top
 
-    design = Top(config, clock_hz=clock_hz)
-    return Clocked(design, resource=board.clock_resource, input_hz=board.clock_hz, output_hz=clock_hz)
+    design, resource = Top(config, clock_hz=clock_hz, baud=baud), board.clock_resource
+    return Clocked(design, resource=resource, input_hz=board.clock_hz, output_hz=clock_hz, speed=board.speed)
 
 
-def recipe(config: HwConfig, clock_hz: int) -> dict[str, str]:
+def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
     """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
     return {
-        "config": config.to_json(), "clock": str(clock_hz), "python": sys.version,
+        "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
         **{file: sources(file) for file in ("rtl/top.py", "rtl/pll.py")},
-        **{name: metadata.version(name) for name in ("amaranth", "amaranth-boards")},
+        **{name: version_of(name) for name in ("amaranth", "amaranth-boards")},
     }  # fmt: skip
 
 
@@ -39,7 +45,9 @@ def options(board: Board, seeds: int | None) -> flow.Options:
     return flow.Options(seeds=(*board.seeds, *more)[:count])
 
 
-def finished(built: Built, config: HwConfig, progress: flow.Progress, program: Program | None = None) -> Built:
+def finished(
+    built: Built, config: HwConfig, baud: int, progress: flow.Progress, program: Program | None = None
+) -> Built:
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
@@ -48,53 +56,15 @@ def finished(built: Built, config: HwConfig, progress: flow.Progress, program: P
     from ..build.standalone import memories
     from ..host.artifact import build_id
     from ..isa.link import Info
-    from ..rtl.top import BAUD
 
     names = memories(built.locations)
     contents = images(program, list(names)) if program else {}
     if "description" in names:
         info = Info.of(
-            config, clock_hz=built.clock_hz, baud=BAUD, build_id=build_id(built.key), standalone=program is not None
+            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None
         )
         contents["description"] = info.to_words()
     return flow.with_memories(built, contents, progress=progress) if contents else built
-
-
-class Stages:
-    """Prints the flow's progress: a live line on a terminal, otherwise a line now and then."""
-
-    EVERY = 30.0
-    """Seconds between two signs of life where there is no terminal."""
-
-    def __init__(self, output: Output) -> None:
-        self.output = output
-        self.status: Any = None
-        self.told = 0.0
-
-    def __enter__(self) -> "Stages":
-        from rich.console import Console
-
-        console = Console(stderr=True, highlight=False)
-        if console.is_terminal and self.output.verbosity >= 0:
-            self.status = console.status("")
-            self.status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.status:
-            self.status.stop()
-
-    def __call__(self, event: flow.Event) -> None:
-        name = f"{event.stage} {event.text}".strip()
-        if event.done:
-            self.output.message(f"{name:<44} {event.seconds:7.1f} s")
-        elif self.status:
-            self.status.update(f"{name} ... {event.seconds:.0f} s")
-        elif event.seconds == 0.0:
-            self.told = 0.0
-        elif event.seconds >= self.told + self.EVERY:
-            self.told = event.seconds
-            self.output.message(f"{name} ... {event.seconds:.0f} s so far")
 
 
 def cached_route(config: HwConfig) -> dict[str, Any] | None:
@@ -109,9 +79,10 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     for board in sorted(boards().values(), key=lambda board: board.preset != config.name):
         if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
             continue
-        design, hz = top(board, config, board.core_hz), board.core_hz
+        hz, baud = board.core_hz, line_speed(board, board.core_hz)
         try:
-            if built := flow.cached(design, board, clock_hz=hz, recipe=recipe(config, hz)):
+            made_of = recipe(config, hz, baud)
+            if built := flow.cached(top(board, config, hz, baud), board, clock_hz=hz, recipe=made_of):
                 break
         except OnnxhwError:
             continue

@@ -48,6 +48,19 @@ def design_of(folder: Path) -> str | None:
     return design or None
 
 
+def baud_of(target: Path) -> int | None:
+    """The speed of the line for which an output directory, or the program.ohw in it, has a bitstream, else None.
+
+    `UsageError` E2552.
+    """
+    folder = target if target.is_dir() else target.parent
+    baud = manifest(folder).get("baud") or None if folder == target or target.name == "program.ohw" else None
+    if baud is not None and (type(baud) is not int or not 300 <= baud <= 12_000_000):
+        what, hint = f"baud must be 300..12,000,000, not {baud!r:.60}", "compile the model again"
+        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
+    return baud
+
+
 def noted(folder: Path, name: str, form: str) -> list[str]:
     """The texts that the manifest has under `name`, each of a form (regular expression); `UsageError` E2552."""
     found = manifest(folder).get(name, [])

@@ -58,6 +58,7 @@ class Device(Closing):
         baud: int | None = None,
         timeout_scale: float = 1.0,
         config: HwConfig | None = None,
+        likely_baud: int | None = None,
     ) -> "Device":
         """The device at an address (see `onnxhw.host.address`), once it has answered.
 
@@ -66,13 +67,14 @@ class Device(Closing):
         baud : the line's speed; by default a serial port is tried at several (`opening.RATES`).
         timeout_scale : by how much the device is slower than it says. A simulated board on this machine
             (``onnxhw serve``) tells its time by itself.
+        likely_baud : the speed that is tried first, if none is given: what manifest.json says.
         config : what a simulated device without a name ("emu:", "sim:") shall be.
 
         Errors: `UsageError` E2550 no such address, E2556 `baud` or `timeout_scale` not positive and finite; those of
         the transports; `NoAnswerError` E9155 nothing answers; `WrongBitstreamError` E9105, E9106; for "auto"
         `LinkError` E9156 no known board, E9157 several.
         """
-        return cls(*open_client(address, baud, timeout_scale, config))
+        return cls(*open_client(address, baud, timeout_scale, config, likely_baud))
 
     # -- the device ----------------------------------------------------------------------------
 

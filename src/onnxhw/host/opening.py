@@ -12,28 +12,34 @@ from .faults import NoAnswerError, typed
 from .pace import PacedTransport, follow
 from .transport import SerialTransport, Transport
 
-RATES = (1_000_000, 3_000_000, 2_000_000, 115_200)
-"""Line speeds that are tried if none is asked for, most likely first."""
+RATES = (3_000_000, 1_000_000, 2_000_000, 1_500_000, 115_200)
+"""Line speeds that are tried if none is asked for: what `synth` builds for a board with an FT231X, what it built before
+it could choose, and what slower clocks and adapters have."""
+SIMULATED_BAUD = 1_000_000
+"""What the lines of emulated devices and of simulated boards (``onnxhw serve``) have unless asked otherwise."""
 
 
 Opened = tuple[Client, str]
 """A client whose device has answered, and its address."""
 
 
-def open_client(address: str, baud: int | None, timeout_scale: float, config: HwConfig | None) -> Opened:
+def open_client(
+    address: str, baud: int | None, timeout_scale: float, config: HwConfig | None, likely: int | None = None
+) -> Opened:
     """Open the address and ask what is there; see `Device.open`."""
     if not (0 < timeout_scale < math.inf and (baud is None or baud > 0)):
         what = f"speed and timeout scale must be positive and finite, not baud={baud}, timeout_scale={timeout_scale}"
         raise UsageError("E2556", what, where=address)
     where = parse(address)
     if where.scheme == "auto":
-        return _only(baud, timeout_scale)
-    return _open(where, baud, timeout_scale, config)
+        return _only(baud, timeout_scale, likely)
+    return _open(where, baud, timeout_scale, config, likely)
 
 
-def _open(address: Address, baud: int | None, scale: float, config: HwConfig | None) -> Opened:
-    """Open and ask; at several speeds if it is a serial port and none is given."""
-    rates = (baud,) if baud else RATES if address.scheme == "serial" else RATES[:1]
+def _open(address: Address, baud: int | None, scale: float, config: HwConfig | None, likely: int | None) -> Opened:
+    """Open and ask; at several speeds if it is a serial port and none is given, the `likely` one first."""
+    rates = RATES if likely is None else (likely, *(rate for rate in RATES if rate != likely))
+    rates = (baud,) if baud else rates if address.scheme == "serial" else (SIMULATED_BAUD,)
     base = open_transport(address, baud=rates[0], timeout_scale=scale, config=config)
     try:
         if address.scheme in SIMULATED:
@@ -68,11 +74,12 @@ def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...]) -
         "E9155",
         f"nothing answers at {tried} baud",
         where=where,
-        hint="is an onnxhw bitstream on the board? `onnxhw program DIR` puts one there",
+        hint="is an onnxhw bitstream on the board? `onnxhw program DIR` puts one there; if it was built for another "
+        "speed, try --baud (manifest.json has it)",
     )
 
 
-def _only(baud: int | None, scale: float) -> Opened:
+def _only(baud: int | None, scale: float, likely: int | None) -> Opened:
     """The one known board that answers."""
     ports = discover.ports()
     known = [port for port in ports if port.boards]
@@ -84,7 +91,7 @@ def _only(baud: int | None, scale: float) -> Opened:
     failed: list[LinkError] = []
     for port in known:
         try:
-            found.append(_open(Address("serial", port.device), baud, scale, None))
+            found.append(_open(Address("serial", port.device), baud, scale, None, likely))
         except LinkError as error:
             failed.append(error)
     if len(found) == 1:

@@ -1,5 +1,6 @@
 """A serial line, 8 data bits, no parity, 1 stop bit: receiver and transmitter."""
 
+import math
 from typing import Any
 
 from amaranth import Cat, Module, Signal
@@ -27,6 +28,14 @@ def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
         )
     width = 11 + int(ratio).bit_length()
     return width, round((1 << width) / ratio)
+
+
+def fastest(clock_hz: float, most: int) -> int:
+    """The fastest of the usual rates, at most `most`, that a clock allows: `most` itself if it can.
+
+    Slower ones are `most` divided by whole numbers, which an adapter that makes `most` divides its own clock to.
+    """
+    return most // max(1, math.ceil(most * MIN_RATIO / clock_hz))
 
 
 Received = data.StructLayout({"data": 8, "error": 1})

@@ -1,0 +1,97 @@
+"""What a design tells the tools of its board: pins, configuration and clock."""
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import io
+from amaranth.sim import Simulator
+
+pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
+sys.path.insert(0, str(Path(__file__).parents[1] / "rtl"))
+
+from onnxhw.board import boards, find
+from onnxhw.build.flow import Options, elaborate
+from onnxhw.config import HwConfig
+from onnxhw.rtl.pll import Clocked
+from onnxhw.rtl.top import Top
+from onnxhw.rtl.uart import MIN_RATIO, bit_phase, fastest
+
+TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
+                param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files():
+    """At 80 MHz, which takes two outputs of the PLL."""
+    board = find("ulx3s-25f")
+    top = Clocked(Top(TINY, clock_hz=80_000_000, baud=board.baud), resource=board.clock_resource,
+                  input_hz=board.clock_hz, output_hz=80_000_000, speed=board.speed)  # fmt: skip
+    return elaborate(top, board, Options())
+
+
+def test_the_esp32_of_a_ulx3s_has_its_pins(files):
+    """Sites of the board's schematic: wifi_en F1, wifi_rxd K3, wifi_gpio0 L2; each is pulled up."""
+    for name, site in (("en", "F1"), ("tx", "K3"), ("gpio0", "L2")):
+        assert f'LOCATE COMP "esp32_0__{name}__io" SITE "{site}";' in files["top.lpf"]
+        assert re.search(rf'IOBUF PORT "esp32_0__{name}__io" .*PULLMODE=UP', files["top.lpf"])
+
+
+def test_the_esp32_is_left_to_itself():
+    """"gpio0" and its serial input are high; "en" is not driven."""
+    enable = io.SimulationPort("o", 1)
+    pins = SimpleNamespace(
+        gpio0=SimpleNamespace(o=Signal(name="gpio0")), tx=SimpleNamespace(o=Signal(name="tx")), en=enable
+    )
+    platform = SimpleNamespace(request=lambda name, number, dir: pins if (name, number) == ("esp32", 0) else None)
+    m = Module()
+    Top._park_esp32(SimpleNamespace(), m, platform)
+    sim = Simulator(m)
+
+    async def look(ctx):
+        assert (ctx.get(pins.gpio0.o), ctx.get(pins.tx.o), ctx.get(enable.oe)) == (1, 1, 0)
+
+    sim.add_testbench(look)
+    sim.run()
+
+
+def test_the_pll_has_the_dividers_of_its_setting(files):
+    """25 MHz to the phase detector; 16 * 25 = 400 MHz inside; 400 / 5 = 80 MHz out. CLKOP is fed back, CLKOS used."""
+    cell = files["top.il"][files["top.il"].index("cell \\EHXPLLL") :].split("\n  end")[0]
+    parameters = dict(re.findall(r'parameter \\(\w+) "?(\w+)', cell))
+    wanted = {"CLKI_DIV": "1", "CLKFB_DIV": "1", "CLKOP_DIV": "16", "CLKOS_DIV": "5", "FEEDBK_PATH": "CLKOP",
+              "CLKOP_ENABLE": "ENABLED", "CLKOS_ENABLE": "ENABLED"}  # fmt: skip
+    assert wanted.items() <= parameters.items()
+    pins = dict(re.findall(r"connect \\(\w+) \\?(\S+)", cell))
+    assert pins["CLKFB"] == pins["CLKOP"] != pins["CLKOS"]
+    gate = files["top.il"][files["top.il"].index("cell \\DCCA") :].split("\n  end")[0]
+    assert dict(re.findall(r"connect \\(\w+) \\?(\S+)", gate))["CLKI"] == pins["CLKOS"]
+
+
+def test_the_flash_memory_is_read_no_faster_than_it_allows(files):
+    """Its plain read command allows 50 MHz; the device's oscillator may be 15 % fast."""
+    assert "SYSCONFIG CONFIG_IOVOLTAGE=3.3 COMPRESS_CONFIG=ON MCCLK_FREQ=38.8;" in files["top.lpf"]
+    for board in boards().values():
+        (rate,) = (float(word.removeprefix("MCCLK_FREQ=")) for word in board.sysconfig if word.startswith("MCCLK"))
+        assert rate in (2.4, 4.8, 9.7, 19.4, 38.8, 62)  # FPGA-TN-02039: what the device can make of them
+        assert rate * 1.15 <= 50
+        assert board.boot_seconds(485_000) == pytest.approx(485_000 * 8 / 38.8e6)
+
+
+@pytest.mark.parametrize("most", [3_000_000, 2_000_000, 12_000_000, 115_200])
+def test_the_fastest_line_has_the_cycles_that_the_receiver_needs(most):
+    """The rate is a whole part of the adapter's, none between it and the next is possible, and it is met closely."""
+    for clock in (*range(5_000_000, 201_000_000, 500_000), 33_333_333, 101_785_714):
+        baud = fastest(clock, most)
+        assert baud == next(most // n for n in range(1, 100) if clock * n >= MIN_RATIO * most)
+        width, step = bit_phase(clock, baud)
+        assert abs(clock * step / 2**width / baud - 1) < 1 / 2000
+
+
+def test_three_megabaud_at_the_usual_clock():
+    """100 MHz are 33 1/3 cycles per bit: the phase accumulator is 0.004 % off, the receiver takes 2 %."""
+    width, step = bit_phase(100e6, 3e6)
+    assert abs(100e6 * step / 2**width / 3e6 - 1) < 5e-5
