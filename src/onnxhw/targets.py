@@ -18,7 +18,7 @@ from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import GoldenPart, HardwarePart, HostPart, Value
-from .program import container
+from .loading import load_any
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .program.result import Result
@@ -46,9 +46,9 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 
     What the batch means is asked of the copy of the model beside it; without one, samples are taken as independent.
     Inputs are those without a default value, which are constants now. Errors: those of
-    `onnxhw.program.container.load_any`, and `UsageError` E2552 for the manifest.
+    `onnxhw.loading.load_any`, and `UsageError` E2552 for the manifest.
     """
-    found = container.load_any(path)
+    found = load_any(path)
     program = found if isinstance(found, MixedProgram) else _whole(found)
     parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, Program) else p for p in program.parts)
     inputs = tuple(value for value in program.inputs if not value.optional)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..errors import UsageError
-from ..program import container
+from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
+from ..proof import load
 from ..report.page import page
 from ..report.profile import Profile, profile
 from ..report.trace import trace
@@ -52,19 +53,19 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 def read_directory(path: Path) -> Directory[Program]:
     """Read an output directory; E2906 if it is none, E2907 if one of its JSON files is damaged, E2510 for parts."""
-    return _read(path, container.load)
+    return _read(path, load)
 
 
 def read_any(path: Path) -> Directory[Program | MixedProgram]:
     """The same, also for a program in parts."""
-    return _read(path, container.load_any)
+    return _read(path, load_any)
 
 
-def _read(path: Path, load: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
+def _read(path: Path, loaded: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
-    program = load(path / PROGRAM)
+    program = loaded(path / PROGRAM)
     return Directory(path, program, manifest(path), _of_program(_json(path / SIMULATIONS, []), path))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import MismatchError, OnnxhwError
 from ..ir.graph import Array8, Graph, Tensor
-from ..program import container
+from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
@@ -79,7 +79,7 @@ def open_subject(
     if target.suffix == ".ohw":
         if target.name == PROGRAM and (target.parent / MANIFEST).exists():
             return _from_directory(target.parent, output, reading.untrusted)
-        program = container.load_any(target)
+        program = load_any(target)
         if isinstance(program, MixedProgram):
             return _in_parts(program, None, target.parent, False)
         return Subject(program, skeleton(program), "emulator", target.parent, False, None)

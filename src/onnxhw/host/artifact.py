@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import proof
 from ..errors import UsageError
 from ..ir.graph import Graph, Tensor
 from ..preprocess import Preprocess
-from ..program import container
 from ..program.model import Program
 from ..program.result import Result
 
@@ -20,8 +20,8 @@ from ..program.result import Result
 def read(path: Path) -> tuple[Program, str | None]:
     """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
     if not path.is_dir():
-        return container.load(path), None
-    return container.load(path / "program.ohw"), design_of(path)
+        return proof.load(path), None
+    return proof.load(path / "program.ohw"), design_of(path)
 
 
 def manifest(folder: Path) -> dict[str, Any]:
