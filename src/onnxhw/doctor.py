@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def examine() -> list[Check]:
     ]
     checks += [_package(*row) for row in PACKAGES]
     checks += [_program(*row) for row in PROGRAMS]
-    return [*checks, *_serial(), _boards(), *_caches()]
+    return [*checks, *_serial(), *_boards(), *_caches()]
 
 
 def _package(name: str, purpose: str, needed: bool, extra: str) -> Check:
@@ -112,14 +113,17 @@ def _serial() -> list[Check]:
     return checks
 
 
-def _boards() -> Check:
+def _boards() -> list[Check]:
+    """The boards, and every board file that is not taken."""
     from . import board
 
-    names = list(board.boards())
-    status = "ok" if names else "missing"
-    return Check(
-        "boards", status, ", ".join(names), "board files", "" if names else "pip install --force-reinstall onnxhw"
-    )
+    try:
+        names, wrong = list(board.boards()), board.wrong_files()
+    except UsageError as error:
+        return [Check("boards", "missing", "none", "board files", error.hint)]
+    found = [Check("boards", "ok" if names else "missing", ", ".join(names) or "none", "board files")]
+    hint = "mend it, or take it out of the folder"
+    return found + [Check("board file", "optional", error.text(), path, hint) for path, error in wrong.items()]
 
 
 def _caches() -> list[Check]:
