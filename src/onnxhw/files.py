@@ -5,6 +5,7 @@ A named pipe would wait for a writer, a device may never end and a sparse file m
 """
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -84,6 +85,15 @@ def parse_json(text: str) -> Any:
         if not level:
             return found
     raise ValueError(f"its brackets are nested more than {DEPTH} deep")
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a regular file of any size, in hexadecimal; `OSError` as `open_regular`."""
+    state = hashlib.sha256()
+    with open_regular(path) as file:
+        while data := file.read(CHUNK):
+            state.update(data)
+    return state.hexdigest()
 
 
 def reason(error: BaseException) -> str:

@@ -1,6 +1,5 @@
 """What a session runs: models and compiled programs alike; and on what: engines and devices."""
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from typing import Any
 from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
+from .files import sha256
 from .frontend import Batch, MixedModel, read
 from .frontend.hostrun import Engine, parsed
 from .frontend.reading.limits import Limits
@@ -59,7 +59,7 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 def _batch(folder: Path) -> Batch | None:
     """The batch of the model from which an output directory was made."""
     model = folder / "model.onnx"
-    if not model.is_file() or manifest(folder).get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+    if not model.is_file() or manifest(folder).get("model_sha256") != sha256(model):
         return None
     sizes = (size.rpartition("=") for size in noted(folder, "shapes", ".+=[0-9]+"))
     limits = Limits.from_flags(noted(folder, "limits", ".*"))

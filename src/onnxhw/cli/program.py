@@ -1,6 +1,5 @@
 """``onnxhw program``."""
 
-import hashlib
 from pathlib import Path
 
 import click
@@ -27,6 +26,7 @@ def command(output: Output, directory: Path, flash: bool) -> None:
     from ..board import check_device, find
     from ..build import tools
     from ..errors import UsageError
+    from ..files import sha256
     from .artifacts import read_directory
 
     found = read_directory(directory)
@@ -34,7 +34,7 @@ def command(output: Output, directory: Path, flash: bool) -> None:
     if not bitstream.is_file():
         raise UsageError("E2930", "has no top.bit", where=str(directory), hint="onnxhw synth MODEL -o DIR makes one")
     expected = found.manifest.get("files", {}).get("top.bit")
-    if hashlib.sha256(bitstream.read_bytes()).hexdigest() != expected:
+    if sha256(bitstream) != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
     board = find(str(found.manifest.get("board", "")))
