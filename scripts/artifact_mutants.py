@@ -6,6 +6,7 @@ import random
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -80,9 +81,10 @@ def program(base: Base, rng: random.Random) -> bytes:
         if file.format != container.FORMAT and rng.random() < 0.5:
             _part(rng.choice(record.parts or [record.parts.add()]), rng)
         else:
-            parts = [] if file.format == container.FORMAT else record.parts
-            found = [record] if file.format == container.FORMAT else [part.program for part in parts if part.HasField("program")]
-            if found:
+            found = [record]
+            if file.format != container.FORMAT:
+                found = [part.program for part in record.parts if part.HasField("program")]
+            with suppress(ValueError, TypeError, LookupError):  # an earlier change left nothing to change
                 rng.choice(CHANGES)(rng.choice(found), rng)
     return container._wrap(bytes(record.SerializeToString(deterministic=True)), file.format)
 
@@ -332,8 +334,8 @@ def board(base: Base, rng: random.Random) -> bytes:
             lines.insert(rng.randrange(len(lines)), lines[at])
         elif equals:
             values = ("0", "-1", "1", '"mini"', '"x"', "[]", "[1]", '["x"]', '["ulx3s-85f"]', "true", "nan", "inf",
-                      "{}", "1979-05-27", "9" * 30, "0x41113043", '""', "[" * 2000, '"""', "'\\u0000'", "[[1], {a = 1}]",
-                      "1e400", "9" * 5000, '"\\u0007"', "25_000_000")  # fmt: skip
+                      "{}", "1979-05-27", "9" * 30, "0x41113043", '""', "[" * 2000, '"""', "'\\u0000'",
+                      "[[1], {a = 1}]", "1e400", "9" * 5000, '"\\u0007"', "25_000_000")  # fmt: skip
             lines[at] = f"{name}= {rng.choice(values)}"
         else:
             lines[at] = rng.choice(("[device]", "[[device]]", "[x]", "[", "a.b.c = 1", f"{'[' * 500}", "# \x07"))
@@ -368,7 +370,7 @@ def arrays(base: Base, rng: random.Random) -> bytes:
         return made
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
-        for name in rng.choice((("x.npy",), ("input.npy", "x.npy"), ("x",), (" ", "../x.npy"), ("labels.npy", "x.npy"))):
+        for name in rng.choice((("x.npy",), ("y.npy", "x.npy"), ("x",), (" ", "../x.npy"), ("labels.npy", "x.npy"))):
             archive.writestr(name, made)
     return buffer.getvalue()
 
@@ -420,8 +422,8 @@ def bases() -> Base:
             continue
         if made.programs:
             programs.append(container.dumps(made))
-    noted = Manifest("ulx3s-85f", "LFE5U-85F", "mini", config.fingerprint, "0" * 64, "0" * 40, 25_000_000, 1, 31.5, True,
-                     "a to b", tools={"onnx": "1.21"}, resources={"LUT4": {"used": 1, "available": 2}},
+    noted = Manifest("ulx3s-85f", "LFE5U-85F", "mini", config.fingerprint, "0" * 64, "0" * 40, 25_000_000, 1, 31.5,
+                     True, "a to b", tools={"onnx": "1.21"}, resources={"LUT4": {"used": 1, "available": 2}},
                      clocks={"clk": {"achieved": 31.5, "wanted": 25.0}}, shapes=["N=1"], limits=["nodes=1000"],
                      preprocess={"scale": 1.0, "mean": [0.0], "std": [1.0], "layout": "nchw"})  # fmt: skip
     noted.add_file("program.ohw", programs[0])

@@ -151,7 +151,9 @@ def _steps(port: Port) -> None:
     _require(known, f"{name} has the type {port.dtype!r}")
     for step in port.steps:
         _require(isinstance(step, dict), f"{name} has a step that is no object")
-        _require(step.get("op") in STEPS and isinstance(step.get("name"), str), f"{name} has a step {step.get('op')!r}")
+        kind = step.get("op")
+        _require(isinstance(kind, str) and kind in STEPS, f"{name} has a step {kind!r:.40}")
+        _require(isinstance(step.get("name"), str), f"{name} has a step without a name")
         for key, value in step.items():
             numbers = isinstance(value, list) and all(type(item) in (int, float) for item in value)
             scalar = value is None or isinstance(value, (bool, int, float, str))
