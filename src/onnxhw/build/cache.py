@@ -228,7 +228,7 @@ class Cache:
         contents[INDEX] = json.dumps(index, sort_keys=True).encode()
         for attempt in range(TRIES):
             try:
-                for place in (self.folder.parent, self.folder, self.folder / key):
+                for place in (self.folder, self.folder / key):
                     place.mkdir(mode=0o700, parents=True, exist_ok=True)
                 for name, data in contents.items():  # the index last: it names the others
                     self._write(key, name, data)
