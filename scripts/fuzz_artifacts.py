@@ -235,6 +235,8 @@ def run(kind: str, seed: int, numbers: range, core: CoreModel) -> tuple[Counter[
                 if finding:
                     findings.setdefault(finding, []).append(index)
         status = os.waitpid(child, 0)[1]
+        if stop % 1000 < BATCH:
+            print(f"{stop - numbers.start:,}: {dict(counts)}", file=sys.stderr, flush=True)
         if at < stop:
             counts["escaped"] += 1
             findings.setdefault(f"the process ended with {os.waitstatus_to_exitcode(status)}", []).append(at)
