@@ -19,12 +19,14 @@ from onnxhw.config import preset
 from onnxhw.emu import run
 from onnxhw.errors import InternalError, OnnxhwError, UsageError
 from onnxhw.fixed import Scale
-from onnxhw.ir.parts import HostPart, Value
+from onnxhw.ir.graph import Graph, Port, Tensor
+from onnxhw.ir.parts import GoldenPart, HostPart, Value
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container
 from onnxhw.program.mixed import MixedProgram
 from onnxhw.program.model import Layer, Program
+from onnxhw.program.schema import message
 from onnxhw.sched import check
 
 MUTANTS = 150
@@ -192,3 +194,24 @@ def test_a_part_for_the_host_has_the_inputs_and_outputs_that_it_names(tmp_path: 
         container.save(MixedProgram("m", *ends, [part]), tmp_path / "m.ohw")
         with pytest.raises(UsageError, match=r"E2461|E2460"):
             loading.load_any(tmp_path / "m.ohw")
+
+
+@pytest.mark.parametrize(("old", "new"), [("float32", "flo32"), ('"name": "q"', '"nam": "q"'), ("[1, 8]", "[1, 9]")])
+def test_operations_for_the_host_have_ports_that_fit(tmp_path: Path, old: str, new: str) -> None:
+    """As text in the file."""
+    step = {"op": "QuantizeLinear", "name": "q", "scale": 0.5, "zero_point": 0, "dtype": "int8"}
+    tensor = Tensor("t", (1, 8, 1, 1), 0.5, 0)
+    ports = Port("x", (1, 8), "float32", "t", (step,)), Port("y", (1, 8, 1, 1), "int8", "t")
+    graph = Graph("g", {"t": tensor}, [], [ports[0]], [ports[1]])
+    ends = (Value("x", (1, 8), "float32"),), (Value("y", (1, 8, 1, 1), "int8"),)
+    data = container.dumps(MixedProgram("m", *ends, [GoldenPart(graph)]))
+    (tmp_path / "m.ohw").write_bytes(data)
+    assert isinstance(loading.load_any(tmp_path / "m.ohw"), MixedProgram)
+    file, mixed = message("File"), message("Mixed")
+    file.ParseFromString(data)
+    mixed.ParseFromString(file.payload)
+    assert old in mixed.parts[0].golden
+    mixed.parts[0].golden = mixed.parts[0].golden.replace(old, new)
+    (tmp_path / "m.ohw").write_bytes(container._wrap(mixed.SerializeToString(deterministic=True), container.MIXED))
+    with pytest.raises(UsageError, match="E2461"):
+        loading.load_any(tmp_path / "m.ohw")

@@ -88,8 +88,8 @@ class HwConfig:
             least = LEAST.get(field.name, 1)
             if field.type in (int, "int") and (type(value) is not int or value < least):
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
-        if not isinstance(self.name, str):
-            self._refuse("name must be text")
+            if field.type in (str, "str") and type(value) is not str:
+                self._refuse(f"{field.name} must be text, not {value!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:

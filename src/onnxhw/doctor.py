@@ -134,6 +134,10 @@ def _caches() -> list[Check]:
         ("cache", cache.root(), "results that are built once", "ONNXHW_CACHE", "optional"),
         ("cache of the tools", yowasp.folder(), "machine code of Yosys and nextpnr", yowasp.VARIABLE, "missing"),
     )
+    if why := cache.distrust(Path(os.path.realpath(cache.root()))):
+        hint = "chmod go-w, or point ONNXHW_CACHE at a directory of your own"
+        refused = Check("cache", "optional", f"{cache.root()} is not used: {why}", rows[0][2], hint)
+        return [refused, _writable(*rows[1])]
     return [_writable(*row) for row in rows]
 
 

@@ -12,7 +12,7 @@ from .ir.parts import GoldenPart, HostPart
 from .program import container
 from .program.mixed import MixedProgram
 from .program.model import Program
-from .proof import prove
+from .proof import prove, try_ports
 
 ELEMENTS = 1 << 29
 """Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""
@@ -60,9 +60,14 @@ def _inputs(graph: onnx.GraphProto) -> set[str]:
 
 
 def _golden(part: GoldenPart, where: str, number: int) -> None:
+    """Operations of tensors that memory holds, whose ports' steps fit them."""
     for tensor in part.graph.tensors.values():
         if prod(tensor.shape) > ELEMENTS:
             raise _refused(where, number, f"tensor {tensor.name!r} has {prod(tensor.shape)} elements")
+    try:
+        try_ports(part.graph, ELEMENTS)
+    except (ValueError, MemoryError) as error:
+        raise _refused(where, number, str(error) or "it takes more memory than there is") from error
 
 
 def _whole(mixed: MixedProgram, where: str) -> None:

@@ -48,7 +48,8 @@ def prove(program: Program, where: str = "") -> Program:
         _table(program)
         check(program)
         _layers(program.layers, program)
-        _ports(program)
+        tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+        try_ports(Graph("", tensors, [], program.inputs, program.outputs), ELEMENTS)
     except InternalError as error:
         what = f"{error.where}: {error.what}" if error.where else error.what
         raise _refused(where, f"{what} ({error.code})") from error
@@ -110,18 +111,18 @@ def _layers(layers: Iterable[Layer], program: Program) -> None:
 # -- ports -----------------------------------------------------------------------------------------
 
 
-def _ports(program: Program) -> None:
+def try_ports(whole: Graph, elements: int) -> None:
     """Each port's steps lead from the model's type and shape to the tensor's, or back: for every int8 of an output,
-    and for some values of an input."""
-    tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
-    for port in program.inputs:
-        _steps(port)
+    and for some values of an input. `ValueError` if not, or for more than so many elements."""
+    tensors = whole.tensors
+    for port in whole.inputs:
+        _steps(port, elements)
         graph = Graph("", tensors, [], [port], [])
         for values in _examples(port):
             found = _run(port, lambda: host.prepare(graph, {port.name: values})[port.tensor])  # noqa: B023
             _fits(port, found, tensors[port.tensor].shape, "int8")
-    for port in program.outputs:
-        _steps(port)
+    for port in whole.outputs:
+        _steps(port, elements)
         graph = Graph("", tensors, [], [], [port])
         shape = tensors[port.tensor].shape
         for first in range(-128, 128, min(SAMPLES, prod(shape))):
@@ -143,10 +144,10 @@ def _fits(port: Port, found: Any, shape: tuple[int, ...], dtype: str) -> None:
     _require(same, f"the steps of port {port.name!r} make {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
 
 
-def _steps(port: Port) -> None:
+def _steps(port: Port, elements: int) -> None:
     """Type, shape and steps of a port, as far as they can be told without running them."""
     name = f"port {port.name!r}"
-    _require(prod(port.shape) <= ELEMENTS and min(port.shape, default=1) > 0, f"{name} has the shape {port.shape}")
+    _require(prod(port.shape) <= elements and min(port.shape, default=1) > 0, f"{name} has the shape {port.shape}")
     known = port.dtype in host.SHORT or (port.dtype in np.sctypeDict and np.dtype(port.dtype).kind in "fiub")
     _require(known, f"{name} has the type {port.dtype!r}")
     for step in port.steps:

@@ -192,7 +192,7 @@ class Cache:
         """The files of an entry, or None if there is none or it is broken."""
         for _ in range(TRIES):
             index = self._index(key)
-            files = index and self._contents(key, index)
+            files = None if index is None else self._contents(key, index)
             if files is not None or index == self._index(key):  # else the entry was replaced meanwhile
                 return files
         return None
