@@ -13,7 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .config import PRESETS
 from .errors import ToolError, UsageError
+from .files import read_text, reason
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -90,30 +92,75 @@ SECTIONS: dict[str, dict[str, type]] = {
     "bringup": {"connect": str, "notes": str},
 }
 """Every table of a board file and its keys; all are required and no others are allowed."""
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+"""Names of boards: they become names of folders."""
 
 
 def read_board(path: Path) -> Board:
     """The board of one file; `UsageError` E2301 to E2303 says what is wrong with it."""
     try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
+        record = tomllib.loads(read_text(path))
     except OSError as error:
-        raise UsageError("E2301", f"cannot read the board file: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError("E2301", f"cannot read the board file: {reason(error)}", where=str(path)) from error
+    except RecursionError:
+        raise UsageError("E2302", "the board file is not TOML: nested too deep", where=str(path)) from None
+    except ValueError as error:  # of tomllib, and for bytes that are no UTF-8 and numbers of thousands of digits
         raise UsageError("E2302", f"the board file is not TOML: {error}", where=str(path)) from error
+    try:
+        return _board(record)
+    except ValueError as error:
+        raise UsageError("E2303", str(error), where=str(path)) from error
+
+
+def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of a board file, with all keys of `SECTIONS`, no others, and of their types; else `ValueError`."""
     tables: dict[str, dict[str, Any]] = {"": {k: v for k, v in record.items() if not isinstance(v, dict)}}
     tables |= {key: value for key, value in record.items() if isinstance(value, dict)}
     for section, keys in SECTIONS.items():
         found = tables.get(section, {})
         for key, kind in keys.items():
-            if type(found.get(key)) is not kind:
-                what = f"{section + '.' if section else ''}{key} must be a {kind.__name__}, not {found.get(key)!r}"
-                raise UsageError("E2303", what, where=str(path))
+            name, value = f"{section + '.' if section else ''}{key}", found.get(key)
+            if type(value) is not kind:
+                raise ValueError(f"{name} must be a {kind.__name__}, not {value!r:.60}")
+            if isinstance(value, int) and not 0 <= value < 1 << 40:
+                raise ValueError(f"{name} must be 0..{(1 << 40) - 1}, not {value!r:.60}")
+            items = int if key == "seeds" else str
+            if isinstance(value, list) and not all(type(item) is items for item in value):
+                raise ValueError(f"{name} must be a list of {items.__name__}, not {value!r:.60}")
         extra = sorted(set(found) - set(keys))
         if extra:
-            raise UsageError("E2303", f"unknown key {extra[0]!r} in table {section!r}", where=str(path))
+            raise ValueError(f"unknown key {extra[0]!r} in table {section!r}")
     unknown = sorted(set(tables) - set(SECTIONS))
     if unknown:
-        raise UsageError("E2303", f"unknown table {unknown[0]!r}", where=str(path))
+        raise ValueError(f"unknown table {unknown[0]!r}")
+    return tables
+
+
+def _require(tables: dict[str, dict[str, Any]]) -> None:
+    """What the values must be beyond their types; else `ValueError`."""
+    names = tables["presets"]["all"]
+    for name in (tables["presets"]["default"], *names):
+        if name not in PRESETS:
+            raise ValueError(f"presets: there is no preset {name!r}; presets: {', '.join(sorted(PRESETS))}")
+    if tables["presets"]["default"] not in names:
+        raise ValueError(f"presets.default {tables['presets']['default']!r} is not in presets.all")
+    for section, key in (("program", "sram"), ("program", "flash"), ("program", "detect"), ("build", "seeds")):
+        if not tables[section][key]:
+            raise ValueError(f"{section}.{key} must not be empty")
+    for key in ("hz", "core_hz"):
+        if not tables["clock"][key]:
+            raise ValueError(f"clock.{key} must not be 0")
+    if not NAME.fullmatch(tables[""]["name"]):
+        raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {tables['']['name']!r:.60}")
+    for words in (*(tables["program"][key] for key in ("sram", "flash", "detect")), [tables["device"]["name"]]):
+        if any(not word.isprintable() for word in words):
+            raise ValueError("commands and device must be printable")
+
+
+def _board(record: dict[str, Any]) -> Board:
+    """The board of a file's contents; `ValueError`."""
+    tables = _tables(record)
+    _require(tables)
     device, clock, commands = tables["device"], tables["clock"], tables["program"]
     return Board(
         name=tables[""]["name"],
@@ -150,23 +197,33 @@ def folders() -> list[Path]:
 
 
 @lru_cache(maxsize=8)
-def _read_all(places: tuple[Path, ...]) -> dict[str, Board]:
+def _read_all(places: tuple[Path, ...]) -> tuple[dict[str, Board], dict[str, UsageError]]:
+    """The boards by name, and what is wrong with the other files by path."""
     found: dict[str, Board] = {}
+    wrong: dict[str, UsageError] = {}
     for place in places:
         for path in sorted(place.glob("*.toml")):
-            board = read_board(path)
-            found.setdefault(board.name, board)
-    if not found:
+            try:
+                board = read_board(path)
+                found.setdefault(board.name, board)
+            except UsageError as error:
+                wrong[str(path)] = error
+    if not found and not wrong:
         looked = ", ".join(str(place) for place in places)
         raise UsageError(
             "E2304", "there are no board files", where=looked, hint="reinstall onnxhw or set ONNXHW_BOARDS"
         )
-    return found
+    return found, wrong
 
 
 def boards() -> dict[str, Board]:
-    """All boards by name."""
-    return dict(_read_all(tuple(folders())))
+    """All boards by name, but those of `wrong_files`."""
+    return dict(_read_all(tuple(folders()))[0])
+
+
+def wrong_files() -> dict[str, UsageError]:
+    """Board files that are not taken, by path: what is wrong with them."""
+    return dict(_read_all(tuple(folders()))[1])
 
 
 def names() -> list[str]:
@@ -177,17 +234,22 @@ def names() -> list[str]:
 def find(name: str) -> Board:
     """The board of that name or alias, or of a board file given by its path (with a "/" or ending in ".toml").
 
-    `UsageError` E2305 suggests the nearest name; E2301 to E2303 as of `read_board`.
+    `UsageError` E2305 suggests the nearest name; E2301 to E2303 as of `read_board`, also if a file is called like the
+    board and cannot be read: another one of the name that lies further back is not what was meant.
     """
     if name.endswith(".toml") or "/" in name or os.sep in name:
         return read_board(Path(name))
     everything = boards()
     known = {alias: entry for entry in everything.values() for alias in entry.aliases} | everything
     key = name.lower()
+    for path, error in wrong_files().items():
+        if Path(path).stem in (key, known[key].name if key in known else key):
+            raise error
     if key in known:
         return known[key]
     near = difflib.get_close_matches(key, sorted(known), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
+    hint += "".join(f"not read: {error.text()}; " for error in wrong_files().values())
     hint += f"boards: {', '.join(sorted(known))}; or the path of a board file (ONNXHW_BOARDS names a folder of them)"
     raise UsageError("E2305", f"no board named {name!r}", hint=hint)
 

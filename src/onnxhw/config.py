@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
+from .files import parse_json
 
 FORMAT = 4
 """Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
@@ -85,8 +86,10 @@ class HwConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             least = LEAST.get(field.name, 1)
-            if field.type in (int, "int") and (not isinstance(value, int) or value < least):
+            if field.type in (int, "int") and (type(value) is not int or value < least):
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
+            if field.type in (str, "str") and type(value) is not str:
+                self._refuse(f"{field.name} must be text, not {value!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:
@@ -243,12 +246,12 @@ class HwConfig:
     def from_json(cls, text: str) -> "HwConfig":
         """Read the text of `to_json`; refuses unknown fields and other formats."""
         try:
-            record: dict[str, Any] = json.loads(text)
+            record: dict[str, Any] = parse_json(text)
             version = record.pop("format")
             if version != FORMAT:
                 raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
             return cls(**record)
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error
 
     @property

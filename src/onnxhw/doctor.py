@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
-from .errors import ToolError
+from .errors import ToolError, UsageError
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def examine() -> list[Check]:
     ]
     checks += [_package(*row) for row in PACKAGES]
     checks += [_compiler(), *(_tool(*row) for row in TOOLS)]
-    return [*checks, *_serial(), _boards(), *_caches()]
+    return [*checks, *_serial(), *_boards(), *_caches()]
 
 
 def _package(name: str, purpose: str, needed: bool, extra: str) -> Check:
@@ -115,14 +115,17 @@ def _serial() -> list[Check]:
     return checks
 
 
-def _boards() -> Check:
+def _boards() -> list[Check]:
+    """The boards, and every board file that is not taken."""
     from . import board
 
-    names = list(board.boards())
-    status = "ok" if names else "missing"
-    return Check(
-        "boards", status, ", ".join(names), "board files", "" if names else "pip install --force-reinstall onnxhw"
-    )
+    try:
+        names, wrong = list(board.boards()), board.wrong_files()
+    except UsageError as error:
+        return [Check("boards", "missing", "none", "board files", error.hint)]
+    found = [Check("boards", "ok" if names else "missing", ", ".join(names) or "none", "board files")]
+    hint = "mend it, or take it out of the folder"
+    return found + [Check("board file", "optional", error.text(), path, hint) for path, error in wrong.items()]
 
 
 def _caches() -> list[Check]:
@@ -133,6 +136,10 @@ def _caches() -> list[Check]:
         ("cache", cache.root(), "results that are built once", "ONNXHW_CACHE", "optional"),
         ("cache of the tools", yowasp.folder(), "machine code of Yosys and nextpnr", yowasp.VARIABLE, "missing"),
     )
+    if why := cache.distrust(Path(os.path.realpath(cache.root()))):
+        hint = "chmod go-w, or point ONNXHW_CACHE at a directory of your own"
+        refused = Check("cache", "optional", f"{cache.root()} is not used: {why}", rows[0][2], hint)
+        return [refused, _writable(*rows[1])]
     return [_writable(*row) for row in rows]
 
 

@@ -1,6 +1,5 @@
 """What a session runs: models and compiled programs alike; and on what: engines and devices."""
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ import onnx
 from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
+from .files import sha256
 from .frontend import Batch, MixedModel, read, read_model
 from .frontend.hostrun import parsed
 from .frontend.hosttypes import SIZES
@@ -21,7 +21,7 @@ from .host.artifact import design_of, manifest, noted, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import GoldenPart, HardwarePart, HostPart, Value
-from .program import container
+from .loading import load_any
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .program.result import Result
@@ -49,9 +49,9 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 
     What the batch means is asked of the copy of the model beside it; without one, samples are taken as independent.
     Inputs are those without a default value, which are constants now. Errors: those of
-    `onnxhw.program.container.load_any`, and `UsageError` E2552 for the manifest.
+    `onnxhw.loading.load_any`, and `UsageError` E2552 for the manifest.
     """
-    found = container.load_any(path)
+    found = load_any(path)
     program = found if isinstance(found, MixedProgram) else _whole(found)
     parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, Program) else p for p in program.parts)
     inputs = tuple(value for value in program.inputs if not value.optional)
@@ -67,7 +67,7 @@ def model_beside(folder: Path) -> onnx.ModelProto | None:
 
 def _copy_of_model(folder: Path) -> Path | None:
     model = folder / "model.onnx"
-    if not model.is_file() or manifest(folder).get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+    if not model.is_file() or manifest(folder).get("model_sha256") != sha256(model):
         return None
     return model
 

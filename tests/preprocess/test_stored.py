@@ -1,6 +1,7 @@
 """Arrays in files, row by row: no more is read than is asked for, and claims are held against what is there."""
 
 import io
+import os
 import tracemalloc
 import zipfile
 
@@ -108,3 +109,20 @@ def test_a_member_that_ends_early_is_found_when_it_is_read(tmp_path):
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"E2600 .*damaged"):
         list(open_samples(path, [Input("x", (1, 3))]).feeds())
+
+
+@pytest.mark.parametrize("shape", ["(" + "1, " * 70 + ")", "(0, 4611686018427387904, 4)", "(True,)", "(-1,)"])
+def test_shapes_that_no_array_has(tmp_path, shape):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".encode()
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(UsageError, match="E2600"):
+        stored_arrays(path, refuse)
+
+
+def test_a_pipe_and_a_device_are_no_arrays(tmp_path):
+    os.mkfifo(tmp_path / "x.npy")
+    (tmp_path / "z.npy").symlink_to("/dev/zero")
+    for name in ("x.npy", "z.npy"):
+        with pytest.raises(UsageError, match="not a regular file"):
+            stored_arrays(tmp_path / name, refuse)

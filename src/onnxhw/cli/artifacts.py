@@ -1,6 +1,5 @@
 """The files of an output directory: what is written, and how it is read back."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,9 +7,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..errors import UsageError
-from ..program import container
+from ..files import read_json, reason, sha256
+from ..host.artifact import manifest
+from ..host.records import wrong_simulations
+from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
+from ..proof import load
 from ..report.page import page
 from ..report.profile import Profile, profile
 from ..report.trace import trace
@@ -51,37 +54,32 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 
 def read_directory(path: Path) -> Directory[Program]:
-    """Read an output directory; E2906 if it is none, E2907 if one of its JSON files is damaged, E2510 for parts."""
-    return _read(path, container.load)
+    """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are
+    damaged, E2510 for parts, E2460 for a program that fails its proof."""
+    return _read(path, load)
 
 
 def read_any(path: Path) -> Directory[Program | MixedProgram]:
     """The same, also for a program in parts."""
-    return _read(path, container.load_any)
+    return _read(path, load_any)
 
 
-def _read(path: Path, load: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
+def _read(path: Path, loaded: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
-    program = load(path / PROGRAM)
-    return Directory(path, program, manifest(path), _of_program(_json(path / SIMULATIONS, []), path))
-
-
-def manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a directory, empty if it has none; E2907 if it is damaged."""
-    found: dict[str, Any] = _json(path / MANIFEST, {})
-    return found
+    program = loaded(path / PROGRAM)
+    return Directory(path, program, manifest(path), _of_program(_simulations(path), path))
 
 
 def program_hash(path: Path) -> str:
     """SHA-256 of the directory's program file: results of another program do not count."""
-    return hashlib.sha256((path / PROGRAM).read_bytes()).hexdigest()
+    return sha256(path / PROGRAM)
 
 
 def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
     """Keep the result of a simulation beside the program, one per engine, and show it in the report."""
-    before = [old for old in _json(path / SIMULATIONS, []) if old.get("engine") != record["engine"]]
+    before = [old for old in _simulations(path) if old.get("engine") != record["engine"]]
     kept = [*before, {**record, "program_sha256": program_hash(path)}]
     found = read_any(path)
     with staged(path) as stage:
@@ -159,7 +157,7 @@ def note_reports(folder: Path, manifest: Mapping[str, Any]) -> None:
     files = dict(manifest.get("files", {}))
     for kind in ("report*.html", "trace*.json"):
         for path in sorted(folder.glob(kind)):
-            files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            files[path.name] = sha256(path)
     text = json.dumps({**manifest, "files": files}, indent=2, sort_keys=True)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
@@ -196,17 +194,15 @@ def _details(program: Program, summary: Profile) -> dict[str, Any]:
     }
 
 
-def _json(path: Path, otherwise: Any) -> Any:
+def _simulations(path: Path) -> list[dict[str, Any]]:
+    """What `simulate` has found; E2907 if the file is damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: list[dict[str, Any]] = read_json(path / SIMULATIONS)
+        if why := wrong_simulations(found):
+            raise ValueError(why)
+        return found
     except FileNotFoundError:
-        return otherwise
+        return []
     except (OSError, ValueError) as error:
-        raise UsageError(
-            "E2907", f"cannot be read: {error}", where=str(path), hint="compile the model again"
-        ) from error
-    if type(found) is not type(otherwise):
-        raise UsageError(
-            "E2907", f"must hold a {type(otherwise).__name__}", where=str(path), hint="compile the model again"
-        )
-    return found
+        what, hint = f"cannot be read: {reason(error)}", "remove it and simulate again"
+        raise UsageError("E2907", what, where=str(path / SIMULATIONS), hint=hint) from error

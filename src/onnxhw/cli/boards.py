@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(output: Output, model: Path | None, reading: "Reading") -> None:
-    from ..board import boards
+    from ..board import boards, wrong_files
     from ..config import PRESETS, SIMULATED
 
     found = boards()
+    for error in wrong_files().values():
+        output.message(f"not a board: {error.text()}")
     fits = _fits(model, reading, output) if model else None
     names = sorted({name for board in found.values() for name in board.presets} | set(SIMULATED))
     presets = []

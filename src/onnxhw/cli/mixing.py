@@ -1,10 +1,11 @@
 """Several inferences of a model whose samples may meet are not what the model means by a batch."""
 
-import hashlib
 from pathlib import Path
 
 from ..errors import UsageError
-from .artifacts import MODEL, PROGRAM, manifest
+from ..files import sha256
+from ..host.artifact import manifest
+from .artifacts import MODEL, PROGRAM
 from .reading import Reading
 
 
@@ -19,7 +20,7 @@ def refuse_mixing(target: Path, reading: Reading, count: int) -> None:
         target = target.parent
     if target.is_dir():
         noted, model = manifest(target), target / MODEL
-        if not model.is_file() or noted.get("model_sha256") != hashlib.sha256(model.read_bytes()).hexdigest():
+        if not model.is_file() or noted.get("model_sha256") != sha256(model):
             return
         reading = Reading.recorded(noted, reading.untrusted)
     elif target.suffix == ".ohw":

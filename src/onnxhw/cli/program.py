@@ -1,6 +1,5 @@
 """``onnxhw program``."""
 
-import hashlib
 from pathlib import Path
 
 import click
@@ -28,6 +27,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     from ..board import check_device, find
     from ..build import tools
     from ..errors import UsageError
+    from ..files import sha256
     from .artifacts import read_directory
 
     found = read_directory(directory)
@@ -35,7 +35,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     if not bitstream.is_file():
         raise UsageError("E2930", "has no top.bit", where=str(directory), hint="onnxhw synth MODEL -o DIR makes one")
     expected = found.manifest.get("files", {}).get("top.bit")
-    if hashlib.sha256(bitstream.read_bytes()).hexdigest() != expected:
+    if sha256(bitstream) != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
     wanted = str(found.manifest.get("board", ""))

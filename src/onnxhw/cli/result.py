@@ -1,6 +1,5 @@
 """What ``compile`` and ``synth`` write and print."""
 
-import hashlib
 import json
 import platform
 import shutil
@@ -11,6 +10,7 @@ from typing import Any
 
 from .. import __version__
 from ..build.manifest import Manifest
+from ..files import sha256
 from ..frontend.mixed import MixedModel
 from ..ir.parts import GoldenPart, HostPart
 from ..preprocess import Preprocess
@@ -74,7 +74,7 @@ def _described(
 ) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
-    manifest.model_sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
+    manifest.model_sha256 = sha256(model)
     manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
     manifest.exact_softmax = reading.exact_softmax
     manifest.preprocess = preprocess.record()

@@ -55,9 +55,9 @@ def command(
     from .reading import TRUSTED
 
     if directory.is_file():
-        from ..program import container
+        from ..loading import load_any
 
-        program, design = container.load_any(directory), None
+        program, design = load_any(directory), None
     else:
         read = read_any(directory)
         program, design = read.program, read.manifest.get("design") or None

@@ -1,6 +1,5 @@
 """What ``simulate`` simulates, the run, and the comparison."""
 
-import hashlib
 import io
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MismatchError, OnnxhwError
+from ..files import sha256
 from ..ir.graph import Array8, Graph, Tensor
-from ..program import container
+from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
@@ -79,7 +79,7 @@ def open_subject(
     if target.suffix == ".ohw":
         if target.name == PROGRAM and (target.parent / MANIFEST).exists():
             return _from_directory(target.parent, output, reading.untrusted)
-        program = container.load_any(target)
+        program = load_any(target)
         if isinstance(program, MixedProgram):
             return _in_parts(program, None, target.parent, False)
         return Subject(program, skeleton(program), "emulator", target.parent, False, None)
@@ -105,7 +105,7 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> "Subject | M
     found = read_any(path)
     model = found.path / MODEL
     wanted = found.manifest.get("model_sha256")
-    known = model.is_file() and wanted == hashlib.sha256(model.read_bytes()).hexdigest()
+    known = model.is_file() and wanted == sha256(model)
     if not known:
         output.message(f"{model} is not there, or not the program's: comparing with the emulator")
     program, reading = found.program, Reading.recorded(found.manifest, untrusted)

@@ -1,6 +1,5 @@
 """What the host needs of a compiled model: its program, the build it came with, its ports and their preprocessing."""
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,34 +8,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import proof
 from ..errors import UsageError
+from ..files import read_json, reason
 from ..ir.graph import Graph, Tensor
 from ..preprocess import Preprocess
-from ..program import container
 from ..program.model import Program
 from ..program.result import Result
+from .records import wrong_manifest
 
 
 def read(path: Path) -> tuple[Program, str | None]:
     """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
     if not path.is_dir():
-        return container.load(path), None
-    return container.load(path / "program.ohw"), design_of(path)
+        return proof.load(path), None
+    return proof.load(path / "program.ohw"), design_of(path)
 
 
 def manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an output directory, empty without one; `UsageError` E2552."""
     path = folder / "manifest.json"
-    if not path.exists():
-        return {}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError(f"it must be an object, not {record!r}")
+        record: dict[str, Any] = read_json(path)
+        if why := wrong_manifest(record):
+            raise ValueError(why)
         return record
+    except FileNotFoundError:
+        return {}
     except (OSError, ValueError) as error:
         hint = "compile the model again"
-        raise UsageError("E2552", f"cannot be read: {error}", where=str(path), hint=hint) from error
+        raise UsageError("E2552", f"cannot be read: {reason(error)}", where=str(path), hint=hint) from error
 
 
 def design_of(folder: Path) -> str | None:

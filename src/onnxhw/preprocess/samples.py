@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UsageError
+from ..files import read_text
 from .formula import IMAGES, Array, Input, Preprocess
 from .images import Folder
 from .stored import Stored, StoredArrays, stored_arrays
@@ -134,8 +135,8 @@ def _read_labels(path: Path) -> Array | Stored:
         arrays = read_arrays(path)
         return arrays if isinstance(arrays, Stored) else _labels_in(arrays) or np.zeros(0)
     try:
-        return np.array([int(line) for line in path.read_text(encoding="utf-8").split()], np.int64)
-    except (OSError, ValueError) as error:
+        return np.array([int(line) for line in read_text(path).split()], np.int64)
+    except (OSError, ValueError, OverflowError) as error:
         raise UsageError(
             "E2605",
             f"labels cannot be read: {error}",

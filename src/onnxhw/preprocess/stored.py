@@ -15,11 +15,14 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from ..errors import UsageError
+from ..files import open_regular, reason
 
 Array = npt.NDArray[Any]
 Refuse = Callable[[str], UsageError]
 """Makes the error of a text that says what is wrong."""
 
+DIMENSIONS = 32
+"""Most axes of an array: numpy before its release 2 has no more."""
 CHUNK = 1 << 24
 """Most bytes read at a time; memory grows with what is there, not with what is claimed."""
 ZIP, NPY, PICKLE = b"PK", npy.MAGIC_PREFIX, b"\x80"
@@ -47,6 +50,10 @@ class Stored:
             raise refuse(f"{what} is damaged or truncated") from error
         if self.dtype.hasobject:
             raise refuse(f"{what} holds Python objects, not numbers")
+        sizes = [max(1, length) for length in self.shape]  # numpy refuses the others' product, where one is 0 too
+        whole = all(type(length) is int for length in self.shape)
+        if not whole or len(sizes) > DIMENSIONS or prod(sizes) * max(1, self.dtype.itemsize) >= 1 << 62:
+            raise refuse(f"{what} has a shape that no array has: {str(list(self.shape))[:80]}")
         self.bytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self._begin + self.bytes > size:
             claim = f"{self.dtype} {list(self.shape)} takes {self.bytes:,} bytes, {size - self._begin:,} are there"
@@ -96,12 +103,12 @@ class Stored:
 def stored_arrays(path: Path, refuse: Refuse) -> "Stored | StoredArrays":
     """The array of an .npy file, or those of an .npz; which of the two it is, its content says."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(len(NPY))
-    except (OSError, ValueError) as error:
-        raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise refuse(f"cannot be read: {reason(error)}") from error
     if start.startswith(NPY):
-        return Stored(lambda: path.open("rb"), path.stat().st_size, "it", refuse)
+        return Stored(lambda: open_regular(path), path.stat().st_size, "it", refuse)
     if not start.startswith(ZIP):
         what = "is empty" if not start else "is a pickle, which is not loaded" if start.startswith(PICKLE) else ""
         raise refuse(what or "is neither an .npy nor an .npz file")
@@ -114,7 +121,7 @@ class StoredArrays:
     def __init__(self, path: Path, refuse: Refuse) -> None:
         self._refuse = refuse
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(open_regular(path))
         except Exception as error:  # zipfile raises many kinds for damaged files
             raise refuse("is a damaged or truncated .npz file") from error
         self._members = {info.filename.removesuffix(".npy"): info for info in self._archive.infolist()}

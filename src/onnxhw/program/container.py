@@ -18,9 +18,11 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from ..config import HwConfig
-from ..errors import InternalError, OnnxhwError, UsageError
+from ..errors import InternalError, UsageError
+from ..files import open_regular, read_regular, reason
 from ..ir.graph import Port
 from ..isa.instructions import UNITS, Ordered
+from ..wire import TooManyFieldsError, WireError, table, varint, walk
 from .kept import Constants, Patches, Shape
 from .layout import Place
 from .mixed import MixedProgram
@@ -32,6 +34,13 @@ FORMAT, MIXED = 3, 5
 """Versions of the container and of the instruction encoding, of a program and of a model in parts; a file of
 another version is refused."""
 MAGIC = "onnxhw program"
+BYTES = (1 << 31) - 1
+"""Largest file that is read: what protobuf reads."""
+FIELDS = 1 << 20
+"""Most protobuf fields of a file: each takes two bytes there and a hundred in memory. Ours have some thousands."""
+_PAYLOAD = b"\x22"
+"""The tag of the payload, protobuf field 4."""
+_TABLES = {name: table(message(name).DESCRIPTOR) for name in ("File", "Program", "Mixed")}
 _HEAD = bytes((0x0A, len(MAGIC))) + MAGIC.encode()
 """How every program file begins: the magic as protobuf field 1."""
 
@@ -53,6 +62,14 @@ def _wrap(payload: bytes, version: int = FORMAT) -> bytes:
     return bytes(file.SerializeToString(deterministic=True))
 
 
+def _exact(data: bytes, file: Any) -> bool:
+    """Whether the bytes are what `_wrap` makes of the payload; without a further copy of it."""
+    head, payload = message("File"), file.payload
+    head.magic, head.format, head.sha256 = MAGIC, file.format, hashlib.sha256(payload).digest()
+    before = head.SerializeToString(deterministic=True) + (_PAYLOAD + varint(len(payload)) if payload else b"")
+    return len(data) == len(before) + len(payload) and data.startswith(before)
+
+
 def loads(data: bytes, where: str = "") -> Program:
     """The program of a file's bytes; `where` names the file in errors."""
     found = loads_any(data, where)
@@ -72,8 +89,9 @@ def loads_any(data: bytes, where: str = "") -> Program | MixedProgram:
         raise UsageError("E2120", "not an onnxhw program file", where=where, hint="onnxhw compile writes program.ohw")
     file = message("File")
     try:
+        walk(data, _TABLES["File"], FIELDS, deep=True)
         file.ParseFromString(data)
-    except DecodeError:
+    except (DecodeError, WireError, TooManyFieldsError):
         raise _damaged(where, "it is truncated or its fields cannot be read") from None
     if file.format not in (FORMAT, MIXED):
         raise UsageError(
@@ -82,16 +100,20 @@ def loads_any(data: bytes, where: str = "") -> Program | MixedProgram:
             where=where,
             hint="compile the model again",
         )
-    if data != _wrap(file.payload, file.format):  # stricter than the checksum: fields that protobuf would skip count
+    if not _exact(data, file):  # stricter than the checksum: fields that protobuf would skip count
         raise _damaged(where, "its checksum differs or it has bytes that do not belong to it")
-    record = message("Program" if file.format == FORMAT else "Mixed")
+    kind = "Program" if file.format == FORMAT else "Mixed"
+    record = message(kind)
     try:
+        walk(file.payload, _TABLES[kind], FIELDS, deep=True)
         record.ParseFromString(file.payload)
         return _program(record, where) if file.format == FORMAT else unpack(record, lambda part: _program(part, where))
-    except (DecodeError, OnnxhwError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except TooManyFieldsError as error:
+        raise _damaged(where, f"it has more than {FIELDS:,} fields") from error
+    except Exception as error:  # the right checksum around anything: every kind of exception
         if isinstance(error, UsageError) and error.code == "E2123":
             raise
-        raise _damaged(where, f"its contents cannot be read ({error})") from error
+        raise _damaged(where, f"its contents cannot be read ({' '.join(str(error).split())[:300]})") from error
 
 
 def _damaged(where: str, why: str) -> UsageError:
@@ -145,10 +167,13 @@ def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file; of one that is no program file only the beginning."""
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError("E2124", f"cannot read: {error.strerror or error}", where=str(path)) from error
+        with open_regular(path) as file:
+            begins = file.read(len(_HEAD))
+        return read_regular(path, BYTES) if begins == _HEAD else begins
+    except (OSError, MemoryError) as error:
+        raise UsageError("E2124", f"cannot read: {reason(error) or 'not enough memory'}", where=str(path)) from error
 
 
 # -- Program -> message ----------------------------------------------------------------------------
@@ -220,6 +245,8 @@ def _program(record: Any, where: str) -> Program:
             hint="compile the model again",
         )
     tensors = [_entry(entry) for entry in record.tensors]
+    if len({entry.name for entry in tensors}) < len(tensors):
+        raise ValueError("two tensors have one name")
     program = Program(
         config=config,
         model=record.model,
@@ -245,6 +272,8 @@ def _code(codes: Any) -> dict[str, list[Ordered]]:
     out: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
     for code in codes:
         kind = UNITS[code.unit]
+        if out[code.unit]:
+            raise ValueError(f"{code.unit} has two lists of instructions")
         size = kind.words()
         words = np.frombuffer(code.words, "<u4").tolist()
         if len(words) != code.count * size:

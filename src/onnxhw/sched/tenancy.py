@@ -71,3 +71,11 @@ def tensor_words(program: Program, name: str) -> Words:
     if int(words.min()) < 0 or int(words.max()) >= program.config.act_words:
         raise InternalError("E1211", f"does not lie in {program.config.act_words} words", where=f"tensor {name!r}")
     return words
+
+
+def lane_groups(program: Program, name: str) -> npt.NDArray[np.bool_]:
+    """``[blocks, lane groups]``: which lane groups of a tensor's words hold channels of it."""
+    place, config = program.tensors[name].place, program.config
+    lanes = np.zeros(place.blocks(config.word) * config.word, bool)
+    lanes[place.lane : place.lane + place.shape[1]] = True
+    return np.asarray(lanes.reshape(-1, config.lane_groups, config.lanes).any(axis=2))

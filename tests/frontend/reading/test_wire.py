@@ -14,7 +14,7 @@ from onnxhw.errors import InvalidModelError
 from onnxhw.frontend.load import read
 from onnxhw.frontend.reading import container
 from onnxhw.frontend.reading.container import MODEL
-from onnxhw.frontend.reading.wire import TooManyFieldsError, WireError, walk
+from onnxhw.wire import TooManyFieldsError, WireError, walk
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 from hostile_base import base

@@ -132,8 +132,8 @@ def build(
         }
     )
     kept = cache.Cache("cxxrtl")
-    if kept.load(key) is not None:
-        return Library(kept.folder / key / LIBRARY, time.monotonic() - start, True)
+    if place := kept.path(key, LIBRARY):
+        return Library(place, time.monotonic() - start, True)
     if text is None:
         tell("elaborate")
         text = make()
@@ -143,11 +143,10 @@ def build(
         pieces, runtime = _generate(folder, text, waves)
         made = _compile(folder, words, pieces, runtime, own, drivers, waves, tell)
         kept.store(key, {LIBRARY: made.read_bytes()}, label=label)
-        if kept.load(key) is not None:
-            return Library(kept.folder / key / LIBRARY, time.monotonic() - start, False)
-        # The cache cannot be written: the library lives as long as the process.
-        place = Path(tempfile.mkdtemp(prefix="onnxhw-model-")) / LIBRARY
-        place.write_bytes(made.read_bytes())
+        place = kept.path(key, LIBRARY)
+        if place is None:  # the cache cannot be written any more: the library lives as long as the process
+            place = cache.private(os.getpid()) / f"{key}-{LIBRARY}"
+            place.write_bytes(made.read_bytes())
         return Library(place, time.monotonic() - start, False)
 
 

@@ -9,9 +9,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from ...errors import InvalidModelError
+from ...wire import TooManyFieldsError, WireError, table, walk
 from ..diagnostics import Diagnostic
 from .limits import Limits
-from .wire import TooManyFieldsError, WireError, table, walk
 
 PROTOBUF_BYTES = (1 << 31) - 1
 """Largest message that protobuf reads."""

@@ -100,6 +100,12 @@ def walk(data: bytes, root: Table, most: int, *, deep: bool) -> Outline:
     return Outline(top, count, depth)
 
 
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
+    low, more = value & 127, value >> 7
+    return bytes([low | 128]) + varint(more) if more else bytes([low])
+
+
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """A variable-length integer and where it ends."""
     value = shift = 0

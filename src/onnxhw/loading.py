@@ -1,0 +1,84 @@
+"""`load_any`: whatever ``compile`` wrote, a program or a model in parts, proved before anything runs it."""
+
+import os
+from collections import Counter
+from math import prod
+
+import onnx
+
+from .errors import OnnxhwError, UsageError
+from .frontend.load import read_model
+from .ir.parts import GoldenPart, HostPart
+from .program import container
+from .program.mixed import MixedProgram
+from .program.model import Program
+from .proof import prove, try_ports
+
+ELEMENTS = 1 << 29
+"""Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""
+
+
+def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
+    """The program of a file, proved: each part for the hardware by `onnxhw.proof.prove`, each ONNX model for the host
+    read as any model is, from its bytes alone.
+
+    Errors of `onnxhw.program.container.load_any`, `UsageError` E2460, and E2461 for a part for the host.
+    """
+    found = container.load_any(path)
+    where = str(path)
+    if isinstance(found, Program):
+        return prove(found, where)
+    for number, part in enumerate(found.parts):
+        if isinstance(part, HostPart):
+            _host(part, where, number)
+        elif isinstance(part, GoldenPart):
+            _golden(part, where, number)
+        else:
+            prove(part, f"{where}, part {number}")
+    _whole(found, where)
+    return found
+
+
+def _refused(where: str, number: int, why: str) -> UsageError:
+    return UsageError("E2461", f"part {number}, for the host: {why}", where=where, hint="compile the model again")
+
+
+def _host(part: HostPart, where: str, number: int) -> None:
+    """A model without data in files, which has the inputs and outputs that the part names."""
+    try:
+        graph = read_model(part.model).graph
+    except OnnxhwError as error:
+        raise _refused(where, number, f"{error.what} ({error.code})") from error
+    outputs, wanted = {value.name for value in graph.output}, _inputs(graph)
+    if not {*part.outputs} <= outputs or wanted != {*part.inputs}:
+        raise _refused(where, number, "its model has other inputs or outputs than it names")
+
+
+def _inputs(graph: onnx.GraphProto) -> set[str]:
+    defaults = {tensor.name for tensor in graph.initializer}
+    return {value.name for value in graph.input} - defaults
+
+
+def _golden(part: GoldenPart, where: str, number: int) -> None:
+    """Operations of tensors that memory holds, whose ports' steps fit them."""
+    for tensor in part.graph.tensors.values():
+        if prod(tensor.shape) > ELEMENTS:
+            raise _refused(where, number, f"tensor {tensor.name!r} has {prod(tensor.shape)} elements")
+    try:
+        try_ports(part.graph, ELEMENTS)
+    except (ValueError, MemoryError) as error:
+        raise _refused(where, number, str(error) or "it takes more memory than there is") from error
+
+
+def _whole(mixed: MixedProgram, where: str) -> None:
+    """The parts are for one configuration, and make every output once."""
+    configs = {program.config.fingerprint for program in mixed.programs}
+    names = Counter(value.name for value in mixed.inputs)
+    for part in mixed.parts:
+        gives = {port.name for port in part.outputs} if isinstance(part, Program) else {*part.outputs}
+        names.update(gives)
+    wrong = [f"{name!r} is made twice" for name, count in names.items() if count > 1]
+    wrong += [f"nothing makes {value.name!r}" for value in mixed.outputs if value.name not in names]
+    wrong += ["its parts are for several configurations"] if len(configs) > 1 else []
+    if wrong:
+        raise UsageError("E2460", f"no valid program: {wrong[0]}", where=where, hint="compile the model again")
