@@ -62,6 +62,11 @@ class Board:
     usb: str
     notes: str
 
+    @property
+    def baud(self) -> int:
+        """Bits per second of the serial line to the board."""
+        return 1_000_000
+
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
         """The words that load a bitstream into the device, or into its flash memory."""
         return [word.replace("{bitstream}", str(bitstream)) for word in (self.flash if flash else self.program)]

@@ -39,8 +39,8 @@ class Span:
 def spans(place: Place, word: int, longest_step: int) -> tuple[Span, ...]:
     """The spans of a tensor with words of `word` lanes; together they hold each element once.
 
-    Host words without a lane of the tensor are left out where that makes the transfer shorter, the frame of each counted: an image of three
-    channels is one host word in four of a memory of 16 lanes. Steps are at most `longest_step`.
+    Host words without a lane of the tensor are left out where that makes the transfer shorter, frames counted: an image
+    of three channels is one host word in four of a memory of 16 lanes. Steps are at most `longest_step`.
     """
     stride, (_, channels, height, width) = host_stride(word), place.shape
     # Elements by act word (in the order of `addresses`), host word and byte.

@@ -7,6 +7,7 @@ Frames are counted at their least: a stuffed frame is two bytes longer than its 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ir.graph import Graph
 from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
 from .image import memories
 from .layout import Place
@@ -82,8 +83,20 @@ def traffic_of(program: Program) -> Traffic:
     """Of an inference of a program."""
     inputs = dict.fromkeys(port.tensor for port in program.inputs)  # several ports may share a tensor
     outputs = [port.tensor for port in program.outputs]
-    places = [[program.tensors[name].place for name in names] for names in (inputs, outputs)]
-    return traffic(*places, program.config.word)
+    into, out = ([program.tensors[name].place for name in names] for names in (inputs, outputs))
+    return traffic(into, out, program.config.word)
+
+
+def plain_traffic(graph: Graph, word: int) -> Traffic:
+    """Of an inference of a graph whose inputs and outputs lie as they are, each tensor in one piece."""
+    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    outputs = [port.tensor for port in graph.outputs]
+    into, out = ([_alone(graph.tensors[name].shape) for name in names] for names in (inputs, outputs))
+    return traffic(into, out, word)
+
+
+def _alone(shape: tuple[int, int, int, int]) -> Place:
+    return Place(0, shape[2] * shape[3], shape[3], shape)
 
 
 def load_bytes(program: Program) -> int:

@@ -19,7 +19,8 @@ from ..board import boards
 from ..config import PRESETS, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Add, Conv, Graph, Mul, Op, Table
-from ..passes import variants
+from ..passes import choose, variants
+from ..program.traffic import Rates, Traffic, plain_traffic, traffic_of
 
 QUICK = 64
 """Most operations that are scheduled."""
@@ -54,10 +55,18 @@ class Fit:
     code: str = ""
     reason: str = ""
     hint: str = ""
+    parts: tuple[tuple[int, Traffic], ...] = ()
+    """Of each part its cycles, as exact as all of them, and what travels for an inference; none if it does not fit."""
 
 
-def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
-    """The fit of a model's hardware parts on a configuration.
+def fit(
+    graphs: Sequence[Graph],
+    config: HwConfig,
+    quick: int = QUICK,
+    patches: bool | None = True,
+    rates: Rates | None = None,
+) -> Fit:
+    """The fit of a model's hardware parts on a configuration, with the choice of `onnxhw.compiler.compile`.
 
     `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
     operations, or in a part that is too large of up to `MAPPED`.
@@ -69,9 +78,12 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     activations = max((min(map(largest_tensor, each)) for each in every), default=0)
     macs = sum(min(graph.macs() for graph in each) for each in every)
 
-    def found(cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "") -> Fit:
+    def found(
+        cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "",
+        parts: Sequence[tuple[int, Traffic]] = (),
+    ) -> Fit:  # fmt: skip
         return Fit(operations, macs, cycles, exact, bool(fits) and not exact, weights, activations, config.weight_bytes,
-                   config.act_bytes, fits, code, reason, hint)  # fmt: skip
+                   config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
 
     least = ceil(macs / config.macs_per_cycle)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
@@ -79,7 +91,9 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         many = f"{quick} operations" if operations > quick else f"{TILES} weight tiles"
-        return found(least, False, None, reason=f"more than {many}: bounds only; onnxhw compile decides")
+        bounds = [(ceil(graph.macs() / config.macs_per_cycle), plain_traffic(graph, config.word)) for graph in graphs]
+        what = f"more than {many}: bounds only; onnxhw compile decides"
+        return found(least, False, None, reason=what, parts=bounds)
     if over and operations > max(quick, MAPPED):
         return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
@@ -90,10 +104,16 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
                 sched.map_operations(graph, config)
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
+    by = rates if patches is None else None
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            return found(sum(sched.draft_cycles(groups, config) for groups in options), False, True)
-        return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
+            parts = [
+                choose(graph, patches, lambda groups: sched.draft_cycles(groups, config, by)) for graph in graphs
+            ]
+            return found(sum(cycles for cycles, _ in parts), False, True, parts=parts)
+        programs = [choose(graph, patches, lambda groups: sched.fastest(groups, config, by)) for graph in graphs]
+        parts = [(program.cycles, traffic_of(program)) for program in programs]
+        return found(sum(cycles for cycles, _ in parts), True, True, parts=parts)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
 
