@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from .ir.graph import AveragePool, Conv, Graph, MaxPool, Op
 from .program.model import Program
-from .program.traffic import Rates, Traffic, load_bytes, traffic_of
+from .program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
+from .report.fit import Fit, weight_bytes
 
 Prefer = Literal["speed", "hardware"]
 """Where a part runs that the hardware can run: where it is quicker, or on the hardware."""
@@ -100,6 +101,16 @@ def of_graph(graph: Graph, cycles: int, moved: Traffic, weights: int, rates: Rat
         rates.line_ms(moved.alone), rates.core_ms(cycles), rates.line_ms(weights), golden_ms(graph),
         _onnxruntime_ms(len(graph.ops), graph.macs(), elements), moved.alone, weights,
     )  # fmt: skip
+
+
+def of_fit(graphs: Sequence[Graph], found: Fit, rates: Rates) -> list[Cost]:
+    """Of the parts of a fit, whose programs are at least their weights; none if one does not fit."""
+    if len(found.parts) < len(graphs):
+        return []
+    return [
+        of_graph(graph, cycles, moved, frames_bytes(-(-weight_bytes(graph) // 4)), rates)
+        for graph, (cycles, moved) in zip(graphs, found.parts, strict=True)
+    ]
 
 
 def of_program(graph: Graph, program: Program, rates: Rates) -> Cost:

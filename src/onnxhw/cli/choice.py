@@ -33,3 +33,7 @@ class Choice:
         if type(baud) is not int or type(clock_hz) is not int or min(baud, clock_hz) < 1:
             return cls()
         return cls(patches, prefer, Rates(baud, clock_hz))
+
+
+BY_DEFAULT = Choice()
+"""Nothing was chosen."""

@@ -69,9 +69,11 @@ def command(
     program = parts.whole
     with staged(folder) as stage:
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess,
+                                   choice=choice)  # fmt: skip
         else:
-            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess,
+                                   choice=choice)  # fmt: skip
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=False))
     else:

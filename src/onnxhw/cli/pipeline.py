@@ -10,7 +10,7 @@ from ..frontend.mixed import MixedModel
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
 from ..program.traffic import Rates
-from .choice import Choice
+from .choice import BY_DEFAULT, Choice
 from .output import Output
 from .reading import TRUSTED, Reading
 
@@ -69,7 +69,7 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
 
 
 def compile_mixed(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = Choice()  # noqa: B008
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
 ) -> tuple[MixedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 

@@ -103,9 +103,9 @@ def command(
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, built.manifest(), reading, preprocess, choice)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, built.manifest(), reading, preprocess, choice)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
     else:

@@ -4,7 +4,7 @@ The scheduler answers exactly, in about a tenth of a second per operation; of mo
 parts it gives the cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the
 answer is what must hold for every schedule:
 
-    cycles       >= multiply-accumulates / multiply-accumulates per cycle
+    cycles       >= multiply-accumulates with weights other than 0 / those per cycle of array and depthwise unit
     weights      >= the bytes of all output channels' weights, equal ones once
     activations  >= the bytes of the largest tensor
 
@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+import numpy as np
+
 from ..board import boards
-from ..config import PRESETS, HwConfig
+from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Add, Conv, Graph, Mul, Op, Table
 from ..passes import choose, variants
@@ -43,7 +45,7 @@ class Fit:
     """
 
     operations: int
-    macs: int
+    macs_nominal: int
     cycles: int
     exact: bool
     at_most: bool
@@ -76,7 +78,8 @@ def fit(
     every = [[variant.graph for group in groups for variant in group] for groups in options]
     weights = max((min(map(weight_bytes, each)) for each in every), default=0)
     activations = max((min(map(largest_tensor, each)) for each in every), default=0)
-    macs = sum(min(graph.macs() for graph in each) for each in every)
+    macs = sum(graph.macs() for graph in graphs)
+    leasts = [ceil(min(map(least_macs, each)) / _peak(config)) for each in every]
 
     def found(
         cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "",
@@ -85,15 +88,15 @@ def fit(
         return Fit(operations, macs, cycles, exact, bool(fits) and not exact, weights, activations, config.weight_bytes,
                    config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
 
-    least = ceil(macs / config.macs_per_cycle)
+    least = sum(leasts)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
     if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         many = f"{quick} operations" if operations > quick else f"{TILES} weight tiles"
-        bounds = [(ceil(graph.macs() / config.macs_per_cycle), plain_traffic(graph, config.word)) for graph in graphs]
+        moved = [plain_traffic(graph, config.word) for graph in graphs]
         what = f"more than {many}: bounds only; onnxhw compile decides"
-        return found(least, False, None, reason=what, parts=bounds)
+        return found(least, False, None, reason=what, parts=list(zip(leasts, moved, strict=True)))
     if over and operations > max(quick, MAPPED):
         return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
@@ -222,6 +225,21 @@ def weight_bytes(graph: Graph) -> int:
             data, size = op.weight.tobytes(), op.weight[0].size
             rows.update(data[start : start + size] for start in range(0, len(data), size))
     return sum(map(len, rows))
+
+
+def least_macs(graph: Graph) -> int:
+    """Multiply-accumulates that no schedule leaves out: those of weights other than 0."""
+    total = 0
+    for op in graph.ops:
+        out = graph.tensors[op.output]
+        pixels = out.height * out.width
+        total += int(np.count_nonzero(op.weight)) * pixels if isinstance(op, Conv) else graph.macs_of(op)
+    return total
+
+
+def _peak(config: HwConfig) -> int:
+    """Multiply-accumulates per cycle of the array and the depthwise unit beside it."""
+    return config.macs_per_cycle + (WINDOW**2 * config.depthwise_lanes if config.depthwise else 0)
 
 
 def largest_tensor(graph: Graph) -> int:

@@ -32,7 +32,7 @@ def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
                     frontier,
                     frontier + row.cycles,
                     cycle,
-                    {"kind": row.kind, "macs": row.macs, "utilization": round(row.utilization, 4)},
+                    {"kind": row.kind, "macs_executed": row.macs_executed, "utilization": round(row.utilization, 4)},
                 )
             )
             frontier += row.cycles
