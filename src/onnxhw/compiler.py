@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
-from .cost import Cost, Prefer, of_program, slower
+from .cost import Cost, Prefer, ms_text, of_program, slower
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
 from .frontend import Batch, MixedModel, Source, load, prepare, refuse, require_hardware
@@ -41,7 +41,7 @@ LARGE = ("W3405", "W3406")
 SLOW = "W3480"
 LEFT = "{} operations run on the host, which is quicker than the line to the board"
 """The code and text of the note on a model with parts that are left to the host for their time."""
-TAKES = "its part takes {:.3g} ms on the line and {:.3g} ms in the core, about {:.3g} ms on the host"
+TAKES = "its part takes {} ms on the line and {} ms in the core, about {} ms on the host"
 """Why such an operation does."""
 PREFER = "--prefer hardware leaves them on the hardware"
 """What to do about it."""
@@ -383,7 +383,7 @@ def too_slow(mixed: MixedModel, costs: Sequence[Cost]) -> Reasons:
     several = len(costs) > 1
     for at in slower(costs):
         cost = costs[at]
-        why = TAKES.format(cost.line + cost.load * several, cost.core, cost.host)
+        why = TAKES.format(*map(ms_text, (cost.line + cost.load * several, cost.core, cost.host)))
         found |= {op.output: (why, PREFER) for op in mixed.hardware[at].graph.ops}
     return found
 

@@ -187,11 +187,17 @@ def waiting_sentence(record: Mapping[str, Any]) -> str:
     """A record of `Waiting`, for people."""
     load = f", {record['load_bytes']:,} of them to load its programs" if record["load_bytes"] else ""
     quicker = ", which is faster" if record["host_faster"] else ""
+    line, core, host = (ms_text(record[name]) for name in ("line_ms", "core_ms", "host_ms"))
     return (
-        f"one inference alone: {record['bytes']:,} bytes{load}, {record['line_ms']:.3g} ms on the line at "
-        f"{record['baud']:,} baud, and {record['core_ms']:.3g} ms in the core at {record['clock_mhz']:g} MHz; "
-        f"the host alone would take about {record['host_ms']:.2g} ms (onnxruntime, one core){quicker}"
+        f"one inference alone: {record['bytes']:,} bytes{load}, {line} ms on the line at {record['baud']:,} baud, and "
+        f"{core} ms in the core at {record['clock_mhz']:g} MHz; the host alone would take about {host} ms "
+        f"(onnxruntime, one core){quicker}"
     )
+
+
+def ms_text(time: float) -> str:
+    """Milliseconds with three digits, and all before the point."""
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
 def all_waiting(costs: Sequence[Cost], rates: Rates) -> Waiting:

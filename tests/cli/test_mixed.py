@@ -177,7 +177,7 @@ def test_compile_writes_a_program_in_parts(half, tmp_path, capsys):
     assert isinstance(program, MixedProgram)
     assert [isinstance(part, HostPart) for part in program.parts] == [False, True, False]
     assert record["predicted_cycles"] == program.cycles == sum(part.cycles for part in program.programs)
-    assert record["macs"] == program.macs
+    assert record["macs_executed"] == program.macs
     assert container.dumps(program) == (tmp_path / "out" / "program.ohw").read_bytes()
     rows = json.loads((tmp_path / "out" / "placement.json").read_text())
     assert [row["where"] for row in rows].count("hardware") == record["placement"]["hardware"]

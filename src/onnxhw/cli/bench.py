@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -99,7 +99,7 @@ def command(
     print_premises(output, rows)
     if ours := latencies(rows):
         columns, lines = table(ours)
-        output.table(columns, lines, title="latency beside what others have published")
+        output.table(columns, lines, title="latency of the core, without the line, beside what others have published")
     for row in rows:
         if row.note:
             output.line(f"{row.model} on {row.preset}: {row.note}")
@@ -119,14 +119,21 @@ def print_premises(output: Output, rows: "Sequence[Row]") -> None:
             (r.model, r.preset, ", ".join("x".join(map(str, one["window"])) for one in r.patches) or "none",
              f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}", r.cycles_predicted,
              r.cycles_plain or "does not fit",
-             *([r.waiting["bytes"], r.waiting["line_ms"], r.waiting["core_ms"]] if r.waiting else [None] * 3),
-             *([r.quickest[key] for key in ("cycles", "bytes", "line_ms", "core_ms", "host_ms")]
-               if r.quickest else [None] * 5))
+             *_shown(r.waiting, "bytes", "line_ms", "core_ms"),
+             *_shown(r.quickest, "cycles", "bytes", "line_ms", "core_ms", "host_ms"))
             for r in rows if r.cycles_predicted
         ],
         title="what the cycles take for granted, and what a person waits for (one inference alone, at the rates of the "
         "preset's board)",
     )  # fmt: skip
+
+
+def _shown(record: dict[str, Any] | None, *names: str) -> list[Any]:
+    from ..cost import ms_text
+
+    if record is None:
+        return [None] * len(names)
+    return [ms_text(record[name]) if name.endswith("_ms") else record[name] for name in names]
 
 
 def _can_draw(folder: Path) -> None:

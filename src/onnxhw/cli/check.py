@@ -175,7 +175,7 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
 
 def _print_times(output: Output, parts: list[dict[str, Any]], waiting: dict[str, Any]) -> None:
     """What an inference takes: of each part on the hardware where there are several, and of all."""
-    from ..cost import waiting_sentence
+    from ..cost import ms_text, waiting_sentence
 
     rows = [(number, part) for number, part in enumerate(parts) if part["where"] == "hardware"]
     if len(rows) > 1:
@@ -183,7 +183,8 @@ def _print_times(output: Output, parts: list[dict[str, Any]], waiting: dict[str,
         output.table(
             ("part", "operations", "line ms", "load ms", "core ms", "host ms", "faster"),
             [
-                (number, part["operations"], part["line_ms"], part["load_ms"], part["core_ms"], part["host_ms"],
+                (number, part["operations"],
+                 *(ms_text(part[f"{name}_ms"]) for name in ("line", "load", "core", "host")),
                  "host" if part["host_ms"] < part["line_ms"] + part["load_ms"] + part["core_ms"] else "hardware")
                 for number, part in shown
             ],
