@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
+from .board import boards
+from .config import HwConfig
 from .ir.graph import AveragePool, Conv, Graph, MaxPool, Op
 from .program.model import Program
 from .program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
@@ -67,6 +69,13 @@ class Cost:
     def hardware(self) -> float:
         """Line and core, the program being loaded."""
         return self.line + self.core
+
+
+def board_rates(config: HwConfig) -> Rates | None:
+    """Line and clock of the board whose default the preset is, else of the first that offers it; None if none does."""
+    owners = [board for board in boards().values() if config.name in board.presets]
+    board = next((board for board in owners if board.preset == config.name), owners[0] if owners else None)
+    return Rates(board.baud, board.core_hz) if board else None
 
 
 def golden_ms(graph: Graph) -> float:

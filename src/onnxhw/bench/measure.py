@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from .. import frontend, golden
-from ..board import boards
 from ..compiler import compile_mixed
 from ..config import SIMULATED, HwConfig
-from ..cost import waiting
+from ..cost import board_rates, waiting
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HardwarePart
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..program.result import Result
-from ..program.traffic import Rates
 from ..report.kept import premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
@@ -192,13 +190,6 @@ def premise(row: Row, entry: Model, config: HwConfig, made: MixedProgram) -> Non
     if rates:
         row.waiting = waiting(made.programs, rates).record()
         row.quickest = {"cycles": least.cycles, **waiting(least.programs, rates).record()}
-
-
-def board_rates(config: HwConfig) -> Rates | None:
-    """Line and clock of the board whose default the preset is, else of the first that offers it; None if none does."""
-    owners = [board for board in boards().values() if config.name in board.presets]
-    board = next((board for board in owners if board.preset == config.name), owners[0] if owners else None)
-    return Rates(board.baud, board.core_hz) if board else None
 
 
 def _note(programs: int, others: int) -> str:

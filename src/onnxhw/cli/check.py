@@ -91,7 +91,7 @@ def command(
         "nodes": mixed.counts(),
         "parts": _parts(mixed, taken),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
-        "fit": asdict(found),
+        "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
         "diagnostics": [diagnostic.record() for diagnostic in mixed.diagnostics],
         "placement": [dict(vars(row)) for row in mixed.placement],
     }
