@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..cost import waiting
 from ..errors import UsageError
 from ..frontend.hostrun import Engine
+from ..host.artifact import design_of
 from ..host.device import Device
 from ..preprocess import Preprocess
 from ..program.mixed import MixedProgram
@@ -49,9 +50,12 @@ def run_parts(
         else samples[0][value.name]
         for value in wanted
     }
-    with output.stage(f"load {program.model}"), inference.Busier(device) as loading:
+    design = design_of(directory if directory.is_dir() else directory.parent)
+    with output.stage(f"load {program.model}"):
+        with inference.Busier(device) as loading:
+            device.load(program.programs[0], design=design)
         session = InferenceSession(directory, device=device, host=host)
-    # Of several programs each call loads all; the session has loaded the first already.
+    # Of several programs each call loads all, and the first has been loaded already.
     loaded = loading.seconds if len(program.programs) > 1 else 0.0
     with session:
         found, alone, seconds, line = _measure(session, device, samples[0], stacked, len(samples), repeat, output)
