@@ -26,17 +26,17 @@ Prefer = Literal["speed", "hardware"]
 """Where a part runs that the hardware can run: where it is quicker, or on the hardware."""
 
 # The golden model, which runs parts that are left to the host: numpy, one core.
-OP_NS = 60_000
+OP_NS = 40_000
 """Python and numpy calls of an operation."""
-TAP_NS = 6_000
+TAP_NS = 5_000
 """Calls for each tap of a window."""
 MAC_NS = 0.2
 """BLAS in float32."""
-SINGLE_MAC_NS = 4.5
+SINGLE_MAC_NS = 3.5
 """Of convolutions with one channel per group, which are no matrix products."""
-WEIGHT_NS = 2.0
+WEIGHT_NS = 1.5
 """Conversion to float."""
-ELEMENT_NS = 15.0
+ELEMENT_NS = 12.0
 """Requantization in int64."""
 
 # onnxruntime with its optimizations, one thread, for a whole model.
