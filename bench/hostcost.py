@@ -1,6 +1,7 @@
 """What an inference costs the host: quantize, frame, unframe, dequantize.
 
     python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--no-patches] [--count 100] [--json]
+    python bench/hostcost.py --rates       the host instead of the device, against the constants of `onnxhw.cost`
 
 Runs a compiled model (by default the image classification network of `onnxhw bench`) through `onnxhw.Device` and the
 whole driver, against a device in the process that computes nothing. Its time is subtracted, so what remains is the
@@ -100,6 +101,36 @@ def measure(program: Program, count: int) -> dict[str, float]:
     return {**found, "bytes_sent": line.sent, "bytes_received": line.received}
 
 
+def rates() -> None:
+    """Milliseconds of golden model and onnxruntime on one core for the MLPerf Tiny networks, and as estimated."""
+    import os
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import onnxruntime
+
+    from onnxhw import golden
+    from onnxhw.bench.measure import model
+    from onnxhw.cost import golden_ms, of_graph
+    from onnxhw.program.traffic import Rates, Traffic
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    random = np.random.default_rng(0)
+    for name in TOPOLOGIES:
+        entry = model(name)
+        graph = entry.graph
+        inputs = {port.tensor: random.integers(-128, 128, graph.tensors[port.tensor].shape).astype(np.int8)
+                  for port in graph.inputs}  # fmt: skip
+        source = entry.source if isinstance(entry.source, bytes) else str(entry.source)
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        feeds = {port.name: random.random(port.shape).astype(port.dtype) for port in graph.inputs}
+        ours = cost(lambda: golden.run(graph, inputs), 20)[1]  # noqa: B023
+        theirs = cost(lambda: session.run(None, feeds), 20)[1]  # noqa: B023
+        estimated = of_graph(graph, 0, Traffic(0, 0, 0), 0, Rates(1, 1)).onnxruntime
+        print(f"{entry.name}: golden model {ours:.2f} ms, estimated {golden_ms(graph):.2f}; "
+              f"onnxruntime {theirs:.3f} ms, estimated {estimated:.3f}")  # fmt: skip
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -108,7 +139,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rates", action="store_true", help="what the host takes for the networks instead")
     asked = parser.parse_args()
+    if asked.rates:
+        rates()
+        return
     model = asked.model or TOPOLOGIES["ic"]().SerializeToString()
     program = compiler.compile(model, preset(asked.preset), patches=not asked.no_patches)
     found = {"model": program.model, "preset": asked.preset, **measure(program, asked.count)}

@@ -92,7 +92,8 @@ def main() -> None:
 
     title(1, "Compile an int8 network for the ULX3S with LFE5U-85F")
     compiled = onnxhw("compile", relative(MODEL), "--board", "ulx3s", "-o", relative(folder / "digits"))
-    print(f"   {compiled['macs']:,} multiply-accumulates in {compiled['predicted_cycles']:,} cycles (predicted)")
+    macs, cycles = compiled["macs_nominal"], compiled["predicted_cycles"]
+    print(f"   {macs:,} multiply-accumulates in {cycles:,} cycles (predicted)")
 
     title(2, f"Simulate the RTL on {count} handwritten digits it has not been trained on")
     inputs = ("--input", relative(DATA), "--count", str(count))

@@ -1,12 +1,12 @@
 """`compile` and `compile_mixed`: a model file onto one accelerator."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
+from .cost import Cost, Prefer, ms_text, of_program, slower
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
 from .frontend import Batch, MixedModel, Source, load, prepare, refuse, require_hardware
@@ -17,9 +17,10 @@ from .frontend.pipeline import parts_of
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HardwarePart
-from .passes import variants
+from .passes import choose, variants
 from .program.mixed import MixedProgram
 from .program.model import Program
+from .program.traffic import Rates
 from .report.fit import excess, larger, roomier, scheduled, weight_bytes
 
 Model = str | Path | bytes | Graph
@@ -37,20 +38,28 @@ NOT_ON_IT = "{} of {} operations are larger than the memory of {} and run on the
 """What is said of a model with such operations."""
 LARGE = ("W3405", "W3406")
 """The codes of these notes."""
+SLOW = "W3480"
+LEFT = "{} operations run on the host, which is quicker than the line to the board"
+"""The code and text of the note on a model with parts that are left to the host for their time."""
+TAKES = "its part takes {} ms on the line and {} ms in the core, about {} ms on the host"
+"""Why such an operation does."""
+PREFER = "--prefer hardware leaves them on the hardware"
+"""What to do about it."""
 
 
-def compile(model: Model, config: HwConfig, *, patches: bool = True) -> Program:
+def compile(model: Model, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None) -> Program:
     """The checked program of a model that runs on the hardware as a whole.
 
-    Inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; without `patches` only
-    if the model does not fit as it is.
+    With `patches`, inputs of a first convolution are loaded as patches of its window if that takes fewer cycles,
+    without only if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as
+    True if they are None.
 
     `InvalidModelError` (E3xxx), `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in
     the way; what comes back has passed `onnxhw.sched.check`.
     """
     graph = model if isinstance(model, Graph) else load(model)
     try:
-        return _schedule(graph, config, patches)
+        return _schedule(graph, config, patches, rates)
     except UnsupportedError as error:
         refused = _causes(error)
         if too_large := size_error([graph], refused, config):
@@ -96,6 +105,7 @@ def place(
     exact_softmax: bool = False,
     runnable: bool = True,
     scheduled: int | None = None,
+    costs: Callable[[MixedModel, T], Sequence[Cost]] | None = None,
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until it is placed so that this succeeds.
 
@@ -105,11 +115,13 @@ def place(
     as much memory as its input, and then operations whose tables are more than `config` has (`onnxhw.sched.beyond`).
     A part that is still too large is divided into parts that run in turn (`onnxhw.cutting`), and an operation that is
     too large alone goes to the host. Of a model of more operations than `scheduled` that is done by
-    `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`.
+    `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`. With the `costs` of hardware parts, those that
+    are slower there go to the host, too (`onnxhw.cost.slower`).
 
-    It ends: each failure either sends operations to the host, which never come back, or separates two operations that
-    shared a part, which never share one again. And no `DoesNotFitError` leaves it unless `attempt` raises one for a
-    model of which nothing is on the hardware: else a part can be divided, or is one operation, which can go.
+    It ends: each failure, and each look at the costs, either sends operations to the host, which never come back, or
+    separates two operations that shared a part, which never share one again. And no `DoesNotFitError` leaves it unless
+    `attempt` raises one for a model of which nothing is on the hardware: else a part can be divided, or is one
+    operation, which can go.
     """
     chosen = _Chosen(prepare(source, limits, shapes).converted(exact_softmax=exact_softmax), config, scheduled)
     moved: list[UnsupportedError] = []
@@ -120,7 +132,9 @@ def place(
         first = tuple(part.graph for part in mixed.hardware) if first is None else first
         try:
             made = attempt(mixed)
-            break
+            if costs is None or not chosen.put_aside(slow := too_slow(mixed, costs(mixed, made))):
+                break
+            chosen.slow |= slow.keys()
         except DoesNotFitError as error:
             large = large or error
             if not (chosen.put_aside(too_much(mixed, error, config)) or chosen.shrink(mixed, error)):
@@ -131,6 +145,9 @@ def place(
             moved += _causes(error)
     if large and mixed.hardware:
         mixed = _noted(mixed, first, chosen, large.code)
+    if chosen.slow:
+        note = Diagnostic(SLOW, "warning", "model", LEFT.format(len(chosen.slow)), PREFER)
+        mixed = replace(mixed, diagnostics=(*mixed.diagnostics, note))
     return Placing(mixed, made, tuple(moved), first, large)
 
 
@@ -150,6 +167,8 @@ class _Chosen:
     division: Division = field(default_factory=Division)
     large: set[str] = field(default_factory=set)
     """The operations aside that are too large."""
+    slow: set[str] = field(default_factory=set)
+    """Those that the host computes quicker."""
     known: dict[tuple[object, ...], DoesNotFitError | None] = field(default_factory=dict)
     """What `_drafts` has found."""
 
@@ -257,17 +276,23 @@ def compile_mixed(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
-    patches: bool = True,
+    patches: bool | None = True,
+    rates: Rates | None = None,
+    prefer: Prefer = "speed",
     exact_softmax: bool = False,
 ) -> tuple[MixedModel, MixedProgram]:
-    """A model placed on hardware and host, and its program; `patches` as in `compile`, `exact_softmax` as in
-    `onnxhw.frontend.read`.
+    """A model placed on hardware and host, and its program; `patches` and `rates` as in `compile`, `exact_softmax` as
+    in `onnxhw.frontend.read`.
+
+    With `rates`, parts that the host runs quicker are left to it (`onnxhw.cost.slower`, W3480), unless `prefer` is
+    "hardware".
 
     What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError` (E5xxx) what is too large.
     """
     placed = place_and_schedule(
-        source, config, limits=limits, shapes=shapes, patches=patches, exact_softmax=exact_softmax
+        source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
+        exact_softmax=exact_softmax,
     )
     return placed.mixed, placed.made
 
@@ -278,7 +303,9 @@ def place_and_schedule(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
-    patches: bool = True,
+    patches: bool | None = True,
+    rates: Rates | None = None,
+    prefer: Prefer = "speed",
     exact_softmax: bool = False,
 ) -> Placing[MixedProgram]:
     """The same, with what was moved to the host."""
@@ -286,22 +313,27 @@ def place_and_schedule(
     def attempt(mixed: MixedModel) -> MixedProgram:
         refuse(mixed)
         parts = [
-            _schedule(part.graph, config, patches) if isinstance(part, HardwarePart) else part for part in mixed.parts
+            _schedule(part.graph, config, patches, rates) if isinstance(part, HardwarePart) else part
+            for part in mixed.parts
         ]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
-    return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax)
+    def costs(mixed: MixedModel, made: MixedProgram) -> list[Cost]:
+        assert rates is not None
+        pairs = zip(mixed.hardware, made.programs, strict=True)
+        return [of_program(part.graph, program, rates) for part, program in pairs]
+
+    judge = costs if rates and prefer == "speed" else None
+    return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax, costs=judge)
 
 
-def _schedule(graph: Graph, config: HwConfig, patches: bool) -> Program:
+def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates | None) -> Program:
     """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
     from . import sched  # only here: it takes long to import
 
+    by = rates if patches is None else None
     try:
-        if not patches:
-            with suppress(DoesNotFitError, UnsupportedError):
-                return sched.fastest(variants(graph, patches=False), config)
-        return sched.fastest(variants(graph), config)
+        return choose(graph, patches, lambda groups: sched.fastest(groups, config, by))
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error
@@ -343,6 +375,17 @@ def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> Rea
 
     reason = f"its table would be one more than the {config.tables} of {config.name}", TABLES_HINT
     return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
+
+
+def too_slow(mixed: MixedModel, costs: Sequence[Cost]) -> Reasons:
+    """The operations of the hardware parts that the host runs quicker."""
+    found: Reasons = {}
+    several = len(costs) > 1
+    for at in slower(costs):
+        cost = costs[at]
+        why = TAKES.format(*map(ms_text, (cost.line + cost.load * several, cost.core, cost.host)))
+        found |= {op.output: (why, PREFER) for op in mixed.hardware[at].graph.ops}
+    return found
 
 
 def unmapped(mixed: MixedModel, error: UnsupportedError) -> Reasons:

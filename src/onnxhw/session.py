@@ -19,6 +19,7 @@ from .board import find
 from .closing import Closing
 from .compiler import compile_mixed
 from .config import HwConfig, preset
+from .cost import Prefer
 from .errors import UsageError
 from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
@@ -42,6 +43,7 @@ from .ort_api import (
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
 from .program.model import Program
+from .program.traffic import Rates
 from .report.profile import LayerRow, profile
 from .targets import (
     DEVICES,
@@ -73,8 +75,10 @@ class InferenceSession(Closing):
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
         board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
-    patches : see `onnxhw.compiler.compile`; default: not for a device, because patches save cycles of the core and cost
-        several times as many bytes on its line.
+    patches : see `onnxhw.compiler.compile`; default: on a device what takes least time of its line and core, because
+        patches save cycles of the core and mostly cost several times as many bytes; else the fewest cycles.
+    prefer : "speed", the default: parts that the host runs quicker than line and core of a device are left to it
+        (`onnxhw.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
@@ -82,8 +86,8 @@ class InferenceSession(Closing):
     are programs that are loaded in turn: each once for all samples of a `run`.
 
     `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2506: "golden"
-    and a compiled program; E2504: `config`, `shapes`, `patches`, `exact_softmax` or `preprocess` with one; else the
-    errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
+    and a compiled program; E2504: `config`, `shapes`, `patches`, `prefer`, `exact_softmax` or `preprocess` with one;
+    else the errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class InferenceSession(Closing):
         patches: bool | None = None,
         exact_softmax: bool = False,
         preprocess: Preprocess | None = None,
+        prefer: Prefer | None = None,
     ) -> None:
         if not is_target(device):
             raise unknown(device)
@@ -108,6 +113,7 @@ class InferenceSession(Closing):
         sizes = sizes_of(sess_options)
         shapes = {**sizes, **(shapes or {})} if sizes else shapes
         self.shapes, self._source, self._patches, self._exact = shapes, path_or_bytes, patches, exact_softmax
+        self._prefer = prefer
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
@@ -132,7 +138,8 @@ class InferenceSession(Closing):
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
         likely: int | None = None
-        options = (config, self.shapes, self._exact, self._patches is not None, self.preprocess != Preprocess())
+        asked = self._patches is not None or self._prefer is not None
+        options = (config, self.shapes, self._exact, asked, self.preprocess != Preprocess())
         if file and any(options):
             what = "a compiled program has its configuration, sizes, patches and preprocessing already"
             raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
@@ -153,10 +160,11 @@ class InferenceSession(Closing):
         if device == "golden":
             self.mixed = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
         elif self.program is None:
-            patches = not isinstance(self.target, Device) if self._patches is None else self._patches
+            head = self.target.head if isinstance(self.target, Device) else None
             self.mixed, self.program = compile_mixed(
-                self._source, self.config, shapes=self.shapes, patches=patches, exact_softmax=self._exact
-            )
+                self._source, self.config, shapes=self.shapes, patches=self._patches, prefer=self._prefer or "speed",
+                rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
+            )  # fmt: skip
         if isinstance(self.target, Device) and self.program and self.program.programs:
             self.target.load(self.program.programs[0], design=design)
 
@@ -418,7 +426,7 @@ class InferenceSession(Closing):
         """A session on the same device, with the same options."""
         return InferenceSession(
             model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
-            exact_softmax=self._exact,
+            exact_softmax=self._exact, prefer=self._prefer,
         )  # fmt: skip
 
 

@@ -10,6 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import InferenceSession
 from onnxhw.cli import main, run_parts
 from onnxhw.host.device import Device
+from onnxhw.isa.link import SHORTEST
+from onnxhw.program import container
+from onnxhw.program.traffic import load_bytes, traffic_of
 
 COUNT = 3
 SHAPE = [1, 4, 4, 4]
@@ -72,6 +75,19 @@ def test_outputs_equal_the_golden_model(made, tmp_path, capsys):
     assert record["profile"]["equal"] is True
     assert sum(row["cycles"] for part in record["profile"]["parts"] for row in part["layers"]) == record["cycles"]
     assert record["line_ms"] > 0
+
+
+def test_one_inference_counts_the_loading_of_every_program(made, capsys):
+    """Each call loads all programs in turn; the device has none of them before."""
+    assert run(made, "-n", 1, "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    program = container.load_any(made[0] / "out" / "program.ohw")
+    sent = sum(load_bytes(one) + traffic_of(one).sent for one in program.programs)
+    assert len(program.programs) == 2
+    line = 10e3 * sent / record["waiting"]["baud"]
+    asked = 10e3 * len(program.programs) * 3 * SHORTEST / record["waiting"]["baud"]  # is the program there already?
+    assert line <= record["line_ms"] <= line + asked
+    assert record["waiting"]["load_bytes"] == sum(map(load_bytes, program.programs))
 
 
 def test_fewer_inferences_and_words(made, tmp_path, capsys):

@@ -27,7 +27,7 @@ def test_the_bytes_are_those_that_travel(program: Program, channels: int, plain:
         ("input", (3, 3), plain, patches)
     ]
     assert sentences(found, {"left_out": 0, "of": 0}) == [
-        f"input 'input' travels as patches of 3x3: {plain:,} -> {patches:,} bytes"
+        f"input 'input' travels as patches of 3x3, which the host makes: {plain:,} -> {patches:,} bytes"
     ]
 
 

@@ -12,11 +12,14 @@ import numpy as np
 from .. import frontend, golden
 from ..compiler import compile_mixed
 from ..config import HwConfig
+from ..cost import board_rates, waiting
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HardwarePart
+from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..program.result import Result
+from ..report.kept import premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
 from .topologies import TOPOLOGIES
@@ -41,9 +44,13 @@ class Row:
     """One model on one preset. None: not measured, `note` says why.
 
     Figures are those of all `programs` together, where a model runs as several; nothing else of it is counted.
-    `macs`: as the model has them; channels that never matter are not computed.
-    `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs computed / (cycles x
+    `macs_nominal`: as the model has them, `macs_executed`: those that the hardware makes.
+    `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs executed / (cycles x
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
+    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `cycles_plain`: cycles with inputs
+    as they are, None where the model does not fit so. `waiting`: what a person waits for with these cycles, `quickest`
+    with the choice that takes least time of line and core (`onnxhw.cost.Waiting`, with `cycles`), at the rates of the
+    preset's board; None if it has none.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
     by device. `layers`: records of `report.profile.LayerRow`.
@@ -54,7 +61,8 @@ class Row:
     preset: str
     weights: str
     programs: int = 0
-    macs: int | None = None
+    macs_nominal: int | None = None
+    macs_executed: int | None = None
     cycles_predicted: int | None = None
     cycles_rtl: int | None = None
     equal: bool | None = None
@@ -67,6 +75,11 @@ class Row:
     seed: int | None = None
     latency_ms: float | None = None
     note: str = ""
+    patches: list[dict[str, Any]] = field(default_factory=list)
+    constant_channels: dict[str, int] = field(default_factory=dict)
+    cycles_plain: int | None = None
+    waiting: dict[str, Any] | None = None
+    quickest: dict[str, Any] | None = None
     peers_ms: dict[str, float] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
 
@@ -105,13 +118,13 @@ def reference_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def model(name: str) -> Model:
-    """A model by short name (`TOPOLOGIES`; reference weights if they are there), or an ONNX file.
+def model(name: str, random: bool = False) -> Model:
+    """A model by short name (`TOPOLOGIES`; reference weights if they are there and not `random`), or an ONNX file.
 
     `UsageError` E2910 for anything else.
     """
     if name in TOPOLOGIES:
-        folder = reference_folder()
+        folder = None if random else reference_folder()
         file = folder / f"{REFERENCE[name]}.onnx" if folder else None
         if file and file.is_file():
             return Model(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", file)
@@ -138,10 +151,11 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     programs = made.programs
     found = [(program, profile(program)) for program in programs]
     row.programs, row.note = len(programs), _note(len(programs), len(made.parts) - len(programs))
-    row.macs = sum(part.graph.macs() for part in mixed.hardware)
+    row.macs_nominal = sum(part.graph.macs() for part in mixed.hardware)
     if not programs:
         return Measured(row)
-    row.cycles_predicted = made.cycles
+    row.cycles_predicted, row.macs_executed = made.cycles, made.macs
+    premise(row, entry, config, made)
     row.utilization = round(made.macs / (made.cycles * config.macs_per_cycle), 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
     if runner:
@@ -161,6 +175,21 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
         row.fmax_mhz, row.seed = round(routed["fmax_mhz"], 2), routed["seed"]
         row.latency_ms = round(made.cycles / routed["fmax_mhz"] / 1000, 4)
     return Measured(row, tuple(found))
+
+
+def premise(row: Row, entry: Model, config: HwConfig, made: MixedProgram) -> None:
+    """What the cycles of a row take for granted, and what a person waits for."""
+    found = premises(made.programs)
+    row.patches, row.constant_channels = found["patches"], found["constant_channels"]
+    row.cycles_plain, rates = made.cycles, board_rates(config)
+    least = made
+    if row.patches:
+        plain = compile_mixed(entry.source, config, patches=False)[1]
+        row.cycles_plain = None if premises(plain.programs)["patches"] else plain.cycles
+        least = compile_mixed(entry.source, config, patches=None, rates=rates, prefer="hardware")[1] if rates else made
+    if rates:
+        row.waiting = waiting(made.programs, rates).record()
+        row.quickest = {"cycles": least.cycles, **waiting(least.programs, rates).record()}
 
 
 def _note(programs: int, others: int) -> str:

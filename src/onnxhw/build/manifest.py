@@ -18,7 +18,8 @@ class Manifest:
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
     achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
     ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
-    (`Preprocess.record`).
+    (`Preprocess.record`), `choice` what ``--patches`` and ``--prefer`` said, and
+    the rates of line and core that decided.
     """
 
     board: str = ""
@@ -45,6 +46,7 @@ class Manifest:
     limits: list[str] = field(default_factory=list)
     exact_softmax: bool = False
     preprocess: dict[str, Any] = field(default_factory=dict)
+    choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 
     def add_file(self, name: str, data: bytes) -> None:

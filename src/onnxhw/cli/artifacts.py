@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ..cost import waiting, waiting_sentence
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
 from ..host.artifact import manifest
@@ -13,10 +14,13 @@ from ..host.records import wrong_simulations
 from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
+from ..program.traffic import Rates
 from ..proof import load
+from ..report.kept import premises
 from ..report.page import page
 from ..report.profile import Profile, profile
 from ..report.trace import trace
+from .choice import Choice
 from .outdir import staged
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
@@ -97,6 +101,11 @@ def profiles(program: Program | MixedProgram) -> list[Profile]:
     return [profile(part) for part in programs(program)]
 
 
+def waited(parts: Sequence[Program], rates: Rates | None) -> dict[str, Any] | None:
+    """What a person waits for, for ``--json``; None where there is no line."""
+    return waiting(parts, rates).record() if rates and parts else None
+
+
 def refresh_report(
     stage: Path,
     found: Directory[Any],
@@ -116,9 +125,12 @@ def write_reports(
     simulations: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write report and trace of every hardware part; from the second on, with its number after their stems."""
-    for number, (part, summary) in enumerate(zip(programs(program), summaries, strict=True)):
+    parts = programs(program)
+    record = waited(parts, Choice.recorded(manifest).rates)
+    line = [waiting_sentence(record)] if record else []
+    for number, (part, summary) in enumerate(zip(parts, summaries, strict=True)):
         own = [_of_part(record, number, part) for record in simulations]
-        write_report(folder, part, summary, manifest, own, f"-{number}" if number else "")
+        write_report(folder, part, summary, manifest, own, f"-{number}" if number else "", line)
 
 
 def _of_part(record: Mapping[str, Any], number: int, part: Program) -> Mapping[str, Any]:
@@ -142,10 +154,12 @@ def write_report(
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]] = (),
     suffix: str = "",
+    line: Sequence[str] = (),
 ) -> None:
-    """Write report.html and trace.json into `folder`, with `suffix` after their stems."""
+    """Write report.html and trace.json into `folder`, with `suffix` after their stems; `line` is what the page says of
+    line and host."""
     report, times = (folder / name.replace(".", f"{suffix}.") for name in (REPORT, TRACE))
-    report.write_text(page(program, profile, manifest, simulations), encoding="utf-8")
+    report.write_text(page(program, profile, manifest, simulations, line), encoding="utf-8")
     mhz = manifest.get("clock_hz", 0) / 1e6 if manifest.get("fmax_mhz") else None  # what it runs at, as in the report
     times.write_text(trace(program, profile, mhz), encoding="utf-8")
 
@@ -170,8 +184,11 @@ def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[s
         "model": program.model,
         "preset": parts[0].config.name,
         "config": parts[0].config.fingerprint,
-        "macs": program.macs,
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
         "predicted_cycles": program.cycles,
+        **premises(parts),
+        "waiting": waited(parts, Choice.recorded(found.manifest).rates),
         "simulations": found.simulations,
         "manifest": found.manifest,
         "artifacts": found.artifacts,
@@ -186,7 +203,8 @@ def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[s
 def _details(program: Program, summary: Profile) -> dict[str, Any]:
     return {
         "model": program.model,
-        "macs": program.macs,
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
         "predicted_cycles": summary.cycles,
         "utilization": summary.utilization,
         "layers": [asdict(row) for row in summary.layers],

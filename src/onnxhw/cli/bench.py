@@ -1,13 +1,18 @@
 """``onnxhw bench``."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .layers import percent, print_layers
 from .options import common, examples
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..bench.measure import Row
 
 
 @click.command(
@@ -17,6 +22,7 @@ from .output import Output, pass_output
   onnxhw bench
   onnxhw bench --models ic,kws --layers
   onnxhw bench --preset ulx3s-25f --json
+  onnxhw bench --random-weights --no-rtl
   onnxhw bench --models my.onnx --no-rtl
   onnxhw bench --plots plots
 """),
@@ -28,6 +34,10 @@ from .output import Output, pass_output
 @click.option(
     "-m", "--models", default="ic,kws,vww,ad", show_default=True, metavar="LIST", help="Names or .onnx files."
 )
+@click.option(
+    "--random-weights", is_flag=True,
+    help="The networks with deterministic random weights, which have no constant channels to leave out.",
+)  # fmt: skip
 @click.option("--layers", is_flag=True, help="Also a table of the layers of each model.")
 @click.option("--no-rtl", is_flag=True, help="Only predicted cycles; no RTL simulation.")
 @click.option(
@@ -37,8 +47,9 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(
-    output: Output, presets: tuple[str, ...], models: str, layers: bool, no_rtl: bool, folder: Path | None
-) -> None:
+    output: Output, presets: tuple[str, ...], models: str, random_weights: bool, layers: bool, no_rtl: bool,
+    folder: Path | None,
+) -> None:  # fmt: skip
     from ..bench.measure import Row, latencies, measure, model
     from ..bench.peers import table
     from ..config import preset
@@ -53,7 +64,7 @@ def command(
     if folder:
         _can_draw(folder)
     configs = [preset(name) for name in presets or ("ulx3s-85f",)]
-    entries = [model(name.strip()) for name in models.split(",") if name.strip()]
+    entries = [model(name.strip(), random_weights) for name in models.split(",") if name.strip()]
     rows: list[Row] = []
     pictures: dict[str, bytes] = {}
     for config in configs:
@@ -77,17 +88,18 @@ def command(
         output.data([row.record() for row in rows])
         return
     output.table(
-        ("model", "preset", "weights", "MACs", "cycles predicted", "cycles RTL", "equal", "utilisation %",
-         "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
+        ("model", "preset", "weights", "MACs nominal", "executed", "cycles predicted", "cycles RTL", "equal",
+         "utilisation %", "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
         [
-            (r.model, r.preset, r.weights, r.macs, r.cycles_predicted, r.cycles_rtl, r.equal, percent(r.utilization),
-             r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.seed, r.latency_ms)
+            (r.model, r.preset, r.weights, r.macs_nominal, r.macs_executed, r.cycles_predicted, r.cycles_rtl, r.equal,
+             percent(r.utilization), r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.seed, r.latency_ms)
             for r in rows
         ],
     )  # fmt: skip
+    print_premises(output, rows)
     if ours := latencies(rows):
         columns, lines = table(ours)
-        output.table(columns, lines, title="latency beside what others have published")
+        output.table(columns, lines, title="latency of the core, without the line, beside what others have published")
     for row in rows:
         if row.note:
             output.line(f"{row.model} on {row.preset}: {row.note}")
@@ -95,6 +107,33 @@ def command(
             print_layers(output, row.layers, f"{row.model} on {row.preset}")
     for name in pictures:
         output.line(f"{folder}/{name}")
+
+
+def print_premises(output: Output, rows: "Sequence[Row]") -> None:
+    """What the cycles of the rows take for granted, and what a person waits for."""
+    output.table(
+        ("model", "preset", "patches by the host", "constant channels left out", "cycles", "input as it is",
+         "bytes on the line", "line ms", "core ms", "with the least wait: cycles", "bytes", "line ms", "core ms",
+         "host alone ms, about"),
+        [
+            (r.model, r.preset, ", ".join("x".join(map(str, one["window"])) for one in r.patches) or "none",
+             f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}", r.cycles_predicted,
+             r.cycles_plain or "does not fit",
+             *_shown(r.waiting, "bytes", "line_ms", "core_ms"),
+             *_shown(r.quickest, "cycles", "bytes", "line_ms", "core_ms", "host_ms"))
+            for r in rows if r.cycles_predicted
+        ],
+        title="what the cycles take for granted, and what a person waits for (one inference alone, at the rates of the "
+        "preset's board)",
+    )  # fmt: skip
+
+
+def _shown(record: dict[str, Any] | None, *names: str) -> list[Any]:
+    from ..cost import ms_text
+
+    if record is None:
+        return [None] * len(names)
+    return [ms_text(record[name]) if name.endswith("_ms") else record[name] for name in names]
 
 
 def _can_draw(folder: Path) -> None:

@@ -93,6 +93,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
     from .. import compiler, frontend
     from ..board import boards
     from ..config import PRESETS, SIMULATED
+    from ..cost import board_rates
     from ..errors import DoesNotFitError, UnsupportedError
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
@@ -105,8 +106,9 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
         try:
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(
-                    source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact
-                )
+                    source, PRESETS[name], limits=limits, shapes=shapes, patches=None, exact_softmax=exact,
+                    rates=board_rates(PRESETS[name]),
+                )  # fmt: skip
             placed.require_hardware(PRESETS[name], str(model))
             large = [note.what for note in placed.mixed.diagnostics if note.code in compiler.LARGE]
             found[name] = {"fits": not large, "predicted_cycles": placed.made.cycles, "reason": "; ".join(large)}

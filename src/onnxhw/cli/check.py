@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, preset_option, reading_options
+from .options import board_option, common, examples, patches_option, prefer_option, preset_option, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..cost import Cost, Prefer
     from ..frontend.mixed import MixedModel
     from ..report.fit import Fit
     from .reading import Reading
@@ -34,12 +35,14 @@ SHOWN = 40
 @board_option()
 @preset_option
 @reading_options
+@patches_option
+@prefer_option("speed")
 @click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading",
-    everything: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
+    prefer: "Prefer", everything: bool,
 ) -> None:  # fmt: skip
     import gc
     import os
@@ -47,18 +50,23 @@ def command(
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; threads would only spin
     from ..compiler import place
+    from ..cost import all_waiting, of_fit
     from ..errors import DoesNotFitError
     from ..frontend import refuse
     from ..report.fit import QUICK, fit
     from .pipeline import target
 
     chosen = target(board, preset)
+    rates = chosen.rates()
 
     def attempt(mixed: "MixedModel") -> "Fit":
-        found = fit([part.graph for part in mixed.hardware], chosen.config)
+        found = fit([part.graph for part in mixed.hardware], chosen.config, patches=patches, rates=rates)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
+
+    def costs(mixed: "MixedModel", found: "Fit") -> "list[Cost]":
+        return of_fit([part.graph for part in mixed.hardware], found, rates) if rates else []
 
     placed = place(
         reading.source(model),
@@ -69,18 +77,21 @@ def command(
         exact_softmax=reading.exact_softmax,
         runnable=False,
         scheduled=QUICK,
+        costs=costs if prefer == "speed" else None,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
     mixed, found = placed.mixed, placed.made
     too_large = placed.too_large(chosen.config, str(model))
+    taken = costs(mixed, found)
     record: dict[str, Any] = {
         "model": mixed.name,
         "board": chosen.board.name,
         "preset": chosen.config.name,
         "runs": not mixed.refused and too_large is None,
         "nodes": mixed.counts(),
-        "parts": [_part(mixed, index) for index in range(len(mixed.parts))],
-        "fit": asdict(found),
+        "parts": _parts(mixed, taken),
+        "waiting": all_waiting(taken, rates).record() if rates and taken else None,
+        "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
         "diagnostics": [diagnostic.record() for diagnostic in mixed.diagnostics],
         "placement": [dict(vars(row)) for row in mixed.placement],
     }
@@ -96,14 +107,27 @@ def command(
         output.data(record)
 
 
-def _part(mixed: "MixedModel", index: int) -> dict[str, Any]:
+def _parts(mixed: "MixedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
+    """A record of each part; of those on the hardware also what an inference takes there and on the host, in ms."""
     from ..ir.parts import HardwarePart, HostPart
 
-    part = mixed.parts[index]
-    if isinstance(part, HostPart):
-        return {"where": "host", "nodes": len(part.nodes)}
-    where = "hardware" if isinstance(part, HardwarePart) else "host"
-    return {"where": where, "operations": len(part.graph.ops), "macs": part.graph.macs()}
+    found: list[dict[str, Any]] = []
+    left = iter(costs)
+    for part in mixed.parts:
+        if isinstance(part, HostPart):
+            found.append({"where": "host", "nodes": len(part.nodes)})
+            continue
+        record = {"operations": len(part.graph.ops), "macs_nominal": part.graph.macs()}
+        if not isinstance(part, HardwarePart):
+            found.append({"where": "host", **record})
+            continue
+        cost = next(left, None)
+        times = {} if cost is None else {
+            "line_ms": round(cost.line, 4), "load_ms": round(cost.load, 4), "core_ms": round(cost.core, 4),
+            "host_ms": round(cost.host, 4),
+        }  # fmt: skip
+        found.append({"where": "hardware", **record, **times})
+    return found
 
 
 def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:
@@ -139,8 +163,31 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
         return
     least = "" if fit["exact"] else "at most " if fit["at_most"] else "at least "
     output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "
-                f"{fit['macs']:,} MACs, weights {fit['weight_bytes']:,} of {fit['weight_bytes_available']:,} bytes, "
-                f"largest tensor {fit['activation_bytes']:,} of {fit['activation_bytes_available']:,}")  # fmt: skip
+                f"{fit['macs_nominal']:,} multiply-accumulates, weights {fit['weight_bytes']:,} of "
+                f"{fit['weight_bytes_available']:,} bytes, largest tensor {fit['activation_bytes']:,} of "
+                f"{fit['activation_bytes_available']:,}")  # fmt: skip
     programs = sum(part["where"] == "hardware" for part in record["parts"])
     in_turn = f", as {programs} programs in turn" if programs > 1 else ""
     output.line("fits" + in_turn if fit["fits"] else f"not decided: {fit['reason']}")
+    if record["waiting"]:
+        _print_times(output, record["parts"], record["waiting"])
+
+
+def _print_times(output: Output, parts: list[dict[str, Any]], waiting: dict[str, Any]) -> None:
+    """What an inference takes: of each part on the hardware where there are several, and of all."""
+    from ..cost import ms_text, waiting_sentence
+
+    rows = [(number, part) for number, part in enumerate(parts) if part["where"] == "hardware"]
+    if len(rows) > 1:
+        shown = rows[:SHOWN]
+        output.table(
+            ("part", "operations", "line ms", "load ms", "core ms", "host ms", "faster"),
+            [
+                (number, part["operations"],
+                 *(ms_text(part[f"{name}_ms"]) for name in ("line", "load", "core", "host")),
+                 "host" if part["host_ms"] < part["line_ms"] + part["load_ms"] + part["core_ms"] else "hardware")
+                for number, part in shown
+            ],
+            title="on the hardware",
+        )  # fmt: skip
+    output.line(waiting_sentence(waiting))

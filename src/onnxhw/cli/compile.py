@@ -11,6 +11,7 @@ from .options import (
     examples,
     out_option,
     patches_option,
+    prefer_option,
     preprocess_options,
     preset_option,
     reading_options,
@@ -18,6 +19,7 @@ from .options import (
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..cost import Prefer
     from ..preprocess import Preprocess
     from .reading import Reading
 
@@ -40,15 +42,18 @@ if TYPE_CHECKING:
 @preset_option
 @reading_options
 @patches_option
+@prefer_option("speed")
 @preprocess_options
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
+    prefer: "Prefer",
     preprocess: "Preprocess",
     out: Path | None,
 ) -> None:  # fmt: skip
+    from .choice import Choice
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, target
@@ -57,15 +62,18 @@ def command(
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
+    choice = Choice(patches, prefer, chosen.rates())
+    mixed, parts = compile_mixed(model, chosen.config, output, reading, choice)
     if preprocess.record():
         preprocess.check(wanted_inputs(mixed.inputs))
     program = parts.whole
     with staged(folder) as stage:
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess,
+                                   choice=choice)  # fmt: skip
         else:
-            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess,
+                                   choice=choice)  # fmt: skip
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=False))
     else:

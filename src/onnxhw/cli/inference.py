@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..cost import waiting
 from ..errors import LinkError, UsageError
 from ..golden import host
 from ..host.artifact import stacked
@@ -18,7 +19,8 @@ from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from ..program.result import Result
-from ..report.kept import patched
+from ..program.traffic import Rates
+from ..report.kept import premises
 from .device import bar
 from .inputs import Inputs
 from .outdir import write_atomically
@@ -156,10 +158,13 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
         "predicted_cycles": program.cycles,
         "core_ms": core * 1e3,
         "line_ms": found.line * 1e3,
-        "patches": bool(patched([program])),
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
+        **premises([program]),
         "bound": "link" if found.line > core else "core",
         "bound_per_second": 1 / max(found.line, core),
         "latency_ms": found.alone * 1e3,
+        "waiting": waiting([program], Rates(info.baud, info.clock_hz)).record(),
         "inferences_per_second": max(1, found.runs - 1) / found.seconds,
         "counters": {name: count for name, count in counters.items() if name != "cycles"},
         "outputs": None if target is None else str(target),

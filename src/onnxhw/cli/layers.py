@@ -9,11 +9,11 @@ from .output import Output
 def print_layers(output: Output, layers: Sequence[Mapping[str, Any]], title: str = "") -> None:
     """The records of `onnxhw.report.profile.LayerRow`; below them a line for each that has a reason."""
     output.table(
-        ("layer", "kind", "MACs", "cycles", "utilisation %", "mode", "of mode %",
+        ("layer", "kind", "MACs executed", "nominal", "cycles", "utilisation %", "mode", "of mode %",
          "wait weights", "array waits", "vector waits"),
         [
-            (row["name"], row["kind"], row["macs"], row["cycles"],
-             percent(row["utilization"]) if row["macs"] else None, row["mode"], percent(row["of_mode"]),
+            (row["name"], row["kind"], row["macs_executed"], row["macs_nominal"], row["cycles"],
+             percent(row["utilization"]) if row["macs_executed"] else None, row["mode"], percent(row["of_mode"]),
              row["wait_weights"], row["wait_array"], row["wait_vector"])
             for row in layers
         ],

@@ -91,10 +91,20 @@ def reading_options(command: Command) -> Command:
 
 
 patches_option = click.option(
-    "--patches/--no-patches", default=True, show_default=True,
-    help="Load inputs as patches of a first convolution where that saves cycles, or only where the model fits so; "
-    "they cost bytes on the link.",
+    "--patches/--no-patches", default=None,
+    help="Inputs as patches of a first convolution, which the host makes: where that saves cycles, or only where the "
+    "model fits so. Default: what takes least time of line and core.",
 )  # fmt: skip
+
+
+def prefer_option(default: str) -> Callable[[Command], Command]:
+    """``--prefer``."""
+    return click.option(
+        "--prefer", type=click.Choice(["speed", "hardware"]), default=default, show_default=True,
+        help="Where a part of a model in parts runs: where line, core and host take least time, or on the hardware.",
+    )  # fmt: skip
+
+
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
 
 

@@ -9,6 +9,8 @@ from ..errors import UsageError
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
+from ..program.traffic import Rates
+from .choice import BY_DEFAULT, Choice
 from .output import Output
 from .reading import TRUSTED, Reading
 
@@ -19,6 +21,12 @@ class Target:
 
     board: Board
     config: HwConfig
+
+    def rates(self, clock_hz: int | None = None, baud: int | None = None) -> Rates | None:
+        """Line and clock of the board, or these; None for a preset that no board has: there is no line."""
+        if self.config.name in SIMULATED:
+            return None
+        return Rates(baud or self.board.baud, clock_hz or self.board.core_hz)
 
 
 def target(board_name: str, preset_name: str | None) -> Target:
@@ -61,7 +69,7 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
 
 
 def compile_mixed(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, patches: bool = True
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
 ) -> tuple[MixedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
@@ -72,13 +80,13 @@ def compile_mixed(
 
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
-            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes, patches=patches,
-            exact_softmax=reading.exact_softmax,
+            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes,
+            patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
     mixed, program = placed.mixed, placed.made
     for diagnostic in mixed.diagnostics:
-        if diagnostic.code in ("W3403", *compiler.LARGE):
+        if diagnostic.code in ("W3403", *compiler.LARGE, compiler.SLOW):
             output.message(diagnostic.text())
     rows = [row for row in mixed.placement if row.where == "host" and row.code]
     if rows:

@@ -3,6 +3,7 @@
 import json
 import platform
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..build.manifest import Manifest
+from ..cost import waiting_sentence
 from ..files import sha256
 from ..frontend.mixed import MixedModel
 from ..ir.parts import GoldenPart, HostPart
@@ -17,8 +19,9 @@ from ..preprocess import Preprocess
 from ..program import container
 from ..program.mixed import MixedProgram
 from ..program.model import Program
-from ..report.kept import Loaded, constant_channels, patched, sentences
-from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, programs, write_reports
+from ..report.kept import Loaded, premises, sentences
+from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, programs, waited, write_reports
+from .choice import BY_DEFAULT, Choice
 from .output import Output
 from .pipeline import Target
 from .reading import TRUSTED, Reading
@@ -37,12 +40,13 @@ def write_artifacts(
     manifest: Manifest | None = None,
     reading: Reading = TRUSTED,
     preprocess: Preprocess = AS_IS,
+    choice: Choice = BY_DEFAULT,
 ) -> Manifest:
     """Write program, model, report, trace and manifest; the manifest as completed.
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
     """
-    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess)
+    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess, choice)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     write_reports(stage, program, profiles(program), asdict(manifest))
@@ -58,9 +62,10 @@ def write_mixed(
     manifest: Manifest | None = None,
     reading: Reading = TRUSTED,
     preprocess: Preprocess = AS_IS,
+    choice: Choice = BY_DEFAULT,
 ) -> Manifest:
     """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
-    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess)
+    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess, choice)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
     rows = [asdict(row) for row in mixed.placement]
@@ -70,14 +75,14 @@ def write_mixed(
 
 
 def _described(
-    manifest: Manifest, chosen: Target, model: Path, reading: Reading, preprocess: Preprocess
+    manifest: Manifest, chosen: Target, model: Path, reading: Reading, preprocess: Preprocess, choice: Choice
 ) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = sha256(model)
     manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
     manifest.exact_softmax = reading.exact_softmax
-    manifest.preprocess = preprocess.record()
+    manifest.preprocess, manifest.choice = preprocess.record(), choice.record()
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}
     return manifest
@@ -105,8 +110,11 @@ def _part(part: HostPart | GoldenPart | Program) -> dict[str, Any]:
     if isinstance(part, HostPart):
         return {"where": "host", "nodes": len(part.nodes)}
     if isinstance(part, GoldenPart):
-        return {"where": "host", "operations": len(part.graph.ops), "macs": part.graph.macs()}
-    return {"where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles, "macs": part.macs}
+        return {"where": "host", "operations": len(part.graph.ops), "macs_nominal": part.graph.macs()}
+    return {
+        "where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles,
+        "macs_executed": part.macs, "macs_nominal": part.nominal,
+    }  # fmt: skip
 
 
 def result(program: Program, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool) -> dict[str, Any]:
@@ -125,9 +133,10 @@ def _record(
         "preset": chosen.config.name,
         "config": chosen.config.fingerprint,
         "predicted_cycles": program.cycles,
-        "macs": program.macs,
-        "patches": [asdict(one) for one in patched(parts)],
-        "constant_channels": constant_channels(parts),
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
+        **premises(parts),
+        "waiting": waited(parts, Choice.recorded(asdict(manifest)).rates),
         "resources": manifest.resources if routed else estimated(chosen),
         "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
@@ -138,6 +147,13 @@ def _record(
         "cached": cached,
         "artifacts": artifacts(folder),
     }
+
+
+def macs_text(record: Mapping[str, Any]) -> str:
+    """The multiply-accumulates of a record, those of the model beside those that are executed where they differ."""
+    executed, nominal = record["macs_executed"], record["macs_nominal"]
+    text = f"{executed:,} multiply-accumulates"
+    return text if executed == nominal else f"{text} executed ({nominal:,} in the model)"
 
 
 def estimated(chosen: Target) -> dict[str, dict[str, int]]:
@@ -158,7 +174,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
     if output.json:
         output.data(record)
         return
-    array = f"{record['macs']:,} MACs in {record['predicted_cycles']:,} cycles"
+    array = f"{macs_text(record)} in {record['predicted_cycles']:,} cycles"
     output.line(f"{record['model']} on {record['board']}, preset {record['preset']}: {array}")
     if record["fmax_mhz"]:
         latency = record["predicted_cycles"] / record["clock_mhz"] / 1000
@@ -168,6 +184,8 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(f"critical path: {record['critical_path']}")
     for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
         output.line(line)
+    if record["waiting"]:
+        output.line(waiting_sentence(record["waiting"]))
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
         output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))

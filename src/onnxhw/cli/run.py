@@ -92,6 +92,9 @@ def command(
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:
+    from ..cost import waiting_sentence
+    from ..report.kept import Loaded, sentences
+
     if output.json:
         output.data(record)
         return
@@ -104,8 +107,11 @@ def _print(output: Output, record: dict[str, Any]) -> None:
         output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
                     f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
     if record["bound"] == "link" and record["patches"]:
-        output.line("inputs travel as patches, which saves the core cycles; `compile --no-patches` "
-                    "sends fewer bytes where the model fits without")  # fmt: skip
+        output.line("inputs travel as patches, which saves the core cycles; `compile` without --patches chooses "
+                    "what takes least time of line and core")  # fmt: skip
+    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+        output.line(line)
+    output.line(waiting_sentence(record["waiting"]))
     if record["classes"]:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")

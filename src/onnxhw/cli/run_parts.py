@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..cost import waiting
 from ..errors import UsageError
+from ..host.artifact import design_of
 from ..host.device import Device
 from ..preprocess import Preprocess
 from ..program.mixed import MixedProgram
-from ..report.kept import patched
+from ..program.traffic import Rates
+from ..report.kept import premises
 from ..session import InferenceSession
 from . import inference
 from .device_profile import device_profile
@@ -45,10 +48,19 @@ def run_parts(
         else samples[0][value.name]
         for value in wanted
     }
+    design = design_of(directory if directory.is_dir() else directory.parent)
     with output.stage(f"load {program.model}"):
+        with inference.Busier(device) as loading:
+            device.load(program.programs[0], design=design)
         session = InferenceSession(directory, device=device)
+    # Of several programs each call loads all, and the first has been loaded already.
+    loaded = loading.seconds if len(program.programs) > 1 else 0.0
     with session:
         found, alone, seconds, line = _measure(session, device, samples[0], stacked, len(samples), repeat, output)
+        if len(samples) == repeat == 1:
+            alone, seconds, line = alone + loaded, seconds + loaded, line + loaded
+        else:
+            alone += loaded
         counted = session.counters
     if target is not None:
         inference.save(target, found)
@@ -65,10 +77,13 @@ def run_parts(
         "predicted_cycles": program.cycles,
         "core_ms": program.cycles / clock * 1e3,
         "line_ms": line * 1e3,
-        "patches": bool(patched(program.programs)),
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
+        **premises(program.programs),
         "bound": None,
         "bound_per_second": None,
         "latency_ms": alone * 1e3,
+        "waiting": waiting(program.programs, Rates(device.head.baud, clock)).record(),
         "inferences_per_second": 1 / seconds,
         "counters": None,
         "parts": len(program.parts),

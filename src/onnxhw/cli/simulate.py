@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, preprocess_options, preset_option, reading_options
+from .options import (
+    board_option,
+    common,
+    examples,
+    patches_option,
+    prefer_option,
+    preprocess_options,
+    preset_option,
+    reading_options,
+)
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..cost import Prefer
     from ..preprocess import Preprocess
     from .reading import Reading
 
@@ -28,7 +38,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
     "model input, its first dimension counts inferences; an array named label is taken for the classes. "
     "A float input takes floats of any width, an integer input its own type. --scale to --layout stand for what a "
-    "directory was compiled with. "
+    "directory was compiled with. A model is compiled with all that the hardware can run on it (--prefer hardware). "
     "Exit status 8 if any output differs from the golden model or any cycle count from the prediction.",
 )
 @click.argument("target", type=click.Path(path_type=Path))
@@ -70,17 +80,21 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @board_option()
 @preset_option
 @reading_options
+@patches_option
+@prefer_option("hardware")
 @preprocess_options
 @common
 @pass_output
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
     seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
-    preprocess: "Preprocess",
+    patches: bool | None, prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..errors import UsageError
     from ..host.artifact import preprocess_of
+    from ..report.kept import premises
     from .artifacts import record_simulation
+    from .choice import Choice
     from .inputs import file_inputs, random_inputs
     from .mixing import refuse_mixing
     from .outdir import refuse_unwritable_file
@@ -96,7 +110,7 @@ def command(
             raise UsageError("E2560", "outputs are written as .npz", where=str(results))
         refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
-    subject = open_subject(target, board, preset, output, reading)
+    subject = open_subject(target, board, preset, output, reading, Choice(patches, prefer))
     if not isinstance(subject, Subject):
         simulate_parts(
             output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess,
@@ -124,8 +138,10 @@ def command(
         "inputs": inputs.source,
         "cycles": found.cycles,
         "predicted_cycles": subject.program.cycles,
-        "macs": subject.program.macs,
+        "macs_executed": subject.program.macs,
+        "macs_nominal": subject.program.nominal,
         "utilization": subject.program.macs / (subject.program.cycles * subject.program.config.macs_per_cycle),
+        **premises([subject.program]),
         "reference": subject.reference,
         "tensors_compared": found.compared,
         "equal": found.mismatch is None,
@@ -146,6 +162,8 @@ def command(
 
 def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
+    from ..report.kept import Loaded, sentences
+
     if output.json:
         output.data(record)
         return
@@ -155,6 +173,8 @@ def print_simulation(output: Output, record: dict[str, Any]) -> None:
     if record["cycles"]:
         output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
                     f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip
+        for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+            output.line(line)
     if record["top1"]:
         output.line(f"top-1: {record['top1']['right']} of {record['top1']['of']} labels")
     output.line(f"outputs: {record['outputs']}")

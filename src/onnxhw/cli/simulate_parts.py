@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..preprocess import Preprocess
+from ..report.kept import premises
 from .artifacts import record_simulation
 from .mixed import MixedSubject, feeds, run, save_outputs
 from .outdir import refuse_unwritable_file
@@ -44,8 +45,10 @@ def simulate_parts(
         "inputs": str(source) if source else f"random, seed {seed}",
         "cycles": found.cycles,
         "predicted_cycles": program.cycles,
-        "macs": program.macs,
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
         "utilization": program.macs / (program.cycles * config.macs_per_cycle),
+        **premises(program.programs),
         "reference": subject.reference,
         "tensors_compared": found.compared,
         "equal": found.mismatch is None,

@@ -2,7 +2,7 @@
 
 import io
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..loading import load_any
 from ..program.mixed import MixedProgram
 from ..program.model import Program
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
+from .choice import BY_DEFAULT, Choice
 from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
@@ -68,9 +69,14 @@ class Found:
 
 
 def open_subject(
-    target: Path, board: str, preset: str | None, output: Output, reading: Reading = TRUSTED
+    target: Path,
+    board: str,
+    preset: str | None,
+    output: Output,
+    reading: Reading = TRUSTED,
+    choice: Choice = BY_DEFAULT,
 ) -> "Subject | MixedSubject":
-    """A model (compiled for the board), an output directory or a program file."""
+    """A model (compiled for the board with that choice), an output directory or a program file."""
     from .pipeline import compile_mixed, default_out
     from .pipeline import target as choose
 
@@ -83,8 +89,9 @@ def open_subject(
         if isinstance(program, MixedProgram):
             return _in_parts(program, None, target.parent, False)
         return Subject(program, skeleton(program), "emulator", target.parent, False, None)
-    config = choose(board, preset).config
-    mixed, parts = compile_mixed(target, config, output, reading)
+    chosen = choose(board, preset)
+    config = chosen.config
+    mixed, parts = compile_mixed(target, config, output, reading, replace(choice, rates=chosen.rates()))
     folder = default_out(target, config)
     if parts.whole is None:
         return _in_parts(parts, mixed, folder, False)
@@ -112,7 +119,8 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> "Subject | M
     if isinstance(program, MixedProgram):
         from .pipeline import compile_mixed
 
-        mixed = compile_mixed(model, program.programs[0].config, output, reading)[0] if known else None
+        choice = Choice.recorded(found.manifest)
+        mixed = compile_mixed(model, program.programs[0].config, output, reading, choice)[0] if known else None
         return _in_parts(program, mixed, found.path, True)
     if not known:
         return Subject(program, skeleton(program), "emulator", found.path, True, None)

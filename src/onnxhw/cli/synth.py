@@ -14,6 +14,7 @@ from .options import (
     no_cache_option,
     out_option,
     patches_option,
+    prefer_option,
     preprocess_options,
     preset_option,
     reading_options,
@@ -21,6 +22,7 @@ from .options import (
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..cost import Prefer
     from ..preprocess import Preprocess
     from .reading import Reading
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 @preset_option
 @reading_options
 @patches_option
+@prefer_option("speed")
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
 @click.option("--freq", type=Frequency(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
@@ -58,14 +61,15 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool,
-    preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, standalone: bool,
-    out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
+    prefer: "Prefer", preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None,
+    standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
     from ..build.images import require_block_rams
     from .artifacts import BITSTREAM
+    from .choice import Choice
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
     from .pipeline import compile_mixed, default_out, refuse_simulated, target
@@ -80,7 +84,8 @@ def command(
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     speed = baud or line_speed(chosen.board, clock_hz)
-    mixed, parts = compile_mixed(model, chosen.config, output, reading, patches)
+    choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
+    mixed, parts = compile_mixed(model, chosen.config, output, reading, choice)
     if preprocess.record():
         preprocess.check(wanted_inputs(mixed.inputs))
     program = parts.whole
@@ -109,9 +114,9 @@ def command(
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, known, reading, preprocess)
+            manifest = write_mixed(stage, mixed, parts, chosen, model, known, reading, preprocess, choice)
         else:
-            manifest = write_artifacts(stage, program, chosen, model, known, reading, preprocess)
+            manifest = write_artifacts(stage, program, chosen, model, known, reading, preprocess, choice)
     if program is None:
         print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
     else:

@@ -8,15 +8,13 @@ import numpy.typing as npt
 
 from ..errors import LinkError
 from ..isa.instructions import UNITS
-from ..isa.link import MAX_STEP, MAX_WORDS, Command
+from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
 from ..program.model import Program
 from ..program.result import Result
 from ..program.spans import Span, spans
 from .link import Answer, Request
 
-RESULT_WORDS = Control.BUSY_VECTOR + 1
-"""Control registers that describe a run."""
 TOKENS = 1 << 24
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 

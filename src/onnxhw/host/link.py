@@ -8,11 +8,10 @@ from typing import NamedTuple
 from ..errors import LinkError
 from ..isa.link import (
     ANSWER_WORDS,
-    CRC_BYTES,
     CREDIT_UNIT,
     FIFO_BYTES,
-    HEADER_BYTES,
     REPLY,
+    SHORTEST,
     WINDOW,
     Command,
     Header,
@@ -30,8 +29,6 @@ ATTEMPTS = 16
 """How often frames are sent without any progress before the link is given up."""
 GREETINGS = 6
 """How often a handshake is tried."""
-SHORTEST = HEADER_BYTES + CRC_BYTES + 2
-"""Bytes on the line of a frame without payload."""
 ALL_ANSWERS = WINDOW * (SHORTEST + 3) + 4 * ANSWER_WORDS
 """Bytes on the line of the answers that may be under way."""
 Progress = Callable[[int, int], None]

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from .instructions import UNITS
-from .memory import Space, host_stride, ucode_words, word_bytes
+from .memory import Control, Space, host_stride, ucode_words, word_bytes
 
 VERSION = 5
 """Version of this protocol; another one is refused by both sides."""
@@ -37,6 +37,10 @@ MAX_STEP = 16
 """Host words from one word of a READ or WRITE to the next."""
 HEADER_BYTES = 8
 CRC_BYTES = 4
+SHORTEST = HEADER_BYTES + CRC_BYTES + 2
+"""Bytes on the line of a frame without payload: the content, one byte of stuffing and the delimiter."""
+RESULT_WORDS = Control.BUSY_VECTOR + 1
+"""Control registers that describe a run: what POLL reads after an inference."""
 REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F

@@ -1,5 +1,5 @@
 """Rewrites of the integer graph that keep its meaning, and the graphs worth scheduling."""
 
-from .variants import variants
+from .variants import choose, variants
 
-__all__ = ["variants"]
+__all__ = ["choose", "variants"]

@@ -1,9 +1,24 @@
 """`variants`: the graphs that a scheduler may choose from for a model."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.variant import Variant
 from .constants import without_constants
 from .patches import WINDOWS, as_patches
+
+T = TypeVar("T")
+
+
+def choose(graph: Graph, patches: bool | None, way: Callable[[list[list[Variant]]], T]) -> T:
+    """`way` of the graph's variants; if `patches` is False, of those without, as long as that raises no error."""
+    if patches is False:
+        with suppress(DoesNotFitError, UnsupportedError):
+            return way(variants(graph, patches=False))
+    return way(variants(graph))
 
 
 def variants(graph: Graph, *, patches: bool = True) -> list[list[Variant]]:

@@ -187,7 +187,7 @@ def _record(program: Program) -> Any:
     record = message("Program")
     record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
     record.model = program.model.encode("utf-8", "replace").decode()  # a path may hold what is no text
-    record.cycles, record.macs = program.cycles, program.macs
+    record.cycles, record.macs, record.nominal = program.cycles, program.macs, program.nominal
     record.free_array, record.free_vector = program.input_free
     for unit in UNITS:
         instructions = program.code.get(unit, [])
@@ -214,7 +214,7 @@ def _record(program: Program) -> Any:
                 steps=[_json(step, port.name) for step in port.steps],
             )  # fmt: skip
     for layer in program.layers:
-        target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs)
+        target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs, nominal=layer.nominal)
         for unit in UNITS:
             for first, last in layer.instructions.get(unit, ()):
                 target.instructions.add(unit=unit, first=first, last=last)
@@ -261,6 +261,7 @@ def _program(record: Any, where: str) -> Program:
         cycles=record.cycles,
         macs=record.macs,
         input_free=(record.free_array, record.free_vector),
+        nominal=record.nominal,
     )
     for port in program.inputs + program.outputs:
         if port.tensor not in program.tensors:
@@ -316,7 +317,7 @@ def _layer(layer: Any) -> Layer:
     runs: dict[str, list[tuple[int, int]]] = {}
     for run in layer.instructions:
         runs.setdefault(run.unit, []).append((run.first, run.last))
-    return Layer(layer.name, layer.kind, layer.macs, runs)
+    return Layer(layer.name, layer.kind, layer.macs, runs, layer.nominal)
 
 
 def _port(port: Any) -> Port:

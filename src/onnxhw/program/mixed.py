@@ -33,5 +33,10 @@ class MixedProgram:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates on the hardware."""
+        """Multiply-accumulates that the hardware executes."""
         return sum(program.macs for program in self.programs)
+
+    @property
+    def nominal(self) -> int:
+        """Multiply-accumulates of the model's operations on the hardware."""
+        return sum(program.nominal for program in self.programs)

@@ -67,7 +67,8 @@ class Entry:
 
 @dataclass
 class Layer:
-    """One operation for reports: its MACs, and its instructions per unit as runs ``[first, last)`` in order.
+    """One operation for reports: its multiply-accumulates, and its instructions per unit as runs ``[first, last)`` in
+    order. `macs`: executed ones, `nominal`: those of the model, as in `Program`.
 
     Operations take turns on a unit, so a layer may have several runs; an instruction belongs to one layer at most.
     """
@@ -76,6 +77,7 @@ class Layer:
     kind: str
     macs: int
     instructions: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    nominal: int = 0
 
     def indices(self, unit: str) -> list[int]:
         """The layer's instructions of a unit, in order."""
@@ -103,8 +105,9 @@ class Program:
     """A compiled model.
 
     `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64
-    ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run, `macs` its
-    multiply-accumulates: the model's, less those of constant channels that are not computed. Once `input_free` (array,
+    ``[rows, Q]``), `tables` int8 ``[n, 256]``. `cycles` is the predicted, exact number of cycles of a run. `macs` are
+    the multiply-accumulates that it executes, `nominal` those that the model has: not executed are those of constant
+    channels and of channels that meet only weights of 0. Once `input_free` (array,
     vector) instructions have completed, a run touches no word of an input any more, and no output lies there; (0, 0):
     the inputs may be written only when the outputs have been read.
     """
@@ -122,3 +125,4 @@ class Program:
     cycles: int
     macs: int
     input_free: tuple[int, int] = (0, 0)
+    nominal: int = 0

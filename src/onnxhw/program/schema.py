@@ -37,9 +37,10 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (10, "repeated", "Port", "outputs", ""),
             (11, "repeated", "Layer", "layers", ""),
             (12, "", "uint64", "cycles", "predicted, exact cycles of a run"),
-            (13, "", "uint64", "macs", "multiply-accumulates of a run"),
+            (13, "", "uint64", "macs", "multiply-accumulates that a run executes"),
             (14, "", "uint32", "free_array", "no input is touched once this many array instructions are complete"),
             (15, "", "uint32", "free_vector", "and this many vector instructions; both 0: not before outputs are read"),
+            (16, "", "uint64", "nominal", "multiply-accumulates of the model"),
         ],
     ),
     "Mixed": (
@@ -132,8 +133,9 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         [
             (1, "", "string", "name", ""),
             (2, "", "string", "kind", ""),
-            (3, "", "uint64", "macs", ""),
+            (3, "", "uint64", "macs", "executed multiply-accumulates"),
             (4, "repeated", "Range", "instructions", "as many of a unit as it has runs, in order"),
+            (5, "", "uint64", "nominal", "multiply-accumulates of the model"),
         ],
     ),
     "Range": (

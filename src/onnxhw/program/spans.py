@@ -6,12 +6,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.link import SHORTEST
 from ..isa.memory import host_stride
 from .image import stretches
 from .layout import Place
-
-FRAME = 14
-"""Bytes that a further transfer costs: the rest of its frame on the link."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +39,8 @@ class Span:
 def spans(place: Place, word: int, longest_step: int) -> tuple[Span, ...]:
     """The spans of a tensor with words of `word` lanes; together they hold each element once.
 
-    Host words without a lane of the tensor are left out where that makes the transfer shorter: an image of three
-    channels is one host word in four of a memory of 16 lanes. Steps are at most `longest_step`.
+    Host words without a lane of the tensor are left out where that makes the transfer shorter, frames counted: an image
+    of three channels is one host word in four of a memory of 16 lanes. Steps are at most `longest_step`.
     """
     stride, (_, channels, height, width) = host_stride(word), place.shape
     # Elements by act word (in the order of `addresses`), host word and byte.
@@ -55,7 +53,7 @@ def spans(place: Place, word: int, longest_step: int) -> tuple[Span, ...]:
         used = [column for column in range(stride) if (block[:, column] < channels * height * width).any()]
         for address, first, count in stretches(addresses.reshape(-1)):
             here = block[first : first + count]
-            apart = len(used) * (FRAME + 4 * count) < FRAME + 4 * stride * count and stride <= longest_step
+            apart = len(used) * (SHORTEST + 4 * count) < SHORTEST + 4 * stride * count and stride <= longest_step
             if apart:
                 found += [Span(address * stride + c, count, stride, here[:, c]) for c in used]
                 continue

@@ -4,7 +4,7 @@ The scheduler answers exactly, in about a tenth of a second per operation; of mo
 parts it gives the cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the
 answer is what must hold for every schedule:
 
-    cycles       >= multiply-accumulates / multiply-accumulates per cycle
+    cycles       >= multiply-accumulates with weights other than 0 / those per cycle of array and depthwise unit
     weights      >= the bytes of all output channels' weights, equal ones once
     activations  >= the bytes of the largest tensor
 
@@ -15,11 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+import numpy as np
+
 from ..board import boards
-from ..config import PRESETS, HwConfig
+from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Add, Conv, Graph, Mul, Op, Table
-from ..passes import variants
+from ..passes import choose, variants
+from ..program.traffic import Rates, Traffic, plain_traffic, traffic_of
 
 QUICK = 64
 """Most operations that are scheduled."""
@@ -42,7 +45,7 @@ class Fit:
     """
 
     operations: int
-    macs: int
+    macs_nominal: int
     cycles: int
     exact: bool
     at_most: bool
@@ -54,10 +57,18 @@ class Fit:
     code: str = ""
     reason: str = ""
     hint: str = ""
+    parts: tuple[tuple[int, Traffic], ...] = ()
+    """Of each part its cycles, as exact as all of them, and what travels for an inference; none if it does not fit."""
 
 
-def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
-    """The fit of a model's hardware parts on a configuration.
+def fit(
+    graphs: Sequence[Graph],
+    config: HwConfig,
+    quick: int = QUICK,
+    patches: bool | None = True,
+    rates: Rates | None = None,
+) -> Fit:
+    """The fit of a model's hardware parts on a configuration, with the choice of `onnxhw.compiler.compile`.
 
     `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
     operations, or in a part that is too large of up to `MAPPED`.
@@ -67,19 +78,25 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     every = [[variant.graph for group in groups for variant in group] for groups in options]
     weights = max((min(map(weight_bytes, each)) for each in every), default=0)
     activations = max((min(map(largest_tensor, each)) for each in every), default=0)
-    macs = sum(min(graph.macs() for graph in each) for each in every)
+    macs = sum(graph.macs() for graph in graphs)
+    leasts = [ceil(min(map(least_macs, each)) / _peak(config)) for each in every]
 
-    def found(cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "") -> Fit:
+    def found(
+        cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "",
+        parts: Sequence[tuple[int, Traffic]] = (),
+    ) -> Fit:  # fmt: skip
         return Fit(operations, macs, cycles, exact, bool(fits) and not exact, weights, activations, config.weight_bytes,
-                   config.act_bytes, fits, code, reason, hint)  # fmt: skip
+                   config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
 
-    least = ceil(macs / config.macs_per_cycle)
+    least = sum(leasts)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
     if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
         many = f"{quick} operations" if operations > quick else f"{TILES} weight tiles"
-        return found(least, False, None, reason=f"more than {many}: bounds only; onnxhw compile decides")
+        moved = [plain_traffic(graph, config.word) for graph in graphs]
+        what = f"more than {many}: bounds only; onnxhw compile decides"
+        return found(least, False, None, reason=what, parts=list(zip(leasts, moved, strict=True)))
     if over and operations > max(quick, MAPPED):
         return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import
@@ -90,10 +107,16 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
                 sched.map_operations(graph, config)
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
+    by = rates if patches is None else None
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            return found(sum(sched.draft_cycles(groups, config) for groups in options), False, True)
-        return found(sum(sched.fastest(groups, config).cycles for groups in options), True, True)
+            parts = [
+                choose(graph, patches, lambda groups: sched.draft_cycles(groups, config, by)) for graph in graphs
+            ]
+            return found(sum(cycles for cycles, _ in parts), False, True, parts=parts)
+        programs = [choose(graph, patches, lambda groups: sched.fastest(groups, config, by)) for graph in graphs]
+        parts = [(program.cycles, traffic_of(program)) for program in programs]
+        return found(sum(cycles for cycles, _ in parts), True, True, parts=parts)
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
 
@@ -202,6 +225,21 @@ def weight_bytes(graph: Graph) -> int:
             data, size = op.weight.tobytes(), op.weight[0].size
             rows.update(data[start : start + size] for start in range(0, len(data), size))
     return sum(map(len, rows))
+
+
+def least_macs(graph: Graph) -> int:
+    """Multiply-accumulates that no schedule leaves out: those of weights other than 0."""
+    total = 0
+    for op in graph.ops:
+        out = graph.tensors[op.output]
+        pixels = out.height * out.width
+        total += int(np.count_nonzero(op.weight)) * pixels if isinstance(op, Conv) else graph.macs_of(op)
+    return total
+
+
+def _peak(config: HwConfig) -> int:
+    """Multiply-accumulates per cycle of the array and the depthwise unit beside it."""
+    return config.macs_per_cycle + (WINDOW**2 * config.depthwise_lanes if config.depthwise else 0)
 
 
 def largest_tensor(graph: Graph) -> int:

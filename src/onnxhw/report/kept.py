@@ -1,7 +1,8 @@
 """What memory keeps in another form than the model's: inputs as patches, and tensors less their constants."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..isa.link import MAX_STEP
 from ..program.kept import Constants, Patches
@@ -47,10 +48,19 @@ def constant_channels(programs: Sequence[Program]) -> dict[str, int]:
 def sentences(loaded: Sequence[Loaded], constant: Mapping[str, int]) -> list[str]:
     """Both, for people."""
     lines = [
-        f"input {one.tensor!r} travels as patches of {one.window[0]}x{one.window[1]}: "
+        f"input {one.tensor!r} travels as patches of {one.window[0]}x{one.window[1]}, which the host makes: "
         f"{one.bytes_plain:,} -> {one.bytes:,} bytes"
         for one in loaded
     ]
     if constant["left_out"]:
-        lines.append(f"{constant['left_out']:,} of {constant['of']:,} channels are constant and not computed")
+        gone, total = constant["left_out"], constant["of"]
+        lines.append(f"{gone:,} of {total:,} channels are constant with these weights and not computed")
     return lines
+
+
+def premises(programs: Sequence[Program]) -> dict[str, Any]:
+    """Both, for ``--json``: what a cycle count takes for granted."""
+    return {
+        "patches": [asdict(one) for one in patched(programs)],
+        "constant_channels": constant_channels(programs),
+    }

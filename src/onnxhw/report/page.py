@@ -33,11 +33,16 @@ CAUSE_TEXT = {
 
 
 def page(
-    program: Program, profile: Profile, manifest: Mapping[str, Any], simulations: Sequence[Mapping[str, Any]]
+    program: Program,
+    profile: Profile,
+    manifest: Mapping[str, Any],
+    simulations: Sequence[Mapping[str, Any]],
+    premises: Sequence[str] = (),
 ) -> str:
     """The page's HTML.
 
     `manifest`: what `manifest.json` holds (may be empty). `simulations`: records of `onnxhw simulate --json`.
+    `premises`: sentences about the line and the host.
     """
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
@@ -55,7 +60,7 @@ def page(
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
         usage=usage(program),
-        kept=sentences(patched([program]), constant_channels([program])),
+        kept=[*sentences(patched([program]), constant_channels([program])), *premises],
         lives=lives(program, profile.timeline),
         causes=CAUSES,
         cause_text=CAUSE_TEXT,

@@ -24,18 +24,20 @@ class LayerRow:
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
     the work so far, layers taken in order; overlapped work is not counted twice, so the column adds up to the run,
     and a layer of the depthwise unit that runs beside those before and after it has few.
+    `macs_executed`, `macs_nominal`: multiply-accumulates that the hardware makes, and those of the model: not executed
+    are those of constant channels, and of channels that meet only weights of 0.
     `mode`, `peak`, `of_mode`, `window`, `losses`: what the layer runs in, what that does per cycle, what share of it
     the layer uses, the time that this is a share of and where the rest of it goes, see `modes`. `utilization`:
-    MACs / (window x peak MACs per cycle of the array), waiting included; more than 1 where many weights are 0 and not
-    streamed. `array_busy`: cycles of the array's or the depthwise unit's work. `reason`: the largest losses in words,
-    for a layer with more than `modes.SHARE` of the run's cycles and
-    less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array or the depthwise unit waited for
-    weights, and cycles their instructions and those of the vector unit waited for other units.
+    executed MACs / (window x peak MACs per cycle of the array), waiting included. `array_busy`: cycles of the array's
+    or the depthwise unit's work. `reason`: the largest losses in words, for a layer with more than `modes.SHARE` of the
+    run's cycles and less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array or the depthwise unit
+    waited for weights, and cycles their instructions and those of the vector unit waited for other units.
     """
 
     name: str
     kind: str
-    macs: int
+    macs_executed: int
+    macs_nominal: int
     start: int
     end: int
     cycles: int
@@ -147,6 +149,7 @@ def _layers(program: Program, times: Timeline) -> list[LayerRow]:
                 layer.name,
                 layer.kind,
                 layer.macs,
+                layer.nominal,
                 start,
                 end,
                 cycles,

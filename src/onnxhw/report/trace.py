@@ -30,7 +30,9 @@ def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
     frontier = 0
     for row in profile.layers:
         if row.cycles:
-            arguments = {"kind": row.kind, "macs": row.macs, "utilization": round(row.utilization, 4)}
+            arguments = {
+                "kind": row.kind, "macs_executed": row.macs_executed, "utilization": round(row.utilization, 4),
+            }  # fmt: skip
             events.append(_span(LAYER_TRACK, row.name, (frontier, frontier + row.cycles), cycle, arguments))
             frontier += row.cycles
     for unit in units_of(program.config):

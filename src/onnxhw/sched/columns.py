@@ -159,7 +159,7 @@ def conv_columns(
     x = graph.tensors[op.inputs[0]]
     scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
-    tiles = []
+    tiles, multiplied = [], 0
     for first in range(0, len(op.weight), config.used_cols):
         end = min(first + config.used_cols, len(op.weight))
         low, high = first // outputs * depth, ((end - 1) // outputs + 1) * depth
@@ -172,12 +172,15 @@ def conv_columns(
         used = np.flatnonzero(matrix.any(axis=(1, 2, 3)))
         if len(used):  # channels at either end that meet only weights of 0 are not streamed
             low, matrix = low + int(used[0]), matrix[used[0] : used[-1] + 1]
+            starts = [at // outputs * depth for at in range(first, end) if not channels[at].constant]
+            multiplied += sum(max(0, min(at + depth, low + len(matrix)) - max(at, low)) for at in starts)
         else:
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)
         extra = _extra(runs)
         bounds.fit(op, range(first, end), extra[: end - first], config.acc_bits)
         tiles.append(ColumnTile(tuple(runs), drains(op.name, first, scales[first:end], images, config, extra)))
+    images.multiplied[op.name] = multiplied * op.weight.shape[2] * op.weight.shape[3]
     return tiles
 
 

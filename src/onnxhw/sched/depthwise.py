@@ -45,6 +45,7 @@ def depthwise_lanes(
     """The groups of D channels of a convolution with their weights and drains."""
     x, width = graph.tensors[op.inputs[0]], config.depthwise_lanes
     weight = np.where([[[[found.constant]]] for found in channels], 0, op.weight).astype(np.int8)
+    images.multiplied[op.name] = sum(not found.constant for found in channels) * op.weight[0].size
     found = []
     for first in range(0, x.channels, width):
         end = min(first + width, x.channels)

@@ -18,12 +18,14 @@ class Images:
     -------
     weight_use : weight words that each layer added, by name.
     param_use : parameter rows that each layer added.
+    multiplied : weights of the model's channels that each convolution streams, per pixel of its result.
     """
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         self.weight_use: dict[str, int] = {}
         self.param_use: dict[str, int] = {}
+        self.multiplied: dict[str, int] = {}
         self._weights: list[npt.NDArray[np.uint8]] = []
         self._weight_words = 0
         self._weight_at: dict[bytes, int] = {}

@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Graph, Port
+from ..ir.graph import Conv, Graph, Op, Port
 from ..program.layout import Place
 from ..program.model import Entry, Layer, Program, runs_of
+from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
 from .check import check
 from .held import prove
@@ -32,26 +33,32 @@ def schedule(graph: Graph, config: HwConfig) -> Program:
     return finish(draft(graph, config))
 
 
-def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig) -> Program:
+def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None) -> Program:
     """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
-    Of each group the first that can be scheduled counts; the first of all is the model itself. Of equally fast ones the
-    first is taken. If none can be scheduled, the error is that of the last which is too large, if the model is too
-    large, and else the model's.
+    Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
+    that can be scheduled counts; the first of all is the model itself. Of equally fast ones the first is taken. If none
+    can be scheduled, the error is that of the last which is too large, if the model is too large, and else the model's.
     """
-    variant, chosen = _best(groups, config)
-    program = finish(chosen)
+    variant, chosen = _best(groups, config, rates)
+    program = finish(chosen, groups[0][0].graph)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
     return program
 
 
-def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> int:
-    """Cycles of `fastest` before the search for cuts, which only takes away from them; errors as there."""
-    return _best(groups, config)[1].candidate.cycles
+def draft_cycles(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
+) -> tuple[int, Traffic]:
+    """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
+    inference; errors as there."""
+    draft = _best(groups, config, rates)[1]
+    return draft.candidate.cycles, _moved(draft)
 
 
-def _best(groups: Sequence[Sequence[Variant]], config: HwConfig) -> "tuple[Variant, Draft]":
+def _best(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
+) -> "tuple[Variant, Draft]":
     """The fastest draft of the first of each group that can be scheduled."""
     drafts: list[tuple[Variant, Draft]] = []
     errors: list[DoesNotFitError | UnsupportedError] = []
@@ -60,7 +67,20 @@ def _best(groups: Sequence[Sequence[Variant]], config: HwConfig) -> "tuple[Varia
             drafts.append(found)
     if not drafts:
         raise _heaviest(errors)
-    return min(drafts, key=lambda each: each[1].candidate.cycles)
+    return min(drafts, key=lambda each: _waited(each[1], rates) if rates else each[1].candidate.cycles)
+
+
+def _waited(draft: "Draft", rates: Rates) -> float:
+    """Milliseconds of an inference: what its inputs and outputs take on the line, and the core."""
+    return rates.wait_ms(draft.candidate.cycles, _moved(draft))
+
+
+def _moved(draft: "Draft") -> Traffic:
+    graph, places = draft.plan.graph, draft.candidate.places
+    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    outputs = [port.tensor for port in graph.outputs]
+    into, out = ([places[name] for name in names] for names in (inputs, outputs))
+    return traffic(into, out, draft.plan.config.word)
 
 
 def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
@@ -103,9 +123,10 @@ def draft(graph: Graph, config: HwConfig) -> Draft:
     return Draft(plan, first(plan))
 
 
-def finish(begun: Draft) -> Program:
-    """The checked program of a draft."""
+def finish(begun: Draft, model: Graph | None = None) -> Program:
+    """The checked program of a draft; `model` is the graph that says its nominal multiply-accumulates, if another."""
     plan, graph = begun.plan, begun.plan.graph
+    model = model or graph
     candidate = apart(plan, improve(plan, begun.candidate))
     table = entries(plan, candidate)
     prove(plan, candidate, table)
@@ -119,9 +140,10 @@ def finish(begun: Draft) -> Program:
         table,
         list(graph.inputs),
         [unnamed(port) for port in graph.outputs],
-        layers(plan, candidate),
+        layers(plan, candidate, model),
         candidate.cycles,
-        graph.macs(),
+        sum(executed(plan, op) for op in graph.ops),
+        nominal=model.macs(),
     )
     program.input_free = input_free(program)
     check(program)
@@ -182,8 +204,20 @@ def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
     return found
 
 
-def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
-    """One layer per operation, or per group of operations whose array instructions take turns.
+def executed(plan: Plan, op: Op) -> int:
+    """The multiply-accumulates that the hardware makes for an operation, of those that the graph has.
+
+    Of a convolution, those of channels that are streamed: a set of columns leaves out input channels at either end that
+    meet only weights of 0, and output channels that are constant have no weights.
+    """
+    if isinstance(op, Conv):
+        out = plan.graph.tensors[op.output]
+        return plan.images.multiplied[op.name] * out.height * out.width
+    return plan.graph.macs_of(op)
+
+
+def layers(plan: Plan, candidate: Candidate, model: Graph | None = None) -> list[Layer]:
+    """One layer per operation, or per group of operations whose array instructions take turns; `model` as in `finish`.
 
     Every instruction belongs to the layer of the operation that it was made for. From the first to the last, the array
     instructions of two layers do not overlap; those of the vector unit may.
@@ -194,9 +228,11 @@ def layers(plan: Plan, candidate: Candidate) -> list[Layer]:
         for index, name in enumerate(names):
             mine[name].setdefault(unit, []).append(index)
     found: list[Layer] = []
+    whole = model or plan.graph
+    nominal = {op.name: whole.macs_of(op) for op in whole.ops}
     for op in graph.ops:
         runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
-        layer = Layer(op.name, type(op).__name__, graph.macs_of(op), runs)
+        layer = Layer(op.name, type(op).__name__, executed(plan, op), runs, nominal.get(op.name, 0))
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)
@@ -211,7 +247,7 @@ def _overlap(a: Layer, b: Layer) -> bool:
 
 
 def _merge(a: Layer, b: Layer) -> None:
-    a.name, a.macs = f"{a.name} + {b.name}", a.macs + b.macs
+    a.name, a.macs, a.nominal = f"{a.name} + {b.name}", a.macs + b.macs, a.nominal + b.nominal
     if b.kind not in a.kind.split(" + "):
         a.kind = f"{a.kind} + {b.kind}"
     for unit in b.instructions:

@@ -1,0 +1,105 @@
+"""What a program's inferences and its loading put on the serial line, in bytes, and how long a person waits for them.
+
+Frames are counted at their least: a stuffed frame is two bytes longer than its content, and one or two more if it has
+254 bytes without a zero in a row, which depends on the data. A frame that is sent again counts once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.graph import Graph
+from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
+from .image import memories
+from .layout import Place
+from .model import Program
+from .spans import spans
+
+BITS = 10
+"""Of a byte on the line: start, eight of data, stop."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A line of `baud` bits per second, and a core whose clock has `clock_hz`."""
+
+    baud: int
+    clock_hz: int
+
+    def line_ms(self, size: int) -> float:
+        """Milliseconds of so many bytes, one after the other."""
+        return 1e3 * BITS * size / self.baud
+
+    def core_ms(self, cycles: int) -> float:
+        """Milliseconds of so many cycles."""
+        return 1e3 * cycles / self.clock_hz
+
+    def wait_ms(self, cycles: int, traffic: "Traffic") -> float:
+        """Milliseconds of one inference alone: its bytes in turn, and the core's cycles between them."""
+        return self.line_ms(traffic.alone) + self.core_ms(cycles)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of one inference: from the host, from the device, and those of both that pass one after the other.
+
+    The others of the two pass at the same time: answers to what is still being sent, and requests for what is already
+    coming.
+    """
+
+    sent: int
+    received: int
+    alone: int
+
+    @property
+    def busier(self) -> int:
+        """Bytes of the direction that has more: what bounds inferences one after the other."""
+        return max(self.sent, self.received)
+
+
+def frames_bytes(words: int) -> int:
+    """Bytes of the frames that carry so many 32-bit words, at least one frame."""
+    return 4 * words + SHORTEST * max(1, -(-words // MAX_WORDS))
+
+
+def traffic(inputs: Sequence[Place], outputs: Sequence[Place], word: int) -> Traffic:
+    """Of an inference whose tensors lie there, in a memory of `word` lanes."""
+    writes = [span.count for place in inputs for span in spans(place, word, MAX_STEP)]
+    reads = [span.count for place in outputs for span in spans(place, word, MAX_STEP)]
+    written, answers = sum(map(frames_bytes, writes)), frames_bytes(RESULT_WORDS) + sum(map(frames_bytes, reads))
+    requests, replies = sum(map(_frames, reads)), sum(map(_frames, writes))
+    run_and_poll = 2 * SHORTEST
+    return Traffic(
+        written + run_and_poll + SHORTEST * requests,
+        SHORTEST * (replies + 1) + answers,
+        written + run_and_poll + answers,
+    )
+
+
+def _frames(words: int) -> int:
+    return -(-words // MAX_WORDS)
+
+
+def traffic_of(program: Program) -> Traffic:
+    """Of an inference of a program."""
+    inputs = dict.fromkeys(port.tensor for port in program.inputs)  # several ports may share a tensor
+    outputs = [port.tensor for port in program.outputs]
+    into, out = ([program.tensors[name].place for name in names] for names in (inputs, outputs))
+    return traffic(into, out, program.config.word)
+
+
+def plain_traffic(graph: Graph, word: int) -> Traffic:
+    """Of an inference of a graph whose inputs and outputs lie as they are, each tensor in one piece."""
+    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    outputs = [port.tensor for port in graph.outputs]
+    into, out = ([_alone(graph.tensors[name].shape) for name in names] for names in (inputs, outputs))
+    return traffic(into, out, word)
+
+
+def _alone(shape: tuple[int, int, int, int]) -> Place:
+    return Place(0, shape[2] * shape[3], shape[3], shape)
+
+
+def load_bytes(program: Program) -> int:
+    """Bytes from the host that load a program: its memories, between a RESET and a COMMIT."""
+    words = sum(frames_bytes(image.size) for _, image in memories(program))
+    return SHORTEST + words + frames_bytes(COMMIT_WORDS)
