@@ -11,12 +11,11 @@ of each operator and seed: a run that was interrupted goes on. See bench/differe
 import argparse
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from differential.coverage import markdown, summary, write_json
 from differential.registry import operators
-from differential.run import worker
+from differential.run import run
 
 
 def main() -> int:
@@ -34,9 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(options.jobs) as pool:
-            found = pool.map(lambda one: worker(one, options.seed, options.models, folder), chosen)
-            results = dict(zip([one.key for one in chosen], found, strict=True))
+        results = run(chosen, options.seed, options.models, folder, options.jobs)
     text, wrong = summary(chosen, results, left)
     print(text)
     if options.json:

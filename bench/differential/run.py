@@ -1,4 +1,4 @@
-"""`trial`: one model on all sides; `worker`: the models of one operator, in a process of its own."""
+"""`run`: models of each operator, in a process of its own, on all sides."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from .draw import Draw
 from .explained import explanation
 from .operators import GENERATORS
 from .operators.containers import RANDOM
-from .registry import Operator, operators
+from .registry import Operator
 from .sides import BY_VALUES, Outcome, ort, ours, product
 
 PATIENCE = 60.0
@@ -116,8 +116,7 @@ def _scale(draw: Draw) -> float:
     return float(np.prod(sorted(largest)[-2:])) if max(largest) < 1e6 else max(largest)
 
 
-def _child(key: str, seed: int, models: int, path: Path, done: list[dict[str, Any]]) -> None:
-    operator = next(one for one in operators()[0] if one.key == key)
+def _child(operator: Operator, seed: int, models: int, path: Path, done: list[dict[str, Any]]) -> None:
     logging.disable(logging.WARNING)
     counts: Counter[tuple[str, str]] = Counter()
     computed: set[tuple[str, str]] = set()
@@ -141,38 +140,57 @@ def _child(key: str, seed: int, models: int, path: Path, done: list[dict[str, An
                 computed |= set(draw.options.items())
 
 
-def _processes() -> Any:
-    """Processes that are forked from one that has imported everything and has no threads."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["differential.run"])
-    return context
+@dataclass
+class _Running:
+    """A process, and when its file last grew."""
+
+    operator: Operator
+    process: Any
+    size: int = -1
+    since: float = 0.0
 
 
-def worker(operator: Operator, seed: int, models: int, folder: Path) -> list[dict[str, Any]]:
-    """All results of an operator's models; what was written before is not run again; crashes and hangs are results."""
-    path = folder / f"{operator.key}.{seed}.jsonl"
-    while True:
-        done, started = _read(path)
-        if started is not None:
-            row = asdict(Result(operator.key, started["start"], "wrong", "the process crashed or hung", options=started["options"]))
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            continue
-        process = _processes().Process(target=_child, args=(operator.key, seed, models, path, done))
-        process.start()
-        size, since = -1, time.monotonic()
-        while process.is_alive():
-            process.join(0.05 if size <= 0 else 0.2)
-            now = path.stat().st_size if path.exists() else 0
-            if now != size:
-                size, since = now, time.monotonic()
-            elif time.monotonic() - since > PATIENCE:
-                process.kill()
-                process.join()
-        if process.exitcode == 0:
-            return _read(path)[0]
-        if _read(path)[1] is None:
-            raise RuntimeError(f"{operator.key}: the generator failed")
+def run(chosen: list[Operator], seed: int, models: int, folder: Path, jobs: int) -> dict[str, list[dict[str, Any]]]:
+    """All results by operator; what was written before is not run again; crashes and hangs are results."""
+    waiting, running, results = list(reversed(chosen)), list[_Running](), dict[str, list[dict[str, Any]]]()
+    path = {one.key: folder / f"{one.key}.{seed}.jsonl" for one in chosen}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            operator = waiting.pop()
+            done = _read(path[operator.key])[0]
+            process = multiprocessing.get_context("fork").Process(
+                target=_child, args=(operator, seed, models, path[operator.key], done))  # fmt: skip
+            process.start()
+            running.append(_Running(operator, process, since=time.monotonic()))
+        time.sleep(0.02)
+        for one in list(running):
+            if _watched(one, path[one.operator.key]):
+                continue
+            running.remove(one)
+            rows, started = _read(path[one.operator.key])
+            if one.process.exitcode == 0:
+                results[one.operator.key] = rows
+            elif started is None:
+                raise RuntimeError(f"{one.operator.key}: the generator failed")
+            else:
+                row = Result(one.operator.key, started["start"], "wrong", "the process crashed or hung", options=started["options"])
+                with path[one.operator.key].open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+                waiting.append(one.operator)
+    return {one.key: results[one.key] for one in chosen}
+
+
+def _watched(one: _Running, path: Path) -> bool:
+    """Whether the process runs; one without a result for too long is ended."""
+    if not one.process.is_alive():
+        return False
+    size = path.stat().st_size if path.exists() else 0
+    if size != one.size:
+        one.size, one.since = size, time.monotonic()
+    elif time.monotonic() - one.since > PATIENCE:
+        one.process.kill()
+        one.process.join()
+    return True
 
 
 def _read(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
