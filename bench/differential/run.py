@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
-from .compare import difference
+from .compare import difference, unit_of
 from .draw import Draw
 from .explained import explanation
 from .operators import GENERATORS
@@ -74,7 +75,7 @@ def judge(draw: Draw, model: onnx.ModelProto, index: int) -> Result:
     return result
 
 
-def _verdict(name: str, sides: dict[str, Outcome], scale: float) -> tuple[str, str]:
+def _verdict(name: str, sides: dict[str, Outcome], scale: tuple[float, float]) -> tuple[str, str]:
     answer, first, second = sides["product"], sides["onnxruntime"], sides["ours"]
     computed = [side for side in (first, second) if side.values is not None]
     if answer.values is None:
@@ -98,22 +99,21 @@ def _verdict(name: str, sides: dict[str, Outcome], scale: float) -> tuple[str, s
     return "equal", ""
 
 
-def _compare(name: str, first: Outcome, second: Outcome, scale: float) -> str:
-    return difference(name, first.values, second.values, scale)
+def _compare(name: str, first: Outcome, second: Outcome, scale: tuple[float, float]) -> str:
+    return difference(name, first.values, second.values, *scale)
 
 
-def _scale(draw: Draw) -> float:
-    """The largest finite magnitude of a product of two operands."""
-    from onnx import numpy_helper
-
+def _scale(draw: Draw) -> tuple[float, float]:
+    """The largest finite magnitude of a product of two operands, or of a float attribute; the coarsest unit of their types."""
     arrays = [v for v in draw.feeds.values() if isinstance(v, np.ndarray)]
     arrays += [np.asarray(numpy_helper.to_array(c)) for c in draw.constants]
-    largest = [1.0]
+    largest = [1.0, *(abs(v) for v in draw.attributes.values() if isinstance(v, float))]
+    unit = max([0.0, *(unit_of(array.dtype) for array in arrays)])
     for array in arrays:
         if array.dtype.kind in "fiu":
             finite = np.abs(array.astype(np.float64))
             largest.append(float(finite[np.isfinite(finite)].max(initial=0.0)))
-    return float(np.prod(sorted(largest)[-2:])) if max(largest) < 1e6 else max(largest)
+    return float(np.prod(sorted(largest)[-2:])) if max(largest) < 1e6 else max(largest), unit
 
 
 def _child(operator: Operator, seed: int, models: int, path: Path, done: list[dict[str, Any]]) -> None:
@@ -170,8 +170,8 @@ def run(chosen: list[Operator], seed: int, models: int, folder: Path, jobs: int)
             rows, started = _read(path[one.operator.key])
             if one.process.exitcode == 0:
                 results[one.operator.key] = rows
-            elif started is None:
-                raise RuntimeError(f"{one.operator.key}: the generator failed")
+            elif started is None or one.process.exitcode == 1:  # an exception of ours, not of what is tried
+                raise RuntimeError(f"{one.operator.key}: the generator or the comparison failed")
             else:
                 row = Result(one.operator.key, started["start"], "wrong", "the process crashed or hung", options=started["options"])
                 with path[one.operator.key].open("a", encoding="utf-8") as file:

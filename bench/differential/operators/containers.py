@@ -89,8 +89,6 @@ def optional(d: Draw) -> None:
         d.x(d.of(element, d.shape()))
     else:
         d.attributes["type"] = _tensor(element, [])
-    if d.operator.name == "Optional" and False:
-        return
 
 
 def held(d: Draw) -> None:
@@ -197,19 +195,14 @@ def generator(d: Draw) -> None:
         d.attr("sample_size", [1, 5])
     else:
         x = d.array("T1", d.shape(), "plain")
-        d.x(np.clip(x, 0, 1) if name == "Bernoulli" and x.dtype.kind == "f" else x)
+        d.x(np.clip(x.astype(np.float32), 0, 1).astype(x.dtype) if name == "Bernoulli" else x)
         element = d.type("T2") if name == "Bernoulli" else d.choose("T2", ["float", "double"])
-    if d.maybe("dtype") or x_is_not_float(d):
+    if d.has("dtype"):
         d.attributes["dtype"] = code(element)
     d.attr("seed", [0.0, 3.0])
     for attribute in ("mean", "scale", "low", "high"):
         if d.has(attribute):
             d.attr(attribute, [0.5, 2.0])
-
-
-def x_is_not_float(d: Draw) -> bool:
-    """Whether the default of dtype, float or the operand's type, might not fit."""
-    return d.operator.name.endswith("Like") or d.operator.name == "Bernoulli"
 
 
 def dropout(d: Draw) -> None:

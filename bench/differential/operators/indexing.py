@@ -140,7 +140,7 @@ def extreme(d: Draw) -> None:
 
 
 def one_hot(d: Draw) -> None:
-    shape = d.shape(0, 3)
+    shape = d.shape(1, 3)
     axis_of(d, len(shape), last=True)
     depth = d.integer(1, 5)
     element = d.type("T1")

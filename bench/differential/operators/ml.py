@@ -52,9 +52,15 @@ def mapping(d: Draw, key: str, value: str) -> Any:
     return keys
 
 
+def _map_type(d: Draw) -> tuple[str, str]:
+    """The types of keys and values: "map(int64, string)" in a schema."""
+    text = d.choose("T1", d.operator.types["T1"])
+    key, value = text.removeprefix("map(").replace("tensor(", "").replace(")", "").split(",")
+    return key.strip(), value.strip()
+
+
 def cast_map(d: Draw) -> None:
-    kind = d.choose("T1", [one for one in d.operator.types["T1"]])
-    value = kind.split("tensor(")[1].rstrip(")")
+    _, value = _map_type(d)
     mapping(d, "int64", value)
     d.attr("cast_to", ["TO_FLOAT", "TO_INT64", "TO_STRING"])
     if d.attr("map_form", ["DENSE", "SPARSE"]) in ("SPARSE",):
@@ -72,9 +78,8 @@ def mapper(d: Draw) -> None:
 
 
 def dictionary(d: Draw) -> None:
-    kind = d.choose("T1", [one for one in d.operator.types["T1"]])
-    key, value = kind.removeprefix("map(").rstrip(")").replace("tensor(", "").split(",")
-    mapping(d, key.strip(), value.strip())
+    key, value = _map_type(d)
+    mapping(d, key, value)
     if key == "string":
         d.attributes["string_vocabulary"] = ["x", "a", "q"]
     else:

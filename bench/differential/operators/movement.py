@@ -83,7 +83,7 @@ def reshape(d: Draw) -> None:
 def flatten(d: Draw) -> None:
     shape = d.shape()
     d.x(d.array("T", shape))
-    axis_of(d, len(shape), last=True)
+    axis_of(d, len(shape), last=True, needed=not shape)
 
 
 def squeeze(d: Draw) -> None:

@@ -57,6 +57,7 @@ def linear(d: Draw) -> None:
 
 def dynamic(d: Draw) -> None:
     d.x(d.array("T1", d.shape(empty=False), d.choose("values", ["plain", "ties", "positive"])))
+    d.outputs = 3
 
 
 def matmul_integer(d: Draw) -> None:

@@ -119,7 +119,7 @@ def layer_norm(d: Draw) -> None:
     d.attr("stash_type", [1])
     d.x(d.array("T", shape, "plain"))
     rms = d.operator.name == "RMSNormalization"
-    scale = d.array("V" if rms else "T", shape[axis:], "plain")
+    scale = d.array("V" if rms else "T", shape[axis:], "plain", [d.type("T")] if rms and d.maybe("one type") else [])
     d.x(scale)
     if not rms and d.maybe("B"):
         d.x(d.array("T", shape[axis:], "plain"))
