@@ -72,6 +72,8 @@ def host_parts(made: Conversion, found: Stages, runnable: bool = True) -> dict[i
         results += constants if stage == 0 else []
         graph.input.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in inputs)
         graph.output.extend(types.get(name, onnx.ValueInfoProto(name=name)) for name in results)
+        inner = dict.fromkeys(name for index in indices for name in host.nodes[index].output if name in types)
+        graph.value_info.extend(types[name] for name in inner if name not in results)
         names = tuple(host.nodes[index].label for index in indices)
         parts[stage] = HostPart(tuple(inputs), tuple(results), serialized(part), names)
     return parts

@@ -1,12 +1,13 @@
-"""`evaluate`: what the host computes of a model, with numpy.
+"""`evaluate`: what the host computes of a model, node by node.
 
-Quantized operators run on `onnxhw.fixed`, others in onnx's reference implementation with our own operators where it is
-missing, incomplete or wrong (`hostops`); all of it in onnxruntime only if asked for.
+Quantized operators run on `onnxhw.fixed`, others in onnxruntime, and in operators of ours or onnx's reference what it has
+no kernel for (`hostnodes`). Every result is held against what the model says of its type and shape (`hosttypes`).
 """
 
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
@@ -15,12 +16,16 @@ import numpy as np
 import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import RuntimeContextError
+from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError
 
 from ..errors import OnnxhwError, UnsupportedError, UsageError
-from .hostops import implementations, sizes
+from .hostnodes import HostNode
+from .hostops import implementations, is_ours, sizes
 from .hostops.control import IterationsError
 from .hostops.quantized import NotANumberError
+from .hosttypes import SIZES, Expected
+from .native import has_kernel, is_native
+from .spec.signatures import canonical
 
 Engine = Literal["numpy", "onnxruntime"]
 CACHED = 64
@@ -82,26 +87,50 @@ def _packed(value: Any) -> Any:
 
 
 class Evaluator(ReferenceEvaluator):
-    """The reference evaluator with our operators, also in subgraphs and functions, and errors that name the node."""
+    """The nodes of a graph in order, also of subgraphs and functions, with errors that name the node."""
 
     def __init__(self, proto: Any, opsets: dict[str, int] | None = None, functions: Any = None, **more: Any) -> None:
         imports = {entry.domain: entry.version for entry in getattr(proto, "opset_import", ())}
         more["new_ops"] = implementations(opsets or imports)
         super().__init__(proto, opsets=opsets, functions=functions, **more)
+        graph = self.onnx_graph_
+        self._expected = Expected([] if graph is None else [*graph.input, *graph.value_info, *graph.output])
 
     def _load_impl(self, node: onnx.NodeProto, input_types: Any = None) -> Any:
+        domain, version = canonical(node.domain), self.opsets.get(node.domain)
+        called = (node.domain, node.op_type) in self.functions_
+        if called or version is None or not is_native(node, version):
+            return self._others(node, input_types)
+        if not has_kernel(domain, node.op_type, version):  # it may have a body: but it must exist
+            with suppress(RuntimeContextError):
+                self._others(node, None)
+        known = self.all_types_ or {}
+        types = [known.get(name) for name in node.input]
+
+        def made(node: onnx.NodeProto, settings: dict[str, Any]) -> HostNode:
+            return HostNode(node, version, lambda: self._instance(node, settings, types), types)
+
+        return made
+
+    def _instance(self, node: onnx.NodeProto, settings: dict[str, Any], types: list[Any]) -> Any:
+        """The operator of ours or of the reference for a node."""
+        try:
+            made = self._others(node, None)
+        except RuntimeContextError:  # a function whose body depends on its inputs
+            if None in types:
+                return OpFunctionContextDependant(node, settings, parent=self)
+            made = self._others(node, types)
+        return made(node, settings)
+
+    def _others(self, node: onnx.NodeProto, input_types: Any) -> Any:
         try:
             return super()._load_impl(node, input_types)
         except (RuntimeContextError, OnnxhwError):
             raise
         except Exception as error:
             domain = f" of domain {node.domain!r}" if node.domain else ""
-            raise UnsupportedError(
-                "E4750",
-                f"operator {node.op_type}{domain} has no implementation on the host",
-                where=label(node),
-                hint="replace the node, or run the model's host part in onnxruntime",
-            ) from error
+            what = f"operator {node.op_type}{domain} has no implementation on the host"
+            raise UnsupportedError("E4750", what, where=label(node), hint="replace the node") from error
 
     def run(
         self,
@@ -112,36 +141,63 @@ class Evaluator(ReferenceEvaluator):
         check_shape_annotations: bool | None = None,
         _bindings: Any = None,
     ) -> list[Any]:
-        """The outputs asked for, or all, in order."""
+        """The outputs asked for, or all, in order. E4756 for a value that is not what the model says.
+
+        `feed_inputs` may have, as `SIZES`, the sizes of dimension variables of the graph around; those that only a
+        nested graph has are its own in each of its runs.
+        """
         values = {"": None, **self.rt_inits_, **feed_inputs}
+        sizes = values[SIZES] = dict(feed_inputs.get(SIZES, ()))
+        for name in self.input_names_:
+            self._hold(None, name, values.get(name), sizes)
         for node in self.rt_nodes_:
             operands = [values[name] for name in node.input]
             more: dict[str, Any] = {"linked_attributes": attributes} if node.has_linked_attribute and attributes else {}
             if node.need_context():
                 more["context"] = values
-            try:
-                _bounded(node.onnx_node, operands)
-                results = node.run(*operands, **more)
-            except OnnxhwError:
-                raise
-            except NotANumberError as error:
-                hint = "replace NaN before running the model"
-                raise UsageError("E2702", str(error), where=label(node.onnx_node), hint=hint) from error
-            except IterationsError as error:
-                raise UnsupportedError("E4753", str(error), where=label(node.onnx_node)) from error
-            except Exception as error:
-                raise _failed(node.onnx_node, operands, error) from error
-            values.update(zip(node.output, results))  # noqa: B905 - outputs that nobody names are dropped
+            results = _computed(node, operands, more)
+            for name, value in zip(node.output, results):  # noqa: B905 - outputs that nobody names are dropped
+                if name:
+                    self._hold(node, name, value, sizes)
+                    values[name] = value
         return [values[name] for name in output_names or self.output_names]
+
+    def _hold(self, node: Any, name: str, value: Any, sizes: dict[str, int]) -> None:
+        """E4756 for a value that is not what the model says."""
+        if fault := self._expected.fault(name, value, sizes):
+            raise UnsupportedError(
+                "E4756",
+                f"value {name!r} is {fault}",
+                where=label(node.onnx_node) if node is not None else f"input {name!r}",
+                hint="correct the types and shapes that the model declares, or remove them, or export it again",
+            )
+
+
+def _computed(node: Any, operands: list[Any], more: dict[str, Any]) -> Any:
+    """The results of a node, or the error that names it."""
+    try:
+        _bounded(node.onnx_node, operands)
+        return node.run(*operands, **more)
+    except OnnxhwError:
+        raise
+    except NotANumberError as error:
+        hint = "replace NaN before running the model"
+        raise UsageError("E2702", str(error), where=label(node.onnx_node), hint=hint) from error
+    except IterationsError as error:
+        raise UnsupportedError("E4753", str(error), where=label(node.onnx_node)) from error
+    except Exception as error:
+        raise _failed(node.onnx_node, operands, error) from error
 
 
 @cache
 def implemented(domain: str, op_type: str, version: int) -> bool:
     """Whether `evaluate` has the operator, in a version of its domain's operator set."""
-    domain = "" if domain == "ai.onnx" else domain
+    domain = canonical(domain)
+    if not is_ours(domain, op_type) and has_kernel(domain, op_type, version):
+        return True
     empty = Evaluator(onnx.GraphProto(name="empty"), opsets={"": onnx.defs.onnx_opset_version(), domain: version})
     try:
-        empty._load_impl(helper.make_node(op_type, [], [], domain=domain))
+        empty._others(helper.make_node(op_type, [], [], domain=domain), None)
     except RuntimeContextError:  # a function whose body depends on its inputs
         return True
     except UnsupportedError:

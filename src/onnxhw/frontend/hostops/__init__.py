@@ -1,10 +1,13 @@
-"""Operators of our own for host nodes, where onnx's reference implementation is missing, incomplete, wrong or slow.
+"""Operators of our own for host nodes: those that must be exact, and those of versions and types that onnxruntime lacks.
 
+deviations   where the host does not ask onnxruntime although it has a kernel, and why
+guards       operands that no kernel may see
 adapter      a plain function as an operator of the reference evaluator
 quantized    the quantized operators of the default domain, on `onnxhw.fixed`
 contrib      those of com.microsoft
 qonnx        Quant, BipolarQuant, Trunc, MultiThreshold
 control      If, Loop, Scan
+arithmetic   integer division, logarithms of sums
 dense        convolution, and normalization over flattened axes as before operator set 13
 recurrent    RNN, GRU, LSTM
 pools        MaxPool and AveragePool
@@ -16,24 +19,37 @@ text         RegexFullMatch
 
 from onnx.reference.op_run import OpRun
 
-from . import contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
+from . import arithmetic, contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
 from .adapter import select
 
-__all__ = ["implementations"]
+__all__ = ["implementations", "is_ours"]
 
-OPERATORS = (
+EXACT = (
     *quantized.OPERATORS,
     *contrib.OPERATORS,
     *qonnx.OPERATORS,
+    *text.OPERATORS,
+)
+"""Operators that are computed here in every version: in integers as the hardware does, or safely."""
+OPERATORS = (
+    *EXACT,
+    *arithmetic.OPERATORS,
     *dense.OPERATORS,
     *pools.OPERATORS,
     *recurrent.OPERATORS,
     *moved.OPERATORS,
     *early.OPERATORS,
-    *text.OPERATORS,
 )
 
 
 def implementations(opsets: dict[str, int]) -> list[type[OpRun]]:
     """Our operators for the given version of each domain."""
     return [*select(OPERATORS, opsets), *control.versions(opsets.get("", 0))]
+
+
+_OURS = frozenset((op.domain, op.name) for op in EXACT) | {("", name) for name in ("If", "Loop", "Scan")}
+
+
+def is_ours(domain: str, op_type: str) -> bool:
+    """Is the operator computed here whatever onnxruntime has?"""
+    return (domain, op_type) in _OURS

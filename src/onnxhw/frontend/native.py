@@ -1,0 +1,253 @@
+"""`NativeNode`: one node in onnxruntime, node by node, so that results depend on no fusion and on no other node.
+
+A session holds one node, without graph optimisation, with one thread. It is made when operands of these types first
+come, and is shared by all nodes of the same operator, attributes and types.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from .hostops import is_ours
+from .spec.signatures import canonical, signature
+
+CACHED = 1024
+"""Sessions that are kept; one takes about 30 KB and half a millisecond to make."""
+IR_VERSION = 8
+"""Of the models of one node: the first with optional types; every onnxruntime that is asked for reads it."""
+OLDEST = 7
+"""The oldest default operator set of which onnxruntime promises kernels."""
+DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
+"""Operator sets of which kernels are used. (The others of onnxruntime are its own layouts, which differ by machine.)"""
+TENSORS = frozenset(
+    getattr(onnx.TensorProto, name)
+    for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16",
+                 "UINT32", "UINT64")
+)  # fmt: skip
+"""Element types that pass between numpy and onnxruntime."""
+FOREIGN = re.compile(r"bfloat16|float8|float4|float6|int4|int2|complex|sparse|Opaque")
+"""Types of results that do not."""
+EXACT = ("session.x64quantprecision", "1")
+"""What keeps onnxruntime from adding pairs of uint8 * int8 products in 16 bits, on processors without VNNI."""
+NOISE = (
+    (re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : "), ""),
+    (re.compile(r"Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: "), ""),
+    (re.compile(r"\S*/\S*\.(cc|h|hpp|cpp):\d+ \S+( \[with [^\]]*\])?\S*( const)?"), ""),
+)
+"""Of onnxruntime's messages: what is no reason, and paths of the machine that it was built on."""
+Kind = int | bytes | None
+"""What an operand is: the element type of a tensor, another type serialized, or None where it is left out."""
+
+_sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...]], Any]" = OrderedDict()
+
+
+class NativeError(ValueError):
+    """onnxruntime cannot compute a node of these operands; the text is its reason."""
+
+
+class NoKernelError(Exception):
+    """onnxruntime has nothing for these types; the text is its reason. Never leaves the frontend."""
+
+
+class NativeNode:
+    """A node that onnxruntime may compute."""
+
+    def __init__(self, node: onnx.NodeProto, version: int) -> None:
+        """Of a version of its operator set; `is_native` must be true."""
+        self.inputs = [f"x{index}" if name else "" for index, name in enumerate(node.input)]
+        plain = onnx.NodeProto(op_type=node.op_type, domain=canonical(node.domain), input=self.inputs)
+        plain.output.extend(f"y{index}" if name else "" for index, name in enumerate(node.output))
+        plain.attribute.extend(node.attribute)
+        self.node, self.version = plain, native_version(plain.domain, plain.op_type, version) or 1
+        self.key = b"%d:" % self.version + plain.SerializeToString(deterministic=True)
+        self.places = [index for index, name in enumerate(plain.output) if name]
+
+    def session(self, kinds: tuple[Kind, ...]) -> Any:
+        """The session for operands of these kinds; `NoKernelError` if onnxruntime has none."""
+        key = self.key, kinds
+        found = _sessions.get(key)
+        if found is None:
+            try:
+                found = _session(self.node, self.version, kinds)
+            except NoKernelError as error:
+                found = error
+            _sessions[key] = found
+            while len(_sessions) > CACHED:
+                _sessions.popitem(last=False)
+        else:
+            _sessions.move_to_end(key)
+        if isinstance(found, NoKernelError):
+            raise found
+        return found
+
+    def run(self, operands: Sequence[Any], declared: Sequence[onnx.TypeProto | None] = ()) -> tuple[Any, ...]:
+        """The results, None where the node names none.
+
+        `declared`: types of the operands where they are known; what is no tensor needs one. `NoKernelError` if
+        onnxruntime has no kernel, `NativeError` if the kernel refuses the operands.
+        """
+        operands = [np.asarray(value) if isinstance(value, np.generic) else value for value in operands]
+        types = [*declared, *[None] * (len(operands) - len(declared))]
+        kinds = tuple(kind(value, given) for value, given in zip(operands, types, strict=True))
+        session = self.session(kinds)
+        feeds = {name: value for name, value in zip(self.inputs, operands, strict=True) if name}
+        from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NotThere
+
+        try:
+            found = session.run(None, feeds)
+        except NotThere as error:
+            raise NoKernelError(reason(error)) from error
+        except Exception as error:  # of a dozen classes
+            raise NativeError(reason(error)) from error
+        results: list[Any] = [None] * len(self.node.output)
+        for place, value in zip(self.places, found, strict=True):
+            results[place] = value
+        return tuple(results)
+
+
+def is_native(node: onnx.NodeProto, version: int) -> bool:
+    """Is onnxruntime asked for this node: is its operator set one of `DOMAINS`, and has it no graphs?"""
+    if is_ours(canonical(node.domain), node.op_type):
+        return False
+    plain = all(not (one.ref_attr_name or one.HasField("g") or one.graphs) for one in node.attribute)
+    return plain and native_version(canonical(node.domain), node.op_type, version) is not None
+
+
+def kind(value: Any, declared: onnx.TypeProto | None = None) -> Kind:
+    """What an operand is; `NoKernelError` for what does not pass to onnxruntime."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return _element(value.dtype)
+    if declared is not None and not declared.HasField("tensor_type"):
+        return declared.SerializeToString(deterministic=True)
+    if isinstance(value, list) and value and all(isinstance(one, np.ndarray | np.generic) for one in value):
+        elements = {_element(one.dtype) for one in value}
+        if len(elements) == 1:
+            tensor = helper.make_tensor_type_proto(elements.pop(), None)
+            return bytes(helper.make_sequence_type_proto(tensor).SerializeToString(deterministic=True))
+    raise NoKernelError(f"a {type(value).__name__} of unknown type does not pass to onnxruntime")
+
+
+def _element(dtype: np.dtype[Any]) -> int:
+    try:
+        element = _elements(dtype)
+    except (KeyError, ValueError, TypeError):
+        element = 0
+    if element not in TENSORS:
+        raise NoKernelError(f"a tensor of {dtype} does not pass to onnxruntime")
+    return element
+
+
+@cache
+def _elements(dtype: np.dtype[Any]) -> int:
+    return onnx.TensorProto.STRING if dtype.kind in "OU" else int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _session(node: onnx.NodeProto, version: int, kinds: tuple[Kind, ...]) -> Any:
+    import onnxruntime  # only here: it takes long to import
+
+    inputs = [onnx.ValueInfoProto(name=name, type=_type(one)) for name, one in zip(node.input, kinds, strict=True)
+              if name]  # fmt: skip
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    imports = [helper.make_opsetid(node.domain, version)]
+    if node.domain:
+        imports.append(helper.make_opsetid("", OLDEST_FUNCTIONS))
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options(), providers=["CPUExecutionProvider"])
+    except Exception as error:  # of a dozen classes
+        raise NoKernelError(reason(error)) from error
+    for value in session.get_outputs():
+        if FOREIGN.search(value.type):
+            raise NoKernelError(f"a result of type {value.type} does not pass from onnxruntime")
+    return session
+
+
+OLDEST_FUNCTIONS = 17
+"""The default operator set for the bodies that onnxruntime has of operators of other domains."""
+
+
+def _type(one: Kind) -> onnx.TypeProto:
+    if isinstance(one, bytes):
+        return onnx.TypeProto.FromString(one)
+    return helper.make_tensor_type_proto(one or 0, None)
+
+
+def options() -> Any:
+    """How sessions run: as the model says, in one thread, and silent."""
+    import onnxruntime
+
+    chosen = onnxruntime.SessionOptions()
+    chosen.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    chosen.intra_op_num_threads = chosen.inter_op_num_threads = 1
+    chosen.use_deterministic_compute = True
+    chosen.enable_cpu_mem_arena = False  # an arena for each node would keep what it once had
+    chosen.enable_mem_pattern = False
+    chosen.log_severity_level = 4  # what is refused our errors say
+    chosen.add_session_config_entry(*EXACT)
+    return chosen
+
+
+def reason(error: Exception) -> str:
+    """The text of one of onnxruntime's errors, on one line."""
+    text = " ".join(str(error).split())
+    for pattern, instead in NOISE:
+        text = pattern.sub(instead, text)
+    return " ".join(text.split())[:300]
+
+
+@cache
+def native_version(domain: str, op_type: str, version: int) -> int | None:
+    """The version of the operator set under which onnxruntime is asked for an operator, or None if it is not.
+
+    That in which the operator last changed, so that models of other versions share its sessions, but not below
+    `OLDEST`: operators that differ there are ours.
+    """
+    if domain not in DOMAINS:
+        return None
+    if domain == "com.microsoft":
+        return 1 if op_type in schemas() else None
+    known = signature(op_type, domain, version)
+    if known is None or known.deprecated:
+        return None
+    if domain or known.since >= OLDEST:
+        return known.since
+    oldest = signature(op_type, domain, OLDEST)
+    return OLDEST if oldest is not None and oldest.since == known.since else None
+
+
+@cache
+def schemas() -> Mapping[str, Any]:
+    """onnxruntime's schemas of com.microsoft by operator, those of the newest version."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    found = sorted((one for one in native.get_all_operator_schema() if one.domain == "com.microsoft"),
+                   key=lambda one: int(one.since_version))  # fmt: skip
+    return {one.name: one for one in found}
+
+
+@cache
+def _kernels() -> Mapping[tuple[str, str], tuple[tuple[int, int], ...]]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    found: dict[tuple[str, str], tuple[tuple[int, int], ...]] = {}
+    for one in native.get_all_opkernel_def():
+        key = canonical(one.domain), one.op_name
+        found[key] = (*found.get(key, ()), tuple(one.version_range))
+    return found
+
+
+@cache
+def has_kernel(domain: str, op_type: str, version: int) -> bool:
+    """Does onnxruntime have a kernel of the operator, for any types?"""
+    known = native_version(domain, op_type, version)
+    ranges = _kernels().get((domain, op_type), ()) if known is not None else ()
+    return known is not None and any(low <= known <= high for low, high in ranges)
