@@ -41,7 +41,7 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
     """
     if not model.functions and not _renamed_default(model):
         return model
-    functions = _checked(model, where)
+    functions, sets = _checked(model, where)
     size = expanded(model, functions)
     limits.check("E3370", "expansion", size.nodes, "inlining its functions would make a number of nodes of", where)
     limits.check("E3371", "total_bytes", size.bytes, "inlining its functions would make a number of bytes of", where)
@@ -49,10 +49,6 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
     made = onnx.ModelProto()
     made.CopyFrom(model)
     del made.functions[:], made.graph.node[:], made.opset_import[:]
-    sets = model_fields(model, Findings())
-    for function in model.functions:
-        for entry in function.opset_import:
-            sets.setdefault(canonical(entry.domain), entry.version)
     local = {domain for domain, _, _ in functions.table}
     made.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in sets.items())
     inliner = _Inliner(functions, Fresh.of(model.graph), limits, where, sets)
@@ -71,12 +67,15 @@ def _renamed_default(model: onnx.ModelProto) -> bool:
     return domains.isdisjoint([""]) or any(node.domain == "ai.onnx" for node in every_node(model.graph.node))
 
 
-def _checked(model: onnx.ModelProto, where: str) -> Functions:
+def _checked(model: onnx.ModelProto, where: str) -> tuple[Functions, dict[str, int]]:
+    """The functions, and the operator sets of the model that they are inlined into: its own, then theirs."""
     findings = Findings()
     functions = Functions.of(model, findings)
     sets = model_fields(model, Findings())
     for function in functions.table.values():
-        compatible(function, imports(list(function.opset_import), spelled(key_of(function)), findings), sets, findings)
+        own = imports(function.opset_import, every_node(function.node), spelled(key_of(function)), findings)
+        compatible(function, own, sets, findings)
+        sets = own | sets
     for body in (model.graph.node, *(function.node for function in functions.table.values())):
         for node in every_node(body):
             if functions.call(node) is not None:
@@ -85,7 +84,7 @@ def _checked(model: onnx.ModelProto, where: str) -> Functions:
                 findings.error("E3362", label(node), f"calls a function that there is not: {functions.near(node)}")
     functions.recursion(findings)
     raise_errors(findings.found, where)
-    return functions
+    return functions, sets
 
 
 def key_of(function: onnx.FunctionProto) -> Key:

@@ -10,6 +10,7 @@ import onnx
 
 from ..errors import InvalidModelError
 from .diagnostics import Diagnostic
+from .normal import normalise
 from .quant.exports import adopt
 from .reading.apart import Apart
 from .reading.container import parse, read_file
@@ -76,6 +77,7 @@ def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
     where = "model" if isinstance(source, bytes) else str(Path(source))
     adopt(model, where)
     raise_errors(diagnose(model, where), where)
+    normalise(model)
     return model
 
 

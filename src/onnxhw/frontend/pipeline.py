@@ -18,6 +18,7 @@ from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
+from .normal import normalise
 from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
@@ -166,6 +167,7 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     reading = reading_of(file, limits, apart=True)
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
+    normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
     static, known, shapes = settled(model, where, shapes, limits, noted)

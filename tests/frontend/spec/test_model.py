@@ -30,6 +30,14 @@ def setting(**values: Any) -> Callable[[Model], None]:
     return change
 
 
+def of_domain(domain: str) -> Callable[[Model], None]:
+    def change(model: Model) -> None:
+        model.graph.node[0].domain = domain
+        opsets(("", 21), (domain, 1))(model)
+
+    return change
+
+
 def metadata(*keys: str) -> Callable[[Model], None]:
     return lambda model: model.metadata_props.extend(onnx.StringStringEntryProto(key=key, value="v") for key in keys)
 
@@ -45,14 +53,14 @@ CASES = [
     ("E4500", setting(ir_version=2), setting(ir_version=4)),
     ("E4500", setting(ir_version=onnx.IR_VERSION + 1), setting(ir_version=onnx.IR_VERSION)),
     ("E3301", opsets(), opsets(("", 21))),
-    ("E3302", opsets(("", 21), ("ai.onnx", 21)), opsets(("ai.onnx", 21))),
-    ("E3302", opsets(("", 21), ("", 20)), opsets(("", 21), ("ai.onnx.ml", 3))),
+    ("W3331", opsets(("", 21), ("ai.onnx", 21)), opsets(("ai.onnx", 21))),
+    ("W3331", opsets(("", 21), ("", 20)), opsets(("", 21), ("ai.onnx.ml", 3))),
     ("E3303", opsets(("", 21), ("com.microsoft", 0)), opsets(("", 21), ("com.microsoft", 1))),
     ("E4501", opsets(("", 9999)), opsets(("", NEWEST))),
     ("E4501", opsets(("", 1 << 62)), opsets(("", NEWEST))),
     ("E4501", opsets(("", 21), ("ai.onnx.ml", 999)), opsets(("", 21), ("ai.onnx.ml", 5))),
     ("W3300", opsets(("", 6)), opsets(("", 7))),
-    ("W3301", opsets(("", 21), ("org.nobody", 1)), opsets(("", 21), ("qonnx.custom_op.general", 1))),
+    ("W3301", of_domain("org.nobody"), of_domain("qonnx.custom_op.general")),
     ("W3302", opsets(("ai.onnx.ml", 3)), opsets(("ai.onnx.ml", 3), ("", 21))),
     ("W3303", lambda model: model.ClearField("domain"), setting(domain="org.example")),
     ("W3304", setting(model_version=-1), setting(model_version=1 << 48)),

@@ -9,7 +9,7 @@ import onnx
 
 from ..diagnostics import Diagnostic
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
-from .functions import Functions, compatible, identity, interface, spelled
+from .functions import Functions, compatible, every_node, identity, interface, spelled
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
 from .later import later
 from .operators import operator_rules
@@ -62,7 +62,7 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 def _function(function: onnx.FunctionProto, rules: Rules) -> None:
     where = f"function {spelled(identity(function))!r}"
     findings = rules.findings
-    own = imports(list(function.opset_import), where, findings)
+    own = imports(function.opset_import, every_node(function.node), where, findings)
     interface(function, findings)
     compatible(function, own, rules.sets, findings)
     scope = Scope({*function.input}, {name for node in function.node for name in node.output if name})

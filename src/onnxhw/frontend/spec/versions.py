@@ -1,10 +1,12 @@
 """The model's own fields: versions, operator sets, domain, metadata, training information."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import onnx
 
 from .findings import Findings
+from .functions import every_node
 from .signatures import EXTENSIONS, OLDEST_OPSET, canonical, implied, newest
 
 OLDEST_IR = 3
@@ -13,36 +15,49 @@ WITH_FUNCTIONS = 8
 WITH_TRAINING = 7
 
 
-def imports(entries: "list[onnx.OperatorSetIdProto]", where: str, findings: Findings) -> dict[str, int]:
-    """Version by domain; E3302 for a domain imported twice, E3303 for a version below 1, E4501 for one too new."""
-    found: dict[str, int] = {}
+ASSUMED = 1
+"""The version of a domain of `EXTENSIONS` that is used and not imported: each was published with this one."""
+
+
+def imports(
+    entries: Iterable[onnx.OperatorSetIdProto], nodes: Iterable[onnx.NodeProto], where: str, findings: Findings
+) -> dict[str, int]:
+    """Version by domain, of a model or a function with these nodes.
+
+    W3331 for a domain imported twice: the highest version binds (onnx.proto on opset_import). W3332 for one of
+    `EXTENSIONS` that a node has and nothing imports: `ASSUMED`. E3303 for a version below 1, E4501 for one too new.
+    """
+    versions: dict[str, list[int]] = {}
     for entry in entries:
-        domain = canonical(entry.domain)
+        versions.setdefault(canonical(entry.domain), []).append(entry.version)
+    found = {domain: max(several) for domain, several in versions.items()}
+    for domain, several in versions.items():
         name = domain or "ai.onnx"
-        if domain in found:
-            findings.error(
-                "E3302",
-                where,
-                f"operator set {name!r} is imported twice, as versions {found[domain]} and {entry.version}",
-                "the default domain is called '' or 'ai.onnx': import it once",
-            )
-        if entry.version < 1:
-            findings.error("E3303", where, f"operator set {name!r} has version {entry.version}, which cannot be")
-        elif entry.version > newest().get(domain, entry.version):
+        if len(several) > 1:
+            listed = " and ".join(map(str, several))
+            what = f"operator set {name!r} is imported as versions {listed}: {found[domain]} binds"
+            findings.warning("W3331", where, what, "the default domain is called '' or 'ai.onnx': import it once")
+        if min(several) < 1:
+            findings.error("E3303", where, f"operator set {name!r} has version {min(several)}, which cannot be")
+        elif found[domain] > newest().get(domain, found[domain]):
             findings.error(
                 "E4501",
                 where,
-                f"operator set {name!r} {entry.version} is newer than {newest()[domain]}, the newest that is known",
+                f"operator set {name!r} {found[domain]} is newer than {newest()[domain]}, the newest that is known",
                 "update onnx, or convert the model with onnx.version_converter",
             )
-        found[domain] = max(found.get(domain, 0), entry.version)
+    for domain in sorted(EXTENSIONS.intersection(node.domain for node in nodes) - found.keys()):
+        what = f"operator set {domain!r} is used but not imported; version {ASSUMED} is assumed"
+        findings.warning("W3332", where, what, "the exporter must add the domain to opset_import")
+        found[domain] = ASSUMED
     return found
 
 
 def model_fields(model: onnx.ModelProto, findings: Findings) -> dict[str, int]:
     """Everything but graph and functions; returns the imported operator sets, the implied default one included."""
     _ir_version(model, findings)
-    sets = imports(list(model.opset_import), "opset_import", findings)
+    everything = every_node(model.graph.node)
+    sets = imports(model.opset_import, everything, "opset_import", findings)
     if not model.opset_import:
         findings.error("E3301", "opset_import", "the model imports no operator set", "export the model again")
     if "" not in sets:
@@ -61,11 +76,16 @@ def model_fields(model: onnx.ModelProto, findings: Findings) -> dict[str, int]:
             f"operator set {sets['']} is older than {OLDEST_OPSET}: its nodes run on the host",
             "convert the model with onnx.version_converter",
         )
+    used = {node.domain for nodes in (everything, *map(_body, model.functions)) for node in nodes}
     local = {canonical(function.domain) for function in model.functions}
-    for domain in sorted(set(sets) - set(newest()) - EXTENSIONS - local):
+    for domain in sorted(used.intersection(sets) - set(newest()) - EXTENSIONS - local):
         findings.warning("W3301", "opset_import", f"nothing is known about the operators of domain {domain!r}")
     _descriptive(model, findings)
     return sets
+
+
+def _body(function: onnx.FunctionProto) -> list[onnx.NodeProto]:
+    return every_node(function.node)
 
 
 def _ir_version(model: onnx.ModelProto, findings: Findings) -> None:
