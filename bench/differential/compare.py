@@ -30,8 +30,9 @@ BOUNDS: dict[str, tuple[int, int, str]] = {
     **dict.fromkeys(["RNN", "GRU", "LSTM", "Attention", "LinearAttention", "CausalConvWithState", "Loop", "Scan"], RECURRENT),
 }
 """By operator: units in the last place of the value, of the largest value in the case, and why. Others: equal bytes."""
-STASHED = ("LayerNormalization", "RMSNormalization", "GroupNormalization", "HammingWindow", "HannWindow", "BlackmanWindow")
-"""Operators whose text computes in float32 whatever the type of the result."""
+STASHED = ("LayerNormalization", "RMSNormalization", "GroupNormalization", "HammingWindow", "HannWindow", "BlackmanWindow",
+           "GridSample", "DeformConv", "DFT", "STFT", "ai.onnx.ml")  # fmt: skip
+"""Operators that one side computes in float32 whatever the type of the result."""
 HALF = 8
 """Types of 8 and 16 bits have a smaller factor: their units are large, and both sides compute in float32."""
 
@@ -47,9 +48,10 @@ def difference(operator: str, first: Any, second: Any, scale: float, unit: float
         parts = (difference(operator, a, b, scale, unit) for a, b in zip(first, second, strict=True))
         return next((part for part in parts if part), "")
     if isinstance(first, dict) or isinstance(second, dict):
-        if not isinstance(first, dict) or not isinstance(second, dict) or list(first) != list(second):
+        if not isinstance(first, dict) or not isinstance(second, dict) or first.keys() != second.keys():
             return f"{_kind(first)} and {_kind(second)}"
-        return difference(operator, np.array(list(first.values())), np.array(list(second.values())), scale, unit)
+        pairs = (np.array([one[key] for key in first], np.float64) for one in (first, second))
+        return difference(operator, *pairs, scale, max(unit, unit_of(np.dtype(np.float32))))
     if first is None or second is None:
         return "" if first is second else f"{_kind(first)} and {_kind(second)}"
     return _arrays(operator, np.asarray(first), np.asarray(second), scale, unit)

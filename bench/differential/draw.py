@@ -66,6 +66,10 @@ class Draw:
             self._types[variable] = self.choose(variable, [one for one in short if one in only or not only] or short)
         return self._types[variable]
 
+    def fix(self, variable: str, element: str) -> None:
+        """The element type of a type variable that other choices decide."""
+        self._types[variable] = element
+
     def attr(self, name: str, options: Sequence[Any], needed: bool = False) -> Any:
         """Set the attribute to one of the options, or leave it out unless it is needed; its value or its default."""
         schema = self.operator.schema.attributes.get(name)
@@ -231,6 +235,8 @@ def typed(model: onnx.ModelProto) -> onnx.ModelProto:
     for value, known in zip(model.graph.output, inferred.graph.output, strict=True):
         if known.HasField("type"):
             value.type.CopyFrom(known.type)
+        if value.type.HasField("tensor_type") and model.graph.node[0].domain:
+            value.type.tensor_type.ClearField("shape")  # onnx infers wrong ones there
     return model
 
 

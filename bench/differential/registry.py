@@ -11,6 +11,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort
 DOMAINS = ("", "ai.onnx.ml")
 OLDEST = 7
 """onnxruntime guarantees nothing before this operator set; a version that ends earlier is tried in its last one."""
+ENDLESS = 1000
+"""No operator set is that high: the end of a kernel that has none."""
 NOT_ONNX = "an operator of early onnxruntime, without a schema in onnx"
 
 
@@ -60,17 +62,25 @@ def operators() -> tuple[list[Operator], dict[str, str]]:
             until = after.since_version - 1 if after else newest[domain]
             opset = min(until, max(schema.since_version, OLDEST)) if domain == "" else schema.since_version
             types = _types(domain, name, opset, schema)
-            if types is not None and opset <= newest[domain]:
+            if schema.deprecated:
+                left[f"{name}-{schema.since_version}"] = "deprecated in this version: the specification refuses it"
+            elif types is not None and opset <= newest[domain]:
                 found.append(Operator(domain, name, schema.since_version, opset, schema, types))
-        if not any((one.domain, one.name) == (domain, name) for one in found):
+        if not any((one.domain, one.name) == (domain, name) for one in found) and not versions[0].deprecated:
             left[name] = "onnxruntime has neither a kernel for it nor is it a function of operators that have one"
     return found, left
+
+
+def _serves(versions: tuple[int, int], since: int, opset: int) -> bool:
+    """Whether onnxruntime takes a kernel of these versions: one without an end serves the version it begins with only."""
+    low, high = versions
+    return low == since or (high < ENDLESS and low <= since <= high) or (since < OLDEST and low <= opset <= high)
 
 
 def _types(domain: str, name: str, opset: int, schema: Any) -> dict[str, tuple[str, ...]] | None:
     """The types that schema and kernels have, by type variable; None if onnxruntime does not implement the version."""
     allowed = {one.type_param_str: tuple(one.allowed_type_strs) for one in schema.type_constraints}
-    kernels = [one for one in _kernels().get((domain, name), []) if one.version_range[0] <= opset <= one.version_range[1]]
+    kernels = [one for one in _kernels().get((domain, name), []) if _serves(one.version_range, schema.since_version, opset)]
     if not kernels:
         return allowed if schema.has_function or schema.has_context_dependent_function or name == "Constant" else None
     known: dict[str, set[str]] = defaultdict(set)

@@ -129,7 +129,7 @@ def loop(d: Draw) -> None:
     element = d.choose("V", ("float", "int64", "double"))
     shape = d.shape(empty=False)
     count, limited = d.maybe("trip count"), d.maybe("condition")
-    if count or not limited:
+    if count or not limited or d.since < 11:
         d.x(np.asarray(d.integer(0, 4), np.int64))
     else:
         d.skip()
@@ -143,6 +143,8 @@ def loop(d: Draw) -> None:
     nodes = [helper.make_node("Add", ["v", "v"], ["w"]), helper.make_node("Identity", ["w"], ["s"]),
              helper.make_node("Constant", [], ["three"], value=helper.make_tensor("three", TensorProto.INT64, [], [3])),
              helper.make_node("Less", ["i", "three"], ["again"])]  # fmt: skip
+    if d.since < 11:  # before operator set 9 neither are there constants of integers, nor does Less take them
+        nodes[2:] = [helper.make_node("Not", ["c"], ["n"]), helper.make_node("Not", ["n"], ["again"])]
     inputs = [one("i", TensorProto.INT64, []), one("c", TensorProto.BOOL, []), one("v", kind, shape)]
     outputs = [one("again", TensorProto.BOOL, []), one("w", kind, shape), one("s", kind, shape)]
     d.attributes["body"] = helper.make_graph(nodes, "body", inputs, outputs)

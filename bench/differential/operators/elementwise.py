@@ -78,7 +78,8 @@ def shift(d: Draw) -> None:
 
 def variadic(d: Draw) -> None:
     count = d.choose("operands", [1, 2, 3, 5])
-    for shape in d.broadcast(count):
+    shapes = d.broadcast(count) if d.since >= 8 else [d.shape()] * count
+    for shape in shapes:
         d.x(d.array("T", shape, "plain" if d.operator.name in ("Sum", "Mean") else ""))
 
 

@@ -14,9 +14,9 @@ POST = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 NAMES = ["a", "B", "né", ""]
 
 
-def matrix(d: Draw, variable: str, columns: int, style: str = "plain") -> Any:
+def matrix(d: Draw, variable: str, columns: int, style: str = "plain", row: bool = True) -> Any:
     """A matrix of rows of features, or one row."""
-    rank = d.choose("rank", ["2-D", "1-D", "no rows"])
+    rank = d.choose("rank", ["2-D", "no rows", *(["1-D"] if row else [])])
     shape = {"2-D": (d.integer(1, 4), columns), "1-D": (columns,), "no rows": (0, columns)}[rank]
     return d.x(d.array(variable, shape, style))
 
@@ -25,7 +25,9 @@ def labels(d: Draw, count: int) -> None:
     """Class labels: integers, not in order, or text."""
     if d.choose("labels", ["integers", "strings"]) == "integers":
         d.attributes["classlabels_ints"] = [5, -1, 7, 2, 0][:count]
+        d.fix("T2", "int64")
     else:
+        d.fix("T2", "string")
         d.attributes["classlabels_strings"] = ["b", "a", "né", "", "z"][:count]
 
 

@@ -15,6 +15,8 @@ def axis_of(d: Draw, rank: int, last: bool = False, name: str = "axis", needed: 
     if d.operator.domain == "" and d.operator.opset < 11 and d.operator.name != "Split":
         kinds = [one for one in kinds if not one.startswith("-")]
     schema = d.operator.schema.attributes[name]
+    if not rank and not last:
+        kinds = ["first"]
     kind = d.choose(name, kinds if schema.required or needed else [UNSET, *kinds])
     if kind == UNSET:
         return helper.get_attribute_value(schema.default_value) if schema.default_value.name else None
@@ -83,7 +85,10 @@ def reshape(d: Draw) -> None:
 def flatten(d: Draw) -> None:
     shape = d.shape()
     d.x(d.array("T", shape))
-    axis_of(d, len(shape), last=True, needed=not shape)
+    if shape:
+        axis_of(d, len(shape), last=True)
+    else:
+        d.attributes["axis"] = 0
 
 
 def squeeze(d: Draw) -> None:

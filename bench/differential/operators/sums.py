@@ -30,7 +30,7 @@ def reduction(d: Draw) -> None:
 
 def softmax(d: Draw) -> None:
     shape = d.shape(1)
-    axis_of(d, len(shape))
+    axis_of(d, len(shape), needed=len(shape) == 1 and d.since < 13)
     d.x(d.array("T", shape, d.choose("values", ["plain", "ties", "edges"])))
 
 

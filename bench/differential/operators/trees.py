@@ -81,7 +81,7 @@ def _weights(d: Draw, count: int) -> list[float]:
 
 
 def _operand(d: Draw, variable: str, columns: int) -> bool:
-    x = matrix(d, variable, columns, d.choose("values", ["ties", "plain", "special"]))
+    x = matrix(d, variable, columns, d.choose("values", ["ties", "plain", "special"]), row=False)
     return bool(x.dtype == np.float64 and d.since >= 3)
 
 
@@ -90,7 +90,9 @@ def classifier(d: Draw) -> None:
     double = _operand(d, "T1", columns)
     if d.choose("labels", ["integers", "strings"]) == "integers":
         d.attributes["classlabels_int64s"] = [5, -1, 7, 2, 0][:count]
+        d.fix("T2", "int64")
     else:
+        d.fix("T2", "string")
         d.attributes["classlabels_strings"] = ["b", "a", "né", "", "z"][:count]
     made = forest(d, columns, _modes(d))
     _nodes(d, made, double)
@@ -121,7 +123,7 @@ def regressor(d: Draw) -> None:
 
 def ensemble(d: Draw) -> None:
     columns, count = d.integer(1, 3), d.choose("targets", [1, 2, 3])
-    x = matrix(d, "T", columns, d.choose("values", ["ties", "plain", "special"]))
+    x = matrix(d, "T", columns, d.choose("values", ["ties", "plain", "special"]), row=False)
     modes = _modes(d)
     made = forest(d, columns, modes)
     inner = [i for i, mode in enumerate(made.modes) if mode != "LEAF"]

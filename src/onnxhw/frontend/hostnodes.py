@@ -9,7 +9,7 @@ from onnx import helper
 
 from ..errors import UnsupportedError
 from .hostops import deviations, guards
-from .native import NativeNode, NoKernelError
+from .native import LACKING, NativeError, NativeNode, NoKernelError
 from .spec.signatures import canonical
 
 
@@ -55,6 +55,10 @@ class HostNode:
             try:
                 return self._native.run(operands, self._types)
             except NoKernelError as error:
+                reason = str(error)
+            except NativeError as error:
+                if not LACKING.search(str(error)):
+                    raise
                 reason = str(error)
         try:
             other = self.other

@@ -10,7 +10,7 @@ control      If, Loop, Scan
 arithmetic   integer division, logarithms of sums
 dense        convolution, and normalization over flattened axes as before operator set 13
 recurrent    RNN, GRU, LSTM
-pools        MaxPool and AveragePool
+pools        MaxPool, AveragePool, LpPool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
