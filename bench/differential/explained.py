@@ -107,6 +107,7 @@ TABLE: tuple[Explained, ...] = (
               "returning as output': the reference sorts always", ORT, ORT, _any),
     Explained(("Unsqueeze",), "axes that are not in order", "'The order of values in axes does not matter and can come in any order'",
               ORT, ORT, _any),
+    Explained(("SequenceInsert",), "the position behind the last", "'Accepted range for 'position' is in `[-n, n]`'", ORT, ORT, _any),
     Explained(("ScatterElements", "Scatter"), "fewer updates than data along other axes",
               "'output[indices[i][j]][j] = updates[i][j]': onnx's reference writes over elements that no index names", ORT, ORT, _any),
     Explained(("Constant",), "float4", "'value: The value for the elements of the output tensor', of its own type", OURS, OURS,
@@ -124,6 +125,8 @@ TABLE: tuple[Explained, ...] = (
               "post transforms, labels of two classes with one score, missing values",
               "no sentence on what PROBIT and SOFTMAX_ZERO do to two classes, nor on the label of one score; scikit-learn's exports "
               "expect what onnxruntime does", SILENT, ORT, _any),
+    Explained(("LabelEncoder",), "NaN as a key before version 4", "no sentence on NaN", SILENT, EITHER,
+              lambda case: case.draw.since < 4),
     Explained(("CastMap",), "numbers as text", "no sentence on the form of a number", SILENT, EITHER, lambda case: "'" in case.reason),
 )  # fmt: skip
 

@@ -86,3 +86,18 @@ def test_export_equals_onnxruntime(model: Model) -> None:
 
 def test_enough_models_are_exported() -> None:
     assert len({model.name for model in MODELS}) == len(MODELS) >= FAMILIES
+
+
+@pytest.mark.parametrize("name", ["SVC rbf probability, matrix", "SVC linear probability, matrix", "NuSVC probability, matrix"])
+def test_probabilities_are_those_of_scikit_learn(name: str) -> None:
+    """The pairs of classes are coupled as libsvm couples them; features are the training data, which the export has."""
+    model = next(model for model in MODELS if model.name == name)
+    found = data(model.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator = model.make().fit(found.x, found.y)
+        content, feeds = exported(model)
+    with InferenceSession(content.SerializeToString()) as session:
+        labels, scores = session.run(None, feeds)
+    assert np.array_equal(labels, estimator.predict(found.test))
+    np.testing.assert_allclose(scores, estimator.predict_proba(found.test), atol=1e-5)

@@ -202,9 +202,9 @@ def generator(d: Draw) -> None:
     if d.has("dtype"):
         d.attributes["dtype"] = code(element)
     d.attr("seed", [0.0, 3.0])
-    for attribute in ("mean", "scale", "low", "high"):
+    for attribute, values in (("mean", [0.5, 2.0]), ("scale", [0.5, 2.0]), ("low", [-0.5, 0.0]), ("high", [1.0, 2.0])):
         if d.has(attribute):
-            d.attr(attribute, [0.5, 2.0])
+            d.attr(attribute, values)
 
 
 def dropout(d: Draw) -> None:

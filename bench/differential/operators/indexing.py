@@ -1,5 +1,7 @@
 """Operators that look elements up, scatter, sort or compress them."""
 
+from typing import Any
+
 import numpy as np
 
 from ..draw import Draw
@@ -41,10 +43,17 @@ def gather_nd(d: Draw) -> None:
     d.ints(np.stack(own, -1))
 
 
+def _reduction(d: Draw) -> Any:
+    """The attribute, of element types that can be reduced."""
+    if d.has("reduction") and d.type("T") in ("string", "bool"):
+        return d.attr("reduction", ["none"])
+    return d.attr("reduction", ["none", "add", "mul"] + (["max", "min"] if d.since >= 18 else []))
+
+
 def scatter_elements(d: Draw) -> None:
     shape = d.shape(1, empty=False)
     axis = axis_of(d, len(shape))
-    mode = d.attr("reduction", ["none", "add", "mul"] + (["max", "min"] if d.since >= 18 else []))
+    mode = _reduction(d)
     unique = mode in (None, b"none", "none")
     d.x(d.array("T", shape, "plain"))
     own = [d.integer(1, n) for n in shape]
@@ -63,7 +72,7 @@ def scatter_elements(d: Draw) -> None:
 
 def scatter_nd(d: Draw) -> None:
     shape = d.shape(1, empty=False)
-    mode = d.attr("reduction", ["none", "add", "mul"] + (["max", "min"] if d.since >= 18 else []))
+    mode = _reduction(d)
     last = d.integer(1, len(shape))
     whole = int(np.prod(shape[:last]))
     count = d.integer(1, whole)

@@ -138,11 +138,11 @@ def tile(d: Draw) -> None:
 
 
 def pad(d: Draw) -> None:
-    shape = d.shape(1, largest=5)
-    rank = len(shape)
     modes = ["constant", "reflect", "edge"] + (["wrap"] if d.since >= 19 else [])
     mode = d.attr("mode", modes)
     mode = mode.decode() if isinstance(mode, bytes) else mode
+    shape = d.shape(1, largest=5, empty=mode == "constant")
+    rank = len(shape)
     sign = d.choose("pads", ["positive", "zero", "negative", "mixed"])
     axes = None
     if d.since >= 18 and d.maybe("axes"):

@@ -14,12 +14,13 @@ pools        MaxPool, AveragePool, LpPool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
+lacking      casts, pads and labels of types that onnxruntime lacks
 text         RegexFullMatch
 """
 
 from onnx.reference.op_run import OpRun
 
-from . import arithmetic, contrib, control, dense, early, moved, pools, qonnx, quantized, recurrent, text
+from . import arithmetic, contrib, control, dense, early, lacking, moved, pools, qonnx, quantized, recurrent, text
 from .adapter import select
 
 __all__ = ["implementations", "is_ours"]
@@ -39,6 +40,7 @@ OPERATORS = (
     *recurrent.OPERATORS,
     *moved.OPERATORS,
     *early.OPERATORS,
+    *lacking.OPERATORS,
 )
 
 
