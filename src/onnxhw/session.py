@@ -22,7 +22,6 @@ from .config import HwConfig, preset
 from .errors import UsageError
 from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
 from .frontend import Batch, MixedModel, Source, read, read_model, refuse
-from .frontend.hostrun import Engine, known_engine
 from .host.artifact import preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
@@ -59,13 +58,12 @@ class InferenceSession(Closing):
     patches : see `onnxhw.compiler.compile`; default: not for a device, because patches save cycles of the core and cost
         several times as many bytes on its line.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
-    host : what runs the host's nodes: "numpy", or "onnxruntime", which must be installed.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
 
     Any number of threads may share a session: calls go one at a time, `close` too. On a device several hardware parts
     are programs that are loaded in turn: each once for all samples of a `run`.
 
-    `UsageError` E2500: no such device; E2700, E2703: `host` is not installed or unknown; E2506: "golden" and a compiled
+    `UsageError` E2500: no such device; E2506: "golden" and a compiled
     program; E2504: `config`, `shapes`, `patches`, `exact_softmax` or `preprocess` with a compiled program; else the
     errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
     """
@@ -80,12 +78,10 @@ class InferenceSession(Closing):
         shapes: Mapping[str, int] | None = None,
         patches: bool | None = None,
         exact_softmax: bool = False,
-        host: Engine = "numpy",
         preprocess: Preprocess | None = None,
     ) -> None:
         if not is_target(device):
             raise unknown(device)
-        self._host = known_engine(host)
         self.shapes, self._source, self._patches, self._exact = shapes, model, patches, exact_softmax
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
@@ -273,7 +269,7 @@ class InferenceSession(Closing):
 
     def _runner(self, index: int, part: Part) -> Callable[[Samples], list[dict[str, Any]]]:
         if not isinstance(part, HardwarePart):
-            run_host = host_runner(part, self._host)
+            run_host = host_runner(part)
             return lambda samples: [run_host(values) for values in samples]
         graph = part.graph
         if self.program is None:
@@ -303,9 +299,8 @@ class InferenceSession(Closing):
     def _like(self, model: Source, shapes: Mapping[str, int] | None) -> "InferenceSession":
         """A session on the same device, with the same options."""
         return InferenceSession(
-            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact,
-            host=self._host,
-        )  # fmt: skip
+            model, self.target, config=self.config, shapes=shapes, patches=self._patches, exact_softmax=self._exact
+        )
 
 
 def _of_all(value: Value, batch: Batch | None) -> Value:

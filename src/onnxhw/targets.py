@@ -11,7 +11,8 @@ from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
 from .frontend import Batch, MixedModel, read
-from .frontend.hostrun import Engine, parsed
+from .frontend.hostrun import parsed
+from .frontend.hosttypes import SIZES
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
 from .host.artifact import design_of, manifest, noted, skeleton
@@ -100,15 +101,21 @@ def runner(target: Device | str, config: HwConfig, program: Program, graph: Grap
     return lambda batch: [engine.run(program, tensors) for tensors in batch]
 
 
-def host_runner(
-    part: HostPart | GoldenPart, engine: Engine = "numpy"
-) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function from the values known so far to those that a part on the host gives; `engine` runs ONNX nodes only."""
+def host_runner(part: HostPart | GoldenPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A function from the values known so far to those that a part on the host gives.
+
+    Among them, as `SIZES`, are the sizes of dimension variables: a variable has one value in the whole model.
+    """
     if isinstance(part, GoldenPart):
         golden_run = golden_runner(part.graph)
         return lambda values: golden_run([values])[0]
-    run = parsed(part.model, engine)
-    return lambda values: run({name: values[name] for name in part.inputs})
+    evaluated = parsed(part.model)
+
+    def run(values: Mapping[str, Any]) -> dict[str, Any]:
+        sizes = dict(values.get(SIZES, ()))
+        return {**evaluated({name: values[name] for name in part.inputs}, sizes), SIZES: sizes}
+
+    return run
 
 
 def golden_runner(graph: Graph) -> Callable[[Samples], list[dict[str, Any]]]:

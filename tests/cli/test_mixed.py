@@ -6,7 +6,6 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections import OrderedDict
 
 import numpy as np
 import onnx
@@ -18,7 +17,6 @@ from onnxhw.build.built import Built
 from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main
 from onnxhw.errors import UsageError
-from onnxhw.frontend import hostrun
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.program import container
@@ -215,28 +213,16 @@ def test_compile_of_a_float_model_says_that_it_is_one(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.fixture
-def host_models(monkeypatch):
-    """The models that onnxruntime is given as host's engine."""
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
-    given, prepare = [], hostrun._session
-    monkeypatch.setattr(hostrun, "_session", lambda model: (given.append(model), prepare(model))[1])
-    monkeypatch.setattr(hostrun, "_prepared", OrderedDict())
-    return given
-
-
 # -- simulate ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("engine", "host"), [("golden", "numpy"), ("emulator", "numpy"), ("emulator", "onnxruntime")])
-def test_simulate_gives_what_the_model_means(engine, host, half, tmp_path, capsys, host_models):
+@pytest.mark.parametrize("engine", ["golden", "emulator"])
+def test_simulate_gives_what_the_model_means(engine, half, tmp_path, capsys):
     x = (np.random.default_rng(1).integers(-140, 140, (3, 4, 4, 4)) / 8).astype(np.float32)
     np.savez(tmp_path / "x.npz", x=x)
     record = run_json(
-        capsys, "simulate", half, "-p", "mini", "-e", engine, "-i", tmp_path / "x.npz", "-o", tmp_path / "y.npz",
-        "--host", host,
-    )  # fmt: skip
-    assert bool(host_models) == (host == "onnxruntime")
+        capsys, "simulate", half, "-p", "mini", "-e", engine, "-i", tmp_path / "x.npz", "-o", tmp_path / "y.npz"
+    )
     assert (record["inferences"], record["equal"], record["engine"]) == (3, True, engine)
     assert record["cycles"] == (None if engine == "golden" else record["predicted_cycles"])
     (got,) = np.load(tmp_path / "y.npz").values()

@@ -9,7 +9,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main, run_parts
-from onnxhw.frontend import hostrun
 from onnxhw.host.device import Device
 
 COUNT = 3
@@ -73,19 +72,6 @@ def test_outputs_equal_the_golden_model(made, tmp_path, capsys):
     assert record["profile"]["equal"] is True
     assert sum(row["cycles"] for part in record["profile"]["parts"] for row in part["layers"]) == record["cycles"]
     assert record["line_ms"] > 0
-
-
-def test_the_hosts_nodes_in_onnxruntime(made, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
-    asked, evaluate = set(), hostrun.evaluate
-    monkeypatch.setattr(
-        hostrun, "evaluate", lambda model, feeds, engine: (asked.add(engine), evaluate(model, feeds, engine))[1]
-    )
-    assert run(made, "-o", tmp_path / "y.npz", "--host", "onnxruntime") == 0
-    assert asked == {"onnxruntime"}
-    got = np.load(tmp_path / "y.npz")
-    for name, wanted in made[1].items():
-        np.testing.assert_array_equal(got[name], wanted)
 
 
 def test_fewer_inferences_and_words(made, tmp_path, capsys):

@@ -1,6 +1,5 @@
 """`evaluate`: what the host runs, and how it refuses."""
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -27,31 +26,14 @@ RELU = helper.make_node("Relu", ["x"], ["y"], name="rectifier")
 X = {"x": np.array([-1, 1], np.float32)}
 
 
-def _code(model: onnx.ModelProto, feeds: dict[str, Any], **more: Any) -> tuple[str, str]:
+def _code(model: onnx.ModelProto, feeds: dict[str, Any]) -> tuple[str, str]:
     with pytest.raises(OnnxhwError) as caught:
-        evaluate(model, feeds, **more)
+        evaluate(model, feeds)
     return caught.value.code, caught.value.text()
 
 
 def test_outputs_by_name() -> None:
     assert np.array_equal(evaluate(_model(RELU, x=[2]), X)["y"], [0, 1])
-
-
-def test_onnxruntime_gives_the_same() -> None:
-    pytest.importorskip("onnxruntime")
-    assert np.array_equal(evaluate(_model(RELU, x=[2]), X, engine="onnxruntime")["y"], [0, 1])
-
-
-def test_onnxruntime_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
-    monkeypatch.setattr(hostrun, "_prepared", OrderedDict())
-    assert _code(_model(RELU, x=[2]), X, engine="onnxruntime")[0] == "E2700"
-
-
-def test_onnxruntime_that_refuses() -> None:
-    pytest.importorskip("onnxruntime")
-    model = _model(helper.make_node("Unheard", ["x"], ["y"], domain="nowhere"), domains=("nowhere",), x=[2])
-    assert _code(model, X, engine="onnxruntime")[0] == "E4754"
 
 
 @pytest.mark.parametrize("feeds", [{}, {**X, "other": X["x"]}])
@@ -115,8 +97,6 @@ BEYOND: list[tuple[str, str, int, dict[str, Any], dict[str, Any]]] = [
      {**IMAGE, "s": ONE, "z": 0 * ONE, "b": np.array([2.5], np.float32)}, {"signed": 1, "narrow": 0}),
     ("qonnx.custom_op.general", "MultiThreshold", 17,
      {**IMAGE, "t": np.ones((1, 1), np.float32)}, {"out_dtype": "INT8", "data_layout": "CNHW"}),
-    ("", "BatchNormalization", 7,
-     {**IMAGE, **{name: np.ones((1, 2, 2), np.float32) for name in "sbmv"}}, {"spatial": 0}),
     ("", "BatchNormalization", 6, {**IMAGE, **dict.fromkeys("sbmv", ONE)}, {"is_test": 0}),
     ("com.microsoft", "QLinearAveragePool", 17,
      {**BYTES, "t": np.float32(1), "y": np.uint8(0)}, {"kernel_shape": [2, 2], "ceil_mode": 1}),
@@ -166,7 +146,7 @@ def test_prepared_models_are_kept_but_not_all() -> None:
         ("", "SequenceMap", 17, True),
         ("", "Scatter", 10, True),
         ("", "Scatter", 11, False),
-        ("", "MaxRoiPool", 13, False),
+        ("", "MaxRoiPool", 13, True),
         ("com.microsoft", "QLinearAdd", 1, True),
         ("com.microsoft", "Unheard", 1, False),
         ("ai.onnx.ml", "ZipMap", 1, True),

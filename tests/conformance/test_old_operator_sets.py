@@ -189,6 +189,9 @@ def test_a_node_of_an_old_operator_set_equals_onnxruntime(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6)
     model = onnx.shape_inference.infer_shapes(model)
     expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, arrays)
+    for value in model.graph.output:  # before operator set 22 onnx infers a window too many in ceil mode
+        value.ClearField("type")
+    del model.graph.value_info[:]
     found = evaluate(model, arrays)
     for name, wanted in zip(node.output, expected, strict=True):
         assert found[name].dtype == wanted.dtype

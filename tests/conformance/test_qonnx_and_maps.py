@@ -16,9 +16,15 @@ QONNX = "qonnx.custom_op.general"
 def _run(op: str, domain: str, x: Any, *constants: Any, version: int = 1, **attributes: Any) -> Any:
     names = ["x", *(f"c{i}" for i in range(len(constants)))]
     node = helper.make_node(op, names, ["y"], domain=domain, **attributes)
-    kind = helper.np_dtype_to_tensor_dtype(np.asarray(x).dtype) if not isinstance(x, dict) else onnx.TensorProto.FLOAT
+    floats = onnx.TensorProto.FLOAT
+    kind = helper.np_dtype_to_tensor_dtype(np.asarray(x).dtype) if not isinstance(x, dict) else floats
+    type_ = helper.make_tensor_type_proto(kind, None)
+    if isinstance(x, dict):
+        type_ = onnx.TypeProto()
+        type_.map_type.key_type = onnx.TensorProto.INT64
+        type_.map_type.value_type.tensor_type.elem_type = floats
     arrays = [numpy_helper.from_array(np.asarray(c, np.float32), n) for n, c in zip(names[1:], constants, strict=True)]
-    value = helper.make_tensor_value_info("x", kind, None)
+    value = helper.make_value_info("x", type_)
     graph = helper.make_graph([node], op, [value], [onnx.ValueInfoProto(name="y")], arrays)
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid(domain, version)]
     return evaluate(helper.make_model(graph, opset_imports=opsets, ir_version=8), {"x": x})["y"]

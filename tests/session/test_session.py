@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
-from onnxhw.frontend import hostrun
+from onnxhw.frontend import native
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.session import InferenceSession
 
@@ -350,28 +351,6 @@ def test_a_constant_node_may_be_sparse() -> None:
     assert found.tolist() == [[0, 1.5, 0], [0, 0, -2]]
 
 
-def test_the_hosts_nodes_in_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for, it runs them, and once prepared serves all runs; results are the same."""
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
-    prepared, prepare = [], hostrun._session
-
-    def counted(model: onnx.ModelProto) -> Any:
-        prepared.append([node.op_type for node in model.graph.node])
-        return prepare(model)
-
-    monkeypatch.setattr(hostrun, "_session", counted)
-    x = draw(seed=123)
-    with InferenceSession(mixed()) as session:
-        wanted = session.run(None, {"x": x})
-    assert not prepared
-    with InferenceSession(mixed(), host="onnxruntime") as session:
-        for _ in range(2):
-            for one, other in zip(session.run(None, {"x": x}), wanted, strict=True):
-                np.testing.assert_array_equal(one, other)
-    assert any("Trilu" in nodes for nodes in prepared)
-    assert len(prepared) == len(session.mixed.host)
-
-
 QDQ = """<ir_version: 8, opset_import: ["" : 17]> g (uint8[1,64,6,6] x, int8[32,64,3,3] w) => (uint8[1,32,6,6] y) {
     xs = Constant<value=float {0.0625}>() ws = Constant<value=float {0.0078125}>() ys = Constant<value=float {32.0}>()
     z = Constant<value=uint8 {0}>() wz = Constant<value=int8 {0}>()
@@ -384,7 +363,6 @@ SUMS = """<ir_version: 8, opset_import: ["" : 17]> g (uint8[8,64] x, int8[64,16]
 @pytest.mark.parametrize("text", [QDQ, SUMS])
 def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> None:
     """By default it adds pairs of products in 16 bits where the processor has no VNNI."""
-    pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
     proto = onnx.parser.parse_model(text)
     rng = np.random.default_rng(7)
     shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in proto.graph.input]
@@ -392,17 +370,9 @@ def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> N
     proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     del proto.graph.input[1]
     feeds = {"x": rng.integers(160, 256, shapes[0], np.uint8)}
-    wanted = hostrun.evaluate(proto, feeds)["y"]
-    np.testing.assert_array_equal(hostrun.evaluate(proto, feeds, "onnxruntime")["y"], wanted)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), native.options())
+    np.testing.assert_array_equal(session.run(None, feeds)[0], evaluate(proto, feeds)["y"])
     if text == SUMS:
-        np.testing.assert_array_equal(wanted, feeds["x"].astype(np.int32) @ weights.astype(np.int32))
-    options = hostrun._session(proto).get_session_options()
-    assert options.get_session_config_entry("session.x64quantprecision") == "1"
-
-
-def test_what_cannot_run_the_hosts_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"E2703 .*'tensorrt'"):
-        InferenceSession(mixed(), host="tensorrt")  # type: ignore[arg-type]
-    monkeypatch.setattr(hostrun, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="E2700"):
-        InferenceSession(mixed(), host="onnxruntime")
+        sums = feeds["x"].astype(np.int32) @ weights.astype(np.int32)
+        np.testing.assert_array_equal(evaluate(proto, feeds)["y"], sums)
+    assert native.options().get_session_config_entry("session.x64quantprecision") == "1"

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from .. import golden
 from ..errors import UsageError
 from ..feeds import typed
-from ..frontend.hostrun import Engine
 from ..frontend.mixed import MixedModel
 from ..ir.graph import Array8, Graph
 from ..ir.parts import GoldenPart, HostPart, Value
@@ -147,16 +146,13 @@ def _random(
 
 
 def run(
-    found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: bool, output: Output, host: Engine
+    found: MixedSubject, engine: str, samples: list[dict[str, Any]], trace: bool, output: Output
 ) -> MixedFound:
-    """Every inference, part by part, each hardware part on the same inputs as its reference; stops at a difference.
-
-    `host` runs the nodes between.
-    """
+    """Every inference, part by part, each hardware part on the same inputs as its reference; stops at a difference."""
     result = MixedFound()
     names = [value.name for value in found.program.outputs]
     with ExitStack() as stack:
-        steps = _steps(found, engine, trace, result, stack, output, host)
+        steps = _steps(found, engine, trace, result, stack, output)
         with output.stage(f"{engine}, {len(samples)} inferences"):
             for index, sample in enumerate(samples):
                 values, result.cycles = dict(sample), None if engine == "golden" else 0
@@ -173,13 +169,13 @@ Step = Callable[[Mapping[str, Any], int], dict[str, Any]]
 
 
 def _steps(
-    found: MixedSubject, engine: str, trace: bool, result: MixedFound, stack: ExitStack, output: Output, host: Engine
+    found: MixedSubject, engine: str, trace: bool, result: MixedFound, stack: ExitStack, output: Output
 ) -> list[Step]:
     steps: list[Step] = []
     graphs = iter(found.graphs)
     for part in found.program.parts:
         if isinstance(part, HostPart | GoldenPart):
-            steps.append(_host(part, host))
+            steps.append(_host(part))
         elif engine == "golden":
             steps.append(_golden(next(graphs), result))
         else:
@@ -188,8 +184,8 @@ def _steps(
     return steps
 
 
-def _host(part: HostPart | GoldenPart, engine: Engine) -> Step:
-    run_host = host_runner(part, engine)
+def _host(part: HostPart | GoldenPart) -> Step:
+    run_host = host_runner(part)
     return lambda values, index: run_host(values)
 
 

@@ -95,10 +95,6 @@ patches_option = click.option(
     help="Load inputs as patches of a first convolution where that saves cycles, or only where the model fits so; "
     "they cost bytes on the link.",
 )  # fmt: skip
-host_option = click.option(
-    "--host", type=click.Choice(["numpy", "onnxruntime"]), default="numpy", show_default=True,
-    help="What runs the host's nodes of a model in parts.",
-)  # fmt: skip
 no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
 
 

@@ -1,16 +1,13 @@
 """``onnxhw run``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .device_options import device_options
-from .options import common, examples, host_option
+from .options import common, examples
 from .output import Output, pass_output
-
-if TYPE_CHECKING:
-    from ..frontend.hostrun import Engine
 
 
 @click.command(
@@ -40,13 +37,12 @@ if TYPE_CHECKING:
     help="Run everything N times; the results must not differ.",
 )  # fmt: skip
 @click.option("--profile", is_flag=True, help="Cycles and stalls per layer and by cause.")
-@host_option
 @device_options
 @common
 @pass_output
 def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
-    host: "Engine", device: str, baud: int | None, timeout_scale: float,
+    device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
     from ..host.artifact import preprocess_of, skeleton
     from ..program.mixed import MixedProgram
@@ -74,7 +70,7 @@ def command(
 
         with open_device(output, device, baud, timeout_scale, program.programs[0].config) as opened:
             _print(output, run_parts(output, opened, directory, program, preprocess, source, target, count, repeat,
-                                     profile, host))  # fmt: skip
+                                     profile))  # fmt: skip
         return
     ports = skeleton(program)
     inputs = file_inputs(ports, source, count, preprocess)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..frontend.hostrun import Engine
 from ..host.device import Device
 from ..preprocess import Preprocess
 from ..program.mixed import MixedProgram
@@ -27,7 +26,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 def run_parts(
     output: Output, device: Device, directory: Path, program: MixedProgram, preprocess: Preprocess, source: Path,
     target: Path | None, count: int | None, repeat: int, profile: bool,
-    host: Engine,
 ) -> dict[str, Any]:  # fmt: skip
     """Run, write and give the record of ``run``, in which `cycles` are sums over the parts and nothing is said of what
     bounds the throughput: the host may.
@@ -48,7 +46,7 @@ def run_parts(
         for value in wanted
     }
     with output.stage(f"load {program.model}"):
-        session = InferenceSession(directory, device=device, host=host)
+        session = InferenceSession(directory, device=device)
     with session:
         found, alone, seconds, line = _measure(session, device, samples[0], stacked, len(samples), repeat, output)
         counted = session.counters

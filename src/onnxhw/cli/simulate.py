@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, host_option, preprocess_options, preset_option, reading_options
+from .options import board_option, common, examples, preprocess_options, preset_option, reading_options
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..frontend.hostrun import Engine
     from ..preprocess import Preprocess
     from .reading import Reading
 
@@ -68,7 +67,6 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
-@host_option
 @board_option()
 @preset_option
 @reading_options
@@ -77,7 +75,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @pass_output
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
-    seed: int, results: Path | None, trace: bool, host: "Engine", board: str, preset: str | None, reading: "Reading",
+    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
     preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..errors import UsageError
@@ -101,7 +99,7 @@ def command(
     subject = open_subject(target, board, preset, output, reading)
     if not isinstance(subject, Subject):
         simulate_parts(
-            output, subject, engine, source, count, random_count or 1, seed, results, trace, host, preprocess,
+            output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess,
             lambda samples: refuse_mixing(target, reading, samples),
         )  # fmt: skip
         return

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..frontend.hostrun import Engine, known_engine
 from ..preprocess import Preprocess
 from .artifacts import record_simulation
 from .mixed import MixedSubject, feeds, run, save_outputs
@@ -16,7 +15,7 @@ from .simulation import mismatch_error, no_golden
 
 def simulate_parts(
     output: Output, subject: MixedSubject, engine: str, source: Path | None, count: int | None, number: int,
-    seed: int, results: Path | None, trace: bool, host: Engine, preprocess: Preprocess, refuse: Callable[[int], None],
+    seed: int, results: Path | None, trace: bool, preprocess: Preprocess, refuse: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Run, compare, write and print; the record has the fields of any simulation, cycles being sums over the parts.
 
@@ -31,7 +30,7 @@ def simulate_parts(
     samples = feeds(subject, source, count, number, seed, preprocess)
     refuse(len(samples))
     start = time.monotonic()
-    found = run(subject, engine, samples, trace, output, known_engine(host))
+    found = run(subject, engine, samples, trace, output)
     seconds = time.monotonic() - start
     save_outputs(place, found)
     program = subject.program

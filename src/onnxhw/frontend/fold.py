@@ -85,11 +85,11 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
     if not feeds:
         return None
     _bound(context, node, feeds, wanted)
-    from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
+    from .hostnodes import computed  # only here: it takes long to import
 
     try:
-        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
-    except Exception as error:  # the reference raises whatever numpy does
+        results = computed(node.proto, context.opset, [feeds.get(name) for name in node.input])
+    except Exception as error:  # whatever the libraries raise
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
     result = np.asarray(results[0])
     context.folded += result.nbytes

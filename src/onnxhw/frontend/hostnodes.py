@@ -4,13 +4,42 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 
 from ..errors import UnsupportedError
 from .hostops import deviations, guards
-from .native import LACKING, NativeError, NativeNode, NoKernelError
+from .native import LACKING, NativeError, NativeNode, NoKernelError, is_native, kind_of
 from .spec.signatures import canonical
+
+
+def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of one node of the default domain, without graphs, as `hostrun.evaluate` would give them."""
+
+    def load() -> Any:
+        from .hostrun import other  # only here: it takes long to import
+
+        return other(node, version)
+
+    with np.errstate(all="ignore"):
+        if is_native(node, version):
+            return tuple(HostNode(node, version, load).run(*operands))
+        return tuple(load().run(*operands))
+
+
+def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
+    """Why no kernel, operator of ours or of the reference computes a node of operands of these types (names of numpy's,
+    "" where one is left out); empty if one does."""
+    if not is_native(node, version):
+        return ""
+    try:
+        NativeNode(node, version).session(tuple(kind_of(name) for name in types))
+    except NoKernelError as error:
+        from .hostrun import has_other  # only here: it takes long to import
+
+        return "" if has_other(canonical(node.domain), node.op_type, version) else str(error)
+    return ""
 
 
 class HostNode:

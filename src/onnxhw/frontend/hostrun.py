@@ -1,7 +1,7 @@
 """`evaluate`: what the host computes of a model, node by node.
 
-Quantized operators run on `onnxhw.fixed`, others in onnxruntime, and in operators of ours or onnx's reference what it has
-no kernel for (`hostnodes`). Every result is held against what the model says of its type and shape (`hosttypes`).
+Quantized operators run on `onnxhw.fixed`, others in onnxruntime, and what it has no kernel for in operators of ours or
+onnx's reference (`hostnodes`). Every result is compared with what the model says of its type and shape (`hosttypes`).
 """
 
 import hashlib
@@ -9,8 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,41 +22,31 @@ from .hostnodes import HostNode
 from .hostops import implementations, is_ours, sizes
 from .hostops.control import IterationsError
 from .hostops.quantized import NotANumberError
-from .hosttypes import SIZES, Expected
+from .hosttypes import SIZES, Expected, Sizes
 from .native import has_kernel, is_native
 from .spec.signatures import canonical
 
-Engine = Literal["numpy", "onnxruntime"]
 CACHED = 64
 """How many prepared models are kept."""
-EXACT = ("session.x64quantprecision", "1")
-"""What keeps onnxruntime from adding pairs of uint8 * int8 products in 16 bits, on processors without VNNI."""
 
-_prepared: "OrderedDict[bytes, Any]" = OrderedDict()
+_prepared: "OrderedDict[bytes, Evaluator]" = OrderedDict()
 
 
-def known_engine(name: str) -> Engine:
-    """The name as an engine of `evaluate`; `UsageError` E2703 if it is none, E2700 if onnxruntime is not installed."""
-    if name not in get_args(Engine):
-        raise UsageError("E2703", f"nothing called {name!r} runs host nodes", hint=" or ".join(get_args(Engine)))
-    if name == "onnxruntime" and find_spec("onnxruntime") is None:
-        raise _missing()
-    return "onnxruntime" if name == "onnxruntime" else "numpy"
-
-
-def parsed(model: bytes, engine: Engine = "numpy") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """`evaluate` of a serialized model, as a function of its inputs."""
+def parsed(model: bytes) -> Callable[[Mapping[str, Any], Sizes], dict[str, Any]]:
+    """`evaluate` of a serialized model, as a function of its inputs and of the sizes of dimension variables."""
     proto = onnx.ModelProto.FromString(model)
-    return lambda feeds: evaluate(proto, feeds, engine)
+    return lambda feeds, sizes: evaluate(proto, feeds, sizes)
 
 
-def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = "numpy") -> dict[str, Any]:
+def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], sizes: Sizes | None = None) -> dict[str, Any]:
     """The outputs of a model by name, from its inputs by name.
 
     Tensors are arrays, sequences are lists, maps are dicts, an empty optional is None. An input with an initializer
-    may be left out. `UnsupportedError` E4750 for an operator without an implementation, E4751 for a node that cannot be
-    prepared, E4752 for one that fails on its operands; `UsageError` E2701 for inputs that do not fit, E2702 for a NaN
-    that is to be quantized, E2700 if onnxruntime is asked for and not installed.
+    may be left out. `sizes`: those of dimension variables that are known already; those that are met are put there.
+
+    `UnsupportedError` E4750 for an operator without an implementation, E4751 for a node that cannot be prepared, E4752
+    for one that fails on its operands, E4756 for a value that is not what the model says; `UsageError` E2701 for inputs
+    that do not fit, E2702 for a NaN that is to be quantized.
     """
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
@@ -66,11 +55,9 @@ def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Any], engine: Engine = 
     if missing or unknown:
         what = f"input {min(missing)!r} is missing" if missing else f"there is no input {min(unknown)!r}"
         raise UsageError("E2701", what, hint=f"inputs: {', '.join(sorted(known - defaults)) or 'none'}")
-    if engine == "onnxruntime":
-        return _onnxruntime(model, feeds)
-    evaluator = _kept(model, engine, _evaluator)
+    evaluator = _kept(model)
     with np.errstate(all="ignore"):  # infinities and NaN are results like others
-        results = evaluator.run(None, {name: _packed(value) for name, value in feeds.items()})
+        results = evaluator.run(None, {name: _packed(value) for name, value in feeds.items()}, sizes=sizes)
     return dict(zip(evaluator.output_names, map(_objects, results), strict=True))
 
 
@@ -142,14 +129,17 @@ class Evaluator(ReferenceEvaluator):
         intermediate: bool = False,
         check_shape_annotations: bool | None = None,
         _bindings: Any = None,
+        sizes: Sizes | None = None,
     ) -> list[Any]:
         """The outputs asked for, or all, in order. E4756 for a value that is not what the model says.
 
-        `feed_inputs` may have, as `SIZES`, the sizes of dimension variables of the graph around; those that only a
-        nested graph has are its own in each of its runs.
+        `sizes`: as of `evaluate`. Of a nested graph `feed_inputs` has, as `SIZES`, those of the graph around; those
+        that only a nested graph has are its own in each of its runs.
         """
+        if sizes is None:
+            sizes = dict(feed_inputs.get(SIZES, ()))
         values = {"": None, **self.rt_inits_, **feed_inputs}
-        sizes = values[SIZES] = dict(feed_inputs.get(SIZES, ()))
+        values[SIZES] = sizes
         for name in self.input_names_:
             self._hold(None, name, values.get(name), sizes)
         for node in self.rt_nodes_:
@@ -164,7 +154,7 @@ class Evaluator(ReferenceEvaluator):
                     values[name] = value
         return [values[name] for name in output_names or self.output_names]
 
-    def _hold(self, node: Any, name: str, value: Any, sizes: dict[str, int]) -> None:
+    def _hold(self, node: Any, name: str, value: Any, sizes: Sizes) -> None:
         """E4756 for a value that is not what the model says."""
         if fault := self._expected.fault(name, value, sizes):
             raise UnsupportedError(
@@ -193,10 +183,16 @@ def _computed(node: Any, operands: list[Any], more: dict[str, Any]) -> Any:
 
 @cache
 def implemented(domain: str, op_type: str, version: int) -> bool:
-    """Whether `evaluate` has the operator, in a version of its domain's operator set."""
+    """Whether `evaluate` has the operator for some types, in a version of its domain's operator set."""
     domain = canonical(domain)
-    if not is_ours(domain, op_type) and has_kernel(domain, op_type, version):
-        return True
+    return (not is_ours(domain, op_type) and has_kernel(domain, op_type, version)) or has_other(
+        domain, op_type, version
+    )
+
+
+@cache
+def has_other(domain: str, op_type: str, version: int) -> bool:
+    """Whether we or onnx's reference have the operator."""
     empty = Evaluator(onnx.GraphProto(name="empty"), opsets={"": onnx.defs.onnx_opset_version(), domain: version})
     try:
         empty._others(helper.make_node(op_type, [], [], domain=domain), None)
@@ -205,6 +201,14 @@ def implemented(domain: str, op_type: str, version: int) -> bool:
     except UnsupportedError:
         return False
     return True
+
+
+def other(node: onnx.NodeProto, version: int) -> Any:
+    """The operator of ours or of onnx's reference for one node of the default domain, as `HostNode` wants it."""
+    empty = Evaluator(onnx.GraphProto(name="empty"), opsets={"": version})
+    settings = {"log": lambda *_: None, "opsets": {"": version}, "verbose": 0, "new_ops": empty.new_ops_,
+                "existing_functions": {}, "evaluator_cls": Evaluator}  # fmt: skip
+    return empty._instance(node, settings, [None] * len(node.input))
 
 
 def label(node: onnx.NodeProto) -> str:
@@ -229,16 +233,14 @@ def _failed(node: onnx.NodeProto, operands: list[Any], error: Exception) -> Unsu
     return UnsupportedError("E4752", f"{node.op_type} cannot be computed of ({shapes}): {text}", where=label(node))
 
 
-def _kept(model: onnx.ModelProto, engine: Engine, prepare: Callable[[onnx.ModelProto], Any]) -> Any:
-    """The model as `engine` has it prepared, from the cache if it was used lately."""
-    key = hashlib.sha256(engine.encode() + model.SerializeToString(deterministic=True)).digest()
-    if key in _prepared:
-        _prepared.move_to_end(key)
-        return _prepared[key]
-    _prepared[key] = prepare(model)
+def _kept(model: onnx.ModelProto) -> "Evaluator":
+    """The model prepared, from the cache if it was used lately."""
+    key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+    found = _prepared.pop(key, None) or _evaluator(model)
+    _prepared[key] = found
     while len(_prepared) > CACHED:
         _prepared.popitem(last=False)
-    return _prepared[key]
+    return found
 
 
 def _evaluator(model: onnx.ModelProto) -> Evaluator:
@@ -271,30 +273,3 @@ def _rename(nodes: Any) -> None:
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
                 _rename(graph.node)
-
-
-def _missing() -> UsageError:
-    return UsageError("E2700", "onnxruntime is not installed", hint="pip install 'onnxhw[ort]'")
-
-
-def _session(model: onnx.ModelProto) -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise _missing() from None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what it refuses is said by E4754
-    options.add_session_config_entry(*EXACT)
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _onnxruntime(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        session = _kept(model, "onnxruntime", _session)
-        results = session.run(None, dict(feeds))
-    except OnnxhwError:
-        raise
-    except Exception as error:
-        text = " ".join(str(error).split())[:300]
-        raise UnsupportedError("E4754", f"onnxruntime refuses the model: {text}", where=model.graph.name) from error
-    return {value.name: result for value, result in zip(session.get_outputs(), results, strict=True)}

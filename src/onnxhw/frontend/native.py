@@ -15,6 +15,7 @@ import onnx
 from onnx import helper
 
 from .hostops import is_ours
+from .spec.contributed import CONTRIB, schemas
 from .spec.signatures import canonical, signature
 
 CACHED = 1024
@@ -25,7 +26,7 @@ OLDEST = 7
 """The oldest default operator set of which onnxruntime promises kernels."""
 ENDLESS = 1000
 """No operator set is that high: the end of a kernel that has none, which serves the version it begins with only."""
-DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
+DOMAINS = ("", "ai.onnx.ml", CONTRIB)
 """Operator sets of which kernels are used. (The others of onnxruntime are its own layouts, which differ by machine.)"""
 TENSORS = frozenset(
     getattr(onnx.TensorProto, name)
@@ -131,13 +132,24 @@ def kind(value: Any, declared: onnx.TypeProto | None = None) -> Kind:
     if isinstance(value, np.ndarray):
         return _element(value.dtype)
     if declared is not None and not declared.HasField("tensor_type"):
-        return declared.SerializeToString(deterministic=True)
+        return bytes(declared.SerializeToString(deterministic=True))
     if isinstance(value, list) and value and all(isinstance(one, np.ndarray | np.generic) for one in value):
         elements = {_element(one.dtype) for one in value}
         if len(elements) == 1:
             tensor = helper.make_tensor_type_proto(elements.pop(), None)
             return bytes(helper.make_sequence_type_proto(tensor).SerializeToString(deterministic=True))
     raise NoKernelError(f"a {type(value).__name__} of unknown type does not pass to onnxruntime")
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a tensor whose elements have this type (numpy's name); None for the empty name."""
+    if not name:
+        return None
+    try:
+        dtype = np.dtype(name)
+    except TypeError as error:
+        raise NoKernelError(f"a tensor of {name} does not pass to onnxruntime") from error
+    return _element(dtype)
 
 
 def _element(dtype: np.dtype[Any]) -> int:
@@ -181,9 +193,10 @@ OLDEST_FUNCTIONS = 17
 
 
 def _type(one: Kind) -> onnx.TypeProto:
-    if isinstance(one, bytes):
-        return onnx.TypeProto.FromString(one)
-    return helper.make_tensor_type_proto(one or 0, None)
+    made: onnx.TypeProto = (
+        onnx.TypeProto.FromString(one) if isinstance(one, bytes) else helper.make_tensor_type_proto(one or 0, None)
+    )
+    return made
 
 
 def options() -> Any:
@@ -218,7 +231,7 @@ def native_version(domain: str, op_type: str, version: int) -> int | None:
     """
     if domain not in DOMAINS:
         return None
-    if domain == "com.microsoft":
+    if domain == CONTRIB:
         return 1 if op_type in schemas() else None
     known = signature(op_type, domain, version)
     if known is None or known.deprecated:
@@ -227,16 +240,6 @@ def native_version(domain: str, op_type: str, version: int) -> int | None:
         return known.since
     oldest = signature(op_type, domain, OLDEST)
     return OLDEST if oldest is not None and oldest.since == known.since else None
-
-
-@cache
-def schemas() -> Mapping[str, Any]:
-    """onnxruntime's schemas of com.microsoft by operator, those of the newest version."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as native
-
-    found = sorted((one for one in native.get_all_operator_schema() if one.domain == "com.microsoft"),
-                   key=lambda one: int(one.since_version))  # fmt: skip
-    return {one.name: one for one in found}
 
 
 @cache

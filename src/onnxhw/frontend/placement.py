@@ -11,6 +11,7 @@ from .convert import Conversion
 from .mixed import Placed, Where
 from .nodes import Node
 from .partition import GOLDEN, KINDS, Division, Stages
+from .spec.signatures import canonical
 from .values import Const, QuantConst
 
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
@@ -48,7 +49,7 @@ def placement(
         for step in _own_steps(port)
     }
     wanted = _wanted(made)
-    known = Implemented(made.static.model)
+    known = Implemented(made.static.model, made.context.dtypes)
     rows = []
     for index, node in enumerate(made.host.nodes):
         name = node.label
@@ -72,9 +73,9 @@ def _row(
     node, why = made.host.nodes[index], made.reasons.get(index)
     values = [made.context.values.get(output) for output in made.host.nodes[index].results]
     if index in found.nodes and index in made.host.hosted and (why is not None or name not in operations):
-        if not known.by_host(node):
+        if (missing := known.missing(node)) is not None:
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
-            return "refused", "E4401", f"{_named(node)} is implemented nowhere", hint, found.nodes[index]
+            return "refused", "E4401", f"{_named(node)} is implemented nowhere{missing}", hint, found.nodes[index]
         reason, hint = (why.reason, why.hint) if why else ("", "")
         if name in operations:
             reason = f"{reason}; the hardware computes it as well, for its quantized result"
@@ -100,23 +101,44 @@ def _row(
     return "free", "", "layout only, or part of its neighbours", "", None
 
 
+LOOKED = 512
+"""Most nodes of a model for which a session of onnxruntime is made to see whether it has a kernel: a quarter of a
+second. Of the others only the operator is looked up."""
+
+
 class Implemented:
-    """Which operators of a model the host can run; each is looked up once."""
+    """Which nodes of a model the host can run; `dtypes`: element types of its values. Each is looked up once."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.versions = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import}
+    def __init__(self, model: onnx.ModelProto, dtypes: Mapping[str, str]) -> None:
+        self.versions = {canonical(one.domain): one.version for one in model.opset_import}
         self.functions = {(function.domain, function.name) for function in model.functions}
-        self.known: dict[tuple[str, str], bool] = {}
+        self.dtypes, self.known, self.looked = dtypes, dict[tuple[str, str], bool](), dict[tuple[Any, ...], str]()
 
-    def by_host(self, node: Node) -> bool:
-        """Can the host run this operator?"""
+    def missing(self, node: Node) -> str | None:
+        """None if the host can run this node; else for which types it cannot, empty if for none."""
         domain, op_type = operator = node.key
         if operator not in self.known:
             from .hostrun import implemented  # only here: it takes long to import
 
             version = self.versions.get(domain, 1)
             self.known[operator] = operator in self.functions or implemented(domain, op_type, version)
-        return self.known[operator]
+        if not self.known[operator]:
+            return ""
+        if operator in self.functions or not all(name in self.dtypes for name in node.input if name):
+            return None
+        return self._of_types(node, tuple(self.dtypes[name] if name else "" for name in node.input)) or None
+
+    def _of_types(self, node: Node, types: tuple[str, ...]) -> str:
+        from .hostnodes import lacking
+
+        proto = node.proto
+        key = node.key, types, tuple(map(bool, node.output)), *(one.SerializeToString() for one in proto.attribute)
+        if key not in self.looked:
+            if len(self.looked) >= LOOKED:
+                return ""
+            reason = lacking(proto, self.versions.get(node.key[0], 1), types)
+            self.looked[key] = f" for {', '.join(filter(None, types))}: {reason}" if reason else ""
+        return self.looked[key]
 
 
 def _own_steps(port: Port) -> list[dict[str, Any]]:

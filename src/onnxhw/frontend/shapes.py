@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 import onnx
@@ -10,6 +10,7 @@ import onnx
 from ..errors import InvalidModelError, UnsupportedError, UsageError
 from .bodies import nested
 from .ceilings import whole_windows
+from .hosttypes import INVENTED
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, raise_errors
@@ -59,6 +60,7 @@ def specialise(
         found = {**more, **found}
         _limits(found, limits, where)
     _declared(declared, found, counted, findings)
+    _variables([*declared.values(), *fixed.graph.output], found, findings)
     _element_types(declared, inferred, findings)
     operator_rules(fixed.graph, found, findings)
     raise_errors(findings.found, where)
@@ -248,6 +250,25 @@ def _declared(
                 f"value_info says its shape is {said}, inferred is {list(shape)}",
                 "remove value_info, or export the model again",
             )
+
+
+def _variables(declared: Iterable[onnx.ValueInfoProto], shapes: Mapping[str, Shape], findings: Findings) -> None:
+    """E3400: a dimension variable has one value in the whole model, so what is inferred must not give it two."""
+    first: dict[str, tuple[int, str]] = {}
+    for value in declared:
+        shape, dims = shapes.get(value.name), value.type.tensor_type.shape.dim
+        for size, dim in zip(shape or (), dims, strict=False):
+            name = dim.dim_param
+            if not name or name.startswith(INVENTED):
+                continue
+            known, where = first.setdefault(name, (size, value.name))
+            if known != size:
+                findings.error(
+                    "E3400",
+                    f"value {value.name!r}",
+                    f"variable {name!r} has one value in the whole model: {known} in {where!r}, {size} here",
+                    "declare another variable there, or export the model again",
+                )
 
 
 def _agrees(said: list[int | None], shape: Shape) -> bool:

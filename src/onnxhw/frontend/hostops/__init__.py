@@ -1,4 +1,4 @@
-"""Operators of our own for host nodes: those that must be exact, and those of versions and types that onnxruntime lacks.
+"""Operators of our own for host nodes: those that must be exact, and what onnxruntime lacks.
 
 deviations   where the host does not ask onnxruntime although it has a kernel, and why
 guards       operands that no kernel may see

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+
 class Call(Protocol):
     """What a condition may look at besides the operands."""
 
@@ -129,34 +130,33 @@ def _thresholded(call: Call, operands: Sequence[Any]) -> bool:
 
 DEVIATIONS = (
     Deviation("", "Attention", _attention,
-              "the function that defines it adds -inf where the mask is False, the kernel the least number; takes a mask "
-              "with nonpad_kv_seqlen, which the kernel refuses; and rounds every step in float16"),
+              "the function that defines it adds -inf where the mask is False, the kernel the least number; takes a "
+              "mask with nonpad_kv_seqlen, which the kernel refuses; and rounds every step in float16"),
     Deviation("", "Softmax", _half,
-              "'Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)': in float16 the function "
-              "that defines it rounds every step"),
-    Deviation("", "LinearAttention", _always, "what the kernel has for a body ends in 'Subgraph must have the shape set'"),
+              "'Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)': in float16 the "
+              "function that defines it rounds every step"),
+    Deviation("", "LinearAttention", _always, "its body ends in 'Subgraph must have the shape set'"),
     *(
-        Deviation("", name, _always, "zeros of the transform come out as up to 1e-4, beyond the tolerance of onnx's tests")
+        Deviation("", name, _always, "zeros of the transform come out as up to 1e-4, which onnx's tests refuse")
         for name in ("DFT", "STFT")
     ),
     Deviation("", "Dropout", _training,
               "a seed gives the same numbers in each run, and the kernel's generator goes on from run to run"),
     Deviation("", "MaxUnpool", _placed,
-              "'The second input tensor, I, contains the indices to the (locally maximal) elements' of the pool's input; "
-              "with output_size the kernel takes them for indices of the output"),
+              "'The second input tensor, I, contains the indices to the (locally maximal) elements' of the pool's "
+              "input; with output_size the kernel takes them for indices of the output"),
     Deviation("", "ReduceMax", _of_nothing,
-              "'Reduction over an empty set of values yields minus infinity (if supported by the datatype) or the minimum "
-              "value of the data type otherwise': the kernel refuses bool"),
+              "'Reduction over an empty set of values yields minus infinity (if supported by the datatype) or the "
+              "minimum value of the data type otherwise': the kernel refuses bool"),
     Deviation("", "Resize", _corners,
-              "'x_original = x_resized * (length_original - 1) / (length_resized - 1)', where 'scale = length_resized / "
-              "length_original': the kernel cuts length_resized off to an integer first"),
+              "'x_original = x_resized * (length_original - 1) / (length_resized - 1)', where 'scale = length_resized "
+              "/ length_original': the kernel cuts length_resized off to an integer first"),
     Deviation("", "Div", _integers, "the kernel ends the process where the least integer is divided by -1"),
     Deviation("", "BatchNormalization", _statistics,
               "'Output case #2: Y (test mode)': the kernel gives more outputs without computing them"),
     *(
         Deviation("", name, _always,
-                  "'seed to the random generator': the kernel's generator goes on from run to run, so that a node with a "
-                  "seed would give other numbers in each")
+                  "a seed gives the same numbers in each run, and the kernel's generator goes on from run to run")
         for name in ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
     ),
     Deviation("", "Gather", _text,

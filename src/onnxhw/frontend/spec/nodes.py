@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import onnx
 
 from .attributes import attributes
+from .contributed import CONTRIB, contributed
 from .findings import Findings, label
 from .functions import Functions
 from .signatures import Formal, Signature, canonical, first, newest, signature
@@ -44,6 +45,8 @@ def node_rules(
             findings.error("E3331", label(node), f"the operator is deprecated in operator set version {known.since}")
         else:
             _arity(node, known, findings)
+    elif domain == CONTRIB and (defined := contributed(node.op_type)) is not None:
+        _arity(node, defined, findings)
     elif not node.output:
         findings.error("E3333", label(node), "has no outputs; a node has one or more")
 
@@ -88,7 +91,7 @@ def _count(
     if all(names):
         return
     for index, name in enumerate(names):
-        if not name and needs(formals, index, least):
+        if not name and needs(formals, index, least, what == "input"):
             formal = formals[min(index, len(formals) - 1)]
             findings.error(
                 "E3334" if what == "input" else "E3335",
@@ -97,7 +100,8 @@ def _count(
             )
 
 
-def needs(formals: Sequence[Formal], index: int, least: int) -> bool:
-    """Must the input or output of this index be there?"""
-    option = formals[min(index, len(formals) - 1)].option
-    return option == "single" or (option == "variadic" and index < least)
+def needs(formals: Sequence[Formal], index: int, least: int, an_input: bool = True) -> bool:
+    """Must the input or output of this index be there? Of variadic ones every input, and the first `least` outputs."""
+    if not an_input and formals[min(index, len(formals) - 1)].option == "variadic":
+        return index < least
+    return formals[min(index, len(formals) - 1)].option != "optional"
