@@ -34,7 +34,7 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, tuple[list[str], list[str]]
 
 def unused(operator: Operator, rows: list[dict[str, Any]]) -> list[str]:
     """Attributes of the schema that no model had set."""
-    return sorted(set(operator.schema.attributes) - {name for row in rows for name in row.get("attributes", ())} if rows else ())
+    return sorted(set(operator.schema.attributes) - {name for row in rows for name in row["attributes"]})
 
 
 def summary(operators: list[Operator], results: Results, left: dict[str, str]) -> tuple[str, int]:
@@ -60,7 +60,8 @@ def write_json(path: Path, operators: list[Operator], results: Results, left: di
         counts = Counter(row["verdict"] for row in found)
         rows.append({"operator": one.key, "bound": bound(one.name), **{name: counts[name] for name in VERDICTS},
                      "covered": {name: {"computed": yes, "by no side": no} for name, (yes, no) in covered(found).items()},
-                     "others": [{k: v for k, v in row.items() if k != "existing"} for row in found
+                     "attributes not tried": unused(one, found),
+                     "others": [{k: v for k, v in row.items() if k not in ("existing", "attributes")} for row in found
                                 if row["verdict"] not in ("equal", "refused by both")]})  # fmt: skip
     table = [{"operators": row.operators, "condition": row.condition, "quotation": row.quotation, "right": row.right,
               "delivered": row.delivered} for row in TABLE]  # fmt: skip
@@ -90,7 +91,8 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str]) 
         parts = [covered(results[one.key]) for one in versions]
         yes = sum(len(a) for part in parts for a, _ in part.values())
         no = Counter(f"{choice}={label}" for part in parts for choice, (_, b) in part.items() for label in b)
-        missed = ", ".join(f"{label}" for label in sorted(no)) or ""
+        never = {f"{name} (no model)" for one in versions for name in unused(one, results[one.key])}
+        missed = ", ".join([*sorted(no), *sorted(never)])
         cells = [f"{domain + '.' if domain else ''}{name}", ", ".join(str(one.since) for one in versions), len(rows),
                  *(own[v] for v in VERDICTS), yes, missed.replace("|", "/")]  # fmt: skip
         lines.append("| " + " | ".join(map(str, cells)) + " |")

@@ -114,7 +114,8 @@ TABLE: tuple[Explained, ...] = (
               lambda case: "float4" in case.reason),
     Explained(("AffineGrid", "LayerNormalization"), "types of results", "the type constraints of the outputs: those of theta, float",
               ORT, ORT, lambda case: "type " in case.reason),
-    Explained(("DictVectorizer", "FeatureVectorizer", "Normalizer", "Scaler", "ZipMap", "LinearClassifier", "OneHotEncoder"),
+    Explained(("DictVectorizer", "FeatureVectorizer", "Normalizer", "Scaler", "ZipMap", "LinearClassifier", "OneHotEncoder",
+               "LinearRegressor"),
               "type and shape of the result", "the type constraint of the output, a matrix of rows: onnx's reference keeps those of "
               "its operand", ORT, ORT, lambda case: "type " in case.reason or "shape " in case.reason),
     Explained(("Normalizer",), "MAX of negative values", "'Max: Y = X / max(X)': onnx's reference takes magnitudes", ORT, ORT, _any),

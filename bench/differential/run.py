@@ -40,6 +40,7 @@ class Result:
     explained: str = ""
     options: dict[str, str] = field(default_factory=dict)
     existing: dict[str, list[str]] = field(default_factory=dict)
+    attributes: list[str] = field(default_factory=list)
     sides: dict[str, str] = field(default_factory=dict)
 
 
@@ -60,7 +61,7 @@ def judge(draw: Draw, model: onnx.ModelProto, index: int) -> Result:
     """Run a model on all sides and compare."""
     runs = {"product": product, "onnxruntime": ort, "ours": ours}
     sides = {name: run(model, copy.deepcopy(draw.feeds)) for name, run in runs.items()}
-    result = Result(draw.operator.key, index, "", options=draw.options, existing=draw.existing)
+    result = Result(draw.operator.key, index, "", options=draw.options, existing=draw.existing, attributes=list(draw.attributes))
     result.sides = {name: "computed" if side.values is not None else side.reason for name, side in sides.items()}
     scale = _scale(draw)
     name = draw.operator.name

@@ -121,3 +121,9 @@ def test_batch_normalization_trains_with_two_types() -> None:
     np.testing.assert_allclose(y, [[-1], [1]], 1e-6)
     assert mean.dtype == var.dtype == np.float64
     np.testing.assert_allclose([mean.item(), var.item()], [0.2, 0.1], 1e-6)
+
+
+def test_unique_of_nothing_along_an_axis_returns() -> None:
+    """The kernel of onnxruntime 1.32 ends the process here."""
+    (y,) = run("Unique", [np.zeros((0, 2), np.int64)], 11, axis=0)
+    assert y.shape == (0, 2)

@@ -76,7 +76,7 @@ def attention(d: Draw) -> None:
     total = keys + (past if before else 0)
     if mask:
         shape = (length, total)
-        d.x(d.of("bool", shape) | (np.arange(total) == 0) if d.type("U") == "bool" else d.array("U", shape, "plain"))
+        d.x(d.of("bool", shape) | (np.arange(total) == 0) if d.type("U", ["bool", d.type("T1")]) == "bool" else d.array("U", shape, "plain"))
     elif before:
         d.skip()
     if before:

@@ -191,6 +191,7 @@ DEVIATIONS = (
     Deviation("", "MatMul", _empty, "'Matrix product that behaves like numpy.matmul': of no elements the kernel refuses integers"),
     Deviation("", "BatchNormalization", _of_types,
               "'T2: Constrain mean and variance types': with two types of operands the kernel gives statistics of a third"),
+    Deviation("", "Unique", _empty, "with an axis the kernel ends the process where the tensor has no elements"),
 )  # fmt: skip
 
 

@@ -97,6 +97,14 @@ def _default(kind: str, table: Array, attributes: Any) -> Any:
     return attributes.get("default_float", -0.0) if kind == "floats" or table.dtype.kind == "f" else attributes.get("default_int64", -1)
 
 
+def dict_vectorizer(x: Any, string_vocabulary: Sequence[str] = (), int64_vocabulary: Sequence[int] = ()) -> Array:
+    """DictVectorizer: one row, the values of the vocabulary in order; a missing one is 0 or empty. Numbers are double:
+    maps of other types are onnxruntime's."""
+    text = any(isinstance(value, str) for value in x.values())
+    row = [x.get(key, "" if text else 0) for key in [*string_vocabulary, *int64_vocabulary]]
+    return np.array([row], object if text else np.float64)
+
+
 def label_encoder_1(
     x: Array, classes_strings: Sequence[str] = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Array:
@@ -117,6 +125,7 @@ OPERATORS = (
     HostOp("", "RandomNormalLike", random_like(RandomNormalLike, "RandomNormalLike")),
     HostOp("", "RandomUniformLike", random_like(RandomUniformLike, "RandomUniformLike")),
     HostOp("", "SequenceInsert", sequence_insert),
+    HostOp("ai.onnx.ml", "DictVectorizer", dict_vectorizer),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder_1, until=1),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder, since=2),
 )
