@@ -10,7 +10,7 @@ from onnx import helper
 
 from ..errors import UnsupportedError
 from .hostops import deviations, guards
-from .native import NativeNode, NoKernelError, is_native, kind_of
+from .native import LACKING, NativeError, NativeNode, NoKernelError, is_native, kind_of
 from .spec.signatures import canonical
 
 
@@ -84,6 +84,10 @@ class HostNode:
             try:
                 return self._native.run(operands, self._types)
             except NoKernelError as error:
+                reason = str(error)
+            except NativeError as error:
+                if not LACKING.search(str(error)):
+                    raise
                 reason = str(error)
         try:
             other = self.other

@@ -24,6 +24,8 @@ IR_VERSION = 8
 """Of the models of one node: the first with optional types; every onnxruntime that is asked for reads it."""
 OLDEST = 7
 """The oldest default operator set of which onnxruntime promises kernels."""
+ENDLESS = 1000
+"""No operator set is that high: the end of a kernel that has none, which serves the version it begins with only."""
 DOMAINS = ("", "ai.onnx.ml", CONTRIB)
 """Operator sets of which kernels are used. (The others of onnxruntime are its own layouts, which differ by machine.)"""
 TENSORS = frozenset(
@@ -44,6 +46,12 @@ NOISE = (
 """Of onnxruntime's messages: what is no reason, and paths of the machine that it was built on."""
 Kind = int | bytes | None
 """What an operand is: the element type of a tensor, another type serialized, or None where it is left out."""
+
+LACKING = re.compile(
+    r"not support|only supports|IsPrimitiveDataType|IsDataType|type mismatch|linked to C type|Unexpected input data type",
+    re.IGNORECASE,
+)
+"""Reasons of kernels that do not have what the text allows, where the operands are not to blame."""
 
 _sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...]], Any]" = OrderedDict()
 
@@ -253,4 +261,4 @@ def has_kernel(domain: str, op_type: str, version: int) -> bool:
     """Does onnxruntime have a kernel of the operator, for any types?"""
     known = native_version(domain, op_type, version)
     ranges = _kernels().get((domain, op_type), ()) if known is not None else ()
-    return known is not None and any(low <= known <= high for low, high in ranges)
+    return known is not None and any(low == known or (low <= known <= high < ENDLESS) for low, high in ranges)

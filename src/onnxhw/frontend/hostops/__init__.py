@@ -10,12 +10,13 @@ control      If, Loop, Scan
 arithmetic   integer division, logarithms of sums
 dense        convolution, and normalization over flattened axes as before operator set 13
 recurrent    RNN, GRU, LSTM
-pools        MaxPool and AveragePool
+pools        MaxPool, AveragePool, LpPool
 sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 regions      MaxRoiPool
 sampling     Multinomial
+lacking      casts, pads and labels of types that onnxruntime lacks
 text         RegexFullMatch
 """
 
@@ -27,6 +28,7 @@ from . import (
     control,
     dense,
     early,
+    lacking,
     moved,
     pools,
     qonnx,
@@ -57,6 +59,7 @@ OPERATORS = (
     *moved.OPERATORS,
     *early.OPERATORS,
     *regions.OPERATORS,
+    *lacking.OPERATORS,
 )
 
 

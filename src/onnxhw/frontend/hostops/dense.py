@@ -11,6 +11,9 @@ from .windows import convolve
 
 Array = npt.NDArray[Any]
 
+EPSILON = float(np.float32(1e-5))
+"""The default of `epsilon`, an attribute in float32."""
+
 
 def conv(x: Array, w: Array, bias: Array | None = None, kernel_shape: Any = None, **window: Any) -> Array:
     """Conv: sums in float64, rounded to the type of `x` once, so that equal channels stay equal."""
@@ -74,7 +77,7 @@ def batch_normalization(
     bias: Array,
     mean: Array,
     var: Array,
-    epsilon: float = 1e-5,
+    epsilon: float = EPSILON,
     momentum: float = 0.9,
     spatial: int = 1,
     is_test: int = 1,
@@ -85,6 +88,28 @@ def batch_normalization(
     trailing = (-1,) + (1,) * (x.ndim - 2)
     scale, bias, mean, var = (part.astype(np.float64).reshape(trailing) for part in (scale, bias, mean, var))
     return np.asarray((scale * (x - mean) / np.sqrt(var + epsilon) + bias).astype(x.dtype))
+
+
+def training_batch_normalization(
+    x: Array,
+    scale: Array,
+    bias: Array,
+    mean: Array,
+    var: Array,
+    epsilon: float = EPSILON,
+    momentum: float = float(np.float32(0.9)),
+    training_mode: int = 0,
+) -> Array | tuple[Array, Array, Array]:
+    """BatchNormalization since operator set 14: in training with the statistics of `x`, and the running ones after it."""
+    if not training_mode:
+        return batch_normalization(x, scale, bias, mean, var, epsilon)
+    axes = (0, *range(2, x.ndim))
+    wide = x.astype(np.float64)
+    now = wide.mean(axes), wide.var(axes)
+    y = batch_normalization(x, scale, bias, *now, epsilon)
+    running = (old * momentum + new * (1 - momentum) for old, new in zip((mean, var), now, strict=True))
+    after_mean, after_var = (value.astype(mean.dtype) for value in running)
+    return y, after_mean, after_var
 
 
 def old_batch_normalization(
@@ -142,6 +167,7 @@ OPERATORS = (
     HostOp("", "ConvTranspose", conv_transpose),
     HostOp("", "BatchNormalization", old_batch_normalization, until=6),
     HostOp("", "BatchNormalization", batch_normalization, since=7, until=13),
+    HostOp("", "BatchNormalization", training_batch_normalization, since=14),
     HostOp("", "Softmax", flattened(softmax), until=12),
     HostOp("", "LogSoftmax", flattened(log_softmax), until=12),
     HostOp("", "LogSoftmax", log_softmax_of_axis, since=13),

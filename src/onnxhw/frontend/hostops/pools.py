@@ -1,4 +1,4 @@
-"""MaxPool and AveragePool over any number of spatial axes, by windows."""
+"""MaxPool, AveragePool and LpPool over any number of spatial axes, by windows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +91,14 @@ def average_pool(x: Array, count_include_pad: int = 0, **attributes: Any) -> Arr
     return np.asarray((pool.view(x.astype(np.float64), 0.0).sum(taps) / counts).astype(x.dtype))
 
 
+def lp_pool(x: Array, p: int = 2, **attributes: Any) -> Array:
+    """LpPool: the p-th root of the sum of ``|x| ** p`` in each window; padding adds nothing."""
+    pool = Pool(**attributes)
+    taps = tuple(range(-len(pool.kernel_shape), 0))
+    powers = np.abs(x.astype(np.float64)) ** p
+    return np.asarray((pool.view(powers, 0.0).sum(taps) ** (1 / p)).astype(x.dtype))
+
+
 def global_max(x: Array) -> Array:
     """GlobalMaxPool: the maximum over all axes behind the channels, however many; onnx's reference takes two."""
     return np.asarray(x.max(axis=tuple(range(2, x.ndim)), keepdims=True))
@@ -100,4 +108,5 @@ OPERATORS = (
     HostOp("", "GlobalMaxPool", global_max),
     HostOp("", "MaxPool", max_pool),
     HostOp("", "AveragePool", average_pool),
+    HostOp("", "LpPool", lp_pool, since=2),
 )

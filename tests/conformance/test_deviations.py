@@ -1,0 +1,129 @@
+"""Rows of `hostops.deviations`: what a session computes is what the operator's text says, worked out by hand."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from onnxhw.frontend.hostrun import evaluate
+
+NAN = np.nan
+
+
+def run(op_type: str, operands: list[Any], version: int, outputs: int = 1, **attributes: Any) -> list[Any]:
+    """The results of a node of these operands."""
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(operands)]
+    node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], **attributes)
+    values = [
+        helper.make_tensor_value_info(
+            name, onnx.TensorProto.STRING if x.dtype == object else helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
+        )
+        for name, x in zip(names, operands, strict=True)
+        if name
+    ]
+    graph = helper.make_graph([node], "g", values, [onnx.ValueInfoProto(name=name) for name in node.output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=10)
+    return list(evaluate(model, {name: x for name, x in zip(names, operands, strict=True) if name}).values())
+
+
+def floats(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+def ints(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+def test_gather_copies_whole_slices_of_text() -> None:
+    x = np.array([["a", "b"], ["c", "d"]], object)
+    (y,) = run("Gather", [x, ints(1, 0)], 13, axis=0)
+    assert y.tolist() == [["c", "d"], ["a", "b"]]
+
+
+@pytest.mark.parametrize("end", [2**31 - 1, 2**63 - 1])
+def test_slice_backwards_to_the_end_takes_nothing(end: int) -> None:
+    (y,) = run("Slice", [floats(1, 2, 3), ints(2), ints(end), ints(0), ints(-1)], 13)
+    assert y.size == 0
+
+
+def test_slice_backwards_to_the_beginning_takes_all() -> None:
+    (y,) = run("Slice", [floats(1, 2, 3), ints(2), ints(-(2**63)), ints(0), ints(-1)], 13)
+    assert y.tolist() == [3, 2, 1]
+
+
+def test_nonzero_of_a_scalar_has_no_rows() -> None:
+    (y,) = run("NonZero", [np.array(1, np.float32)], 13)
+    assert y.shape == (0, 1)
+
+
+def test_mean_variance_normalization_of_equal_values_is_zero() -> None:
+    (y,) = run("MeanVarianceNormalization", [np.ones((1, 2, 2, 2), np.float32)], 13)
+    assert not y.any()
+
+
+def test_split_to_sequence_keeps_the_axis_where_split_is_given() -> None:
+    (y,) = run("SplitToSequence", [floats(1, 2), np.array(1, np.int64)], 24, keepdims=0)
+    assert [part.tolist() for part in y] == [[1], [2]]
+
+
+@pytest.mark.parametrize(("op_type", "wanted"), [("MaxPool", [2, 3, 4, 3]), ("AveragePool", [2, 2, 3, 3]), ("LpPool", [2, 4, 6, 3])])
+def test_pools_pad_for_the_dilated_window(op_type: str, wanted: list[int]) -> None:
+    """A window of 2 with dilation 2 spans 3: one element on either side, and as many results as elements."""
+    more = {"p": 1} if op_type == "LpPool" else {}
+    x = floats(1, 2, 3, 4).reshape(1, 1, 4)
+    (y,) = run(op_type, [x], 22, kernel_shape=[2], dilations=[2], auto_pad="SAME_UPPER", **more)
+    assert y.reshape(-1).tolist() == wanted
+
+
+def test_lp_pool_rounds_up_without_scaling() -> None:
+    (y,) = run("LpPool", [floats(1, 2, 3, 4, 5).reshape(1, 1, 5)], 22, kernel_shape=[2], strides=[2], ceil_mode=1)
+    np.testing.assert_allclose(y.reshape(-1), np.sqrt([5, 25, 25]), 1e-6)
+
+
+@pytest.mark.parametrize("op_type", ["RNN"])
+def test_thresholded_relu_of_a_cell_passes_alpha(op_type: str) -> None:
+    one = np.ones((1, 1, 1), np.float32)
+    _, h = run(op_type, [one / 2, one, one * 0], 14, 2, hidden_size=1, activations=["ThresholdedRelu"], activation_alpha=[0.5])
+    assert h.item() == 0.5
+
+
+def test_sigmoid_of_doubles_is_exact_to_their_precision() -> None:
+    x = np.array([-700.0, -30.0, -11.39, 3.0])
+    (y,) = run("Sigmoid", [x], 13)
+    np.testing.assert_allclose(y, 1 / (1 + np.exp(-x)), 1e-14)
+
+
+def test_col2im_adds_dilated_blocks_where_they_came_from() -> None:
+    """Blocks of two taps, two apart, from places -1, 0, 1, 2 of four elements padded by one on either side."""
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 2, 4)
+    wanted = np.zeros(6)
+    for tap in range(2):
+        for place in range(4):
+            wanted[place + 2 * tap] += x[0, tap, place]
+    (y,) = run("Col2Im", [x, ints(4), ints(2)], 18, dilations=[2], pads=[1, 1])
+    assert y.reshape(-1).tolist() == wanted[1:5].tolist()
+
+
+def test_kernels_that_lack_a_type_leave_it_to_ours() -> None:
+    x = np.ones((1, 1, 2))
+    w, r = np.ones((1, 3, 2)), np.zeros((1, 3, 1))
+    _, h = run("GRU", [x, w, r], 14, 2, hidden_size=1)
+    gate = 1 / (1 + np.exp(-2.0))
+    np.testing.assert_allclose(h.item(), (1 - gate) * np.tanh(2.0), 1e-12)
+
+
+def test_batch_normalization_trains_with_two_types() -> None:
+    x = np.array([[1.0], [3.0]], np.float32)
+    one, statistics = np.ones(1, np.float32), np.zeros(1)
+    y, mean, var = run("BatchNormalization", [x, one, one * 0, statistics, statistics], 15, 3, training_mode=1, epsilon=0.0)
+    np.testing.assert_allclose(y, [[-1], [1]], 1e-6)
+    assert mean.dtype == var.dtype == np.float64
+    np.testing.assert_allclose([mean.item(), var.item()], [0.2, 0.1], 1e-6)
+
+
+def test_unique_of_nothing_along_an_axis_returns() -> None:
+    """The kernel of onnxruntime 1.32 ends the process here."""
+    (y,) = run("Unique", [np.zeros((0, 2), np.int64)], 11, axis=0)
+    assert y.shape == (0, 2)
