@@ -201,6 +201,8 @@ def _block(made: Conversion, index: int, node: Node, operands: list[Value], bloc
     if _has_handler(node):
         made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
     new = made.host.put(index)
+    if guilty not in made.host.hosted:  # its sums leave the hardware as they are
+        guilty = index
     own = made.host.nodes[guilty]
     blocker = Blocker(own.label, own.op_type, blocked.reason, blocked.hint)
     if guilty not in made.reasons:

@@ -1,0 +1,67 @@
+"""`limbs`: sums that leave the hardware as they are, in one int8 each or in two.
+
+    sum - c                              one int8, if no two sums lie farther apart than 255
+    high = round((sum - c) / 128)        two, if 32,640 is far enough: a second convolution, which also reads `high`,
+    low  = sum - c - 128 * high          leaves the rest, -64 .. 64
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...ir.graph import Concat, Tensor
+from ..blockers import BlockedError
+from ..values import Held, Ints, Moves, Result
+from .affine import FLAT, Affine
+
+STEP = 128
+"""What the upper int8 counts: a power of two, so that it is exact, and the rest has room for a tie of the rounding."""
+
+
+@dataclass(frozen=True)
+class Limbs:
+    """``sum of x[part j of the channels] * weights[j], plus term``: the sums."""
+
+    tensor: Tensor
+    weights: tuple[int, ...]
+    term: int
+
+
+def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
+    """Add the operations that leave the sums, which lie in ``low .. high`` with their bias; `affine` has none.
+
+    `BlockedError` for sums that need more than two int8, or two where the result is more than a vector.
+    """
+    ones = np.ones(len(bias), np.float32)
+    nodes = (affine.name,)
+    if high - low < 256:
+        centre = 0 if low >= -128 and high <= 127 else low + 128
+        result = Result(f"{name}.sums", np.float32(1), 0, -128, 127, nodes)
+        return Limbs(affine.added(result, bias - centre, ones), (1,), centre)
+    x = affine.tensor
+    vector = affine.window.kernel == x.shape[2:] and affine.window == replace(FLAT, kernel=x.shape[2:])
+    if high - low >= 255 * STEP or not vector or affine.groups != 1 or abs(affine.weight).max() > 127:
+        raise BlockedError(f"its real result has sums from {low} to {high}", "quantize the result to at most 8 bits")
+    inputs = affine.weight[0].size
+    x = affine.context.materialise(Held(x, Moves.of(x.shape, (1, inputs))))
+    weight = affine.weight.reshape(len(bias), inputs, 1, 1)
+    flat = replace(affine, tensor=x, weight=weight, window=FLAT)
+    return _two(flat, name, bias, low + STEP * (128 + x.zero_point), nodes)
+
+
+def _two(affine: Affine, name: str, bias: Ints, centre: int, nodes: tuple[str, ...]) -> Limbs:
+    """Both results have the scale and zero point of the input, for they are its neighbours; the names do not matter."""
+    context, x, count = affine.context, affine.tensor, len(bias)
+    scale, zero = np.float32(x.scale), x.zero_point
+    upper = Result(f"{name}.high", scale, zero, -128, 127, nodes)
+    high = affine.added(upper, bias - centre, np.full(count, 1 / STEP, np.float32))
+    both = context.tensor(f"{name}.and_high", (1, x.channels + count, 1, 1), x.scale, zero)
+    context.add(Concat(both.name, (x.name, high.name), both.name, nodes))
+    down = -STEP * np.eye(count, dtype=np.int64).reshape(count, count, 1, 1)
+    weight = np.concatenate([affine.weight.astype(np.int64), down], axis=1).astype(np.int8)
+    rest = replace(affine, name=f"{affine.name}.low", tensor=both, weight=weight)
+    lower = Result(f"{name}.low", scale, zero, -128, 127, nodes)
+    low = rest.added(lower, bias - centre - zero, np.ones(count, np.float32))
+    made = context.tensor(f"{name}.sums", (1, 2 * count, 1, 1), x.scale, zero)
+    context.add(Concat(made.name, (high.name, low.name), made.name, nodes))
+    return Limbs(made, (STEP, 1), centre - STEP * zero)
