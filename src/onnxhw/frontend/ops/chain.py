@@ -139,8 +139,10 @@ class Chain:
     def _rounded(self, result: Result) -> Tensor:
         """The line of an affine chain with its bias rounded to an integer, as that of a float bias is."""
         _, bias, formulas = self._parts()
-        what = "no integer constants give the float results of its quantized sums"
-        hint = "use fewer bits for weights or results, or fold the constants before quantizing"
+        what = "no integer constants give the float results of every channel"
+        hint = "quantize the constant (QDQ format)"
+        if self.rounds:
+            hint = "use fewer bits for weights or results, or fold the constants before quantizing"
         clamps = any(formula.line is None for formula in formulas)
         if result.formula is not None or clamps or not self.rounds:
             raise BlockedError(what, hint)

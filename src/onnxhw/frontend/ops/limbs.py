@@ -1,8 +1,8 @@
 """`limbs`: sums that leave the hardware as they are, in one int8 each or in two.
 
-    sum - c                              one int8, if no two sums lie farther apart than 255
-    high = round((sum - c) / 128)        two, if 32,640 is far enough: a second convolution, which also reads `high`,
-    low  = sum - c - 128 * high          leaves the rest, -64 .. 64
+    q[j] = clip(sum - low - 128 - 255 * j, -128, 127)       as many as there are 255s: they add up to the sum
+    high = round((sum - c) / 128)        or two: a second convolution, which also reads `high`, leaves the rest,
+    low  = sum - c - 128 * high          -64 .. 64
 """
 
 from dataclasses import dataclass, replace
@@ -17,6 +17,11 @@ from .affine import FLAT, Affine
 STEP = 128
 """What the upper int8 counts: a power of two, so that it is exact, and the rest has room for a tie of the rounding."""
 
+PIECE = 255
+"""How far the sums of one int8 lie apart."""
+MOST_PIECES = 8
+"""Each costs the products of the layer once more."""
+
 
 @dataclass(frozen=True)
 class Limbs:
@@ -30,15 +35,13 @@ class Limbs:
 def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
     """Add the operations that leave the sums, which lie in ``low .. high`` with their bias; `affine` has none.
 
-    `BlockedError` for sums that need more than two int8, or two where the result is more than a vector.
+    `BlockedError` for sums that need more, or more than one where the result is not a vector.
     """
-    ones = np.ones(len(bias), np.float32)
-    nodes = (affine.name,)
-    if high - low < 256:
-        centre = 0 if low >= -128 and high <= 127 else low + 128
-        result = Result(f"{name}.sums", np.float32(1), 0, -128, 127, nodes)
-        return Limbs(affine.added(result, bias - centre, ones), (1,), centre)
-    x = affine.tensor
+    nodes, x = (affine.name,), affine.tensor
+    count = max(1, -(-(high - low) // PIECE))
+    one_pixel = affine.window.size((x.height, x.width)) == (1, 1)
+    if count <= (MOST_PIECES if one_pixel else 1) and (affine.groups == 1 or count == 1):
+        return _pieces(affine, name, bias, 0 if low >= -128 and high <= 127 else low + 128, count)
     vector = affine.window.kernel == x.shape[2:] and affine.window == replace(FLAT, kernel=x.shape[2:])
     if high - low >= 255 * STEP or not vector or affine.groups != 1 or abs(affine.weight).max() > 127:
         raise BlockedError(f"its real result has sums from {low} to {high}", "quantize the result to at most 8 bits")
@@ -47,6 +50,15 @@ def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
     weight = affine.weight.reshape(len(bias), inputs, 1, 1)
     flat = replace(affine, tensor=x, weight=weight, window=FLAT)
     return _two(flat, name, bias, low + STEP * (128 + x.zero_point), nodes)
+
+
+def _pieces(affine: Affine, name: str, bias: Ints, first: int, count: int) -> Limbs:
+    """The same sums `count` times, each less 255 more, saturated."""
+    result = Result(f"{name}.sums", np.float32(1), 0, -128, 127, (affine.name,))
+    weight = np.concatenate([affine.weight] * count)
+    terms = np.concatenate([bias - first - PIECE * j for j in range(count)])
+    made = replace(affine, weight=weight, scale=np.concatenate([affine.scale] * count))
+    return Limbs(made.added(result, terms, np.ones(len(terms), np.float32)), (1,) * count, first + 128 * (count - 1))
 
 
 def _two(affine: Affine, name: str, bias: Ints, centre: int, nodes: tuple[str, ...]) -> Limbs:
