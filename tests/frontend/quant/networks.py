@@ -86,7 +86,9 @@ class Network:
         return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
-def tfc(weights: int, activations: int, domain: str = DOMAINS[0], exact: bool = True, opset: int = 11) -> onnx.ModelProto:
+def tfc(
+    weights: int, activations: int, domain: str = DOMAINS[0], exact: bool = True, opset: int = 11
+) -> onnx.ModelProto:
     """TFC: an image of 0 .. 1, bipolar or of few bits, and a normalization of the logits."""
     made = Network([1, 1, 28, 28], domain, 10 * weights + activations, exact)
     made.op("Reshape", np.array([1, 784], np.int64))
@@ -120,11 +122,11 @@ def unsw(domain: str = DOMAINS[0], exact: bool = True) -> onnx.ModelProto:
     inputs = 593
     for outputs in (64, 64, 64):
         made.dense(inputs, outputs, 2, transposed=False)
-        made.op("Mul", made.rng.uniform(0.02, 0.2, (1, outputs)).astype(F))
+        made.op("Mul", (made.rng.uniform(16, 64, (1, outputs)) / inputs**0.5).astype(F))
         made.op("Add", made.rng.normal(size=(outputs,)).astype(F))
         made.quant(2, 0.5, signed=0)
         inputs = outputs
-    made.dense(64, 1, 2, transposed=False).op("Add", np.array([0.3], F)).quant(1, 1.0)
+    made.dense(64, 1, 2, transposed=False).op("Add", np.array([0.0], F)).quant(1, 1.0)
     return made.model([1, 1])
 
 

@@ -47,12 +47,13 @@ class Channelwise:
     name: str
     tensor: Tensor
     line: Line
-    chain: Chain
     otherwise: Callable[[Result], Tensor] | None = None
+    chain: Chain | None = None
+    """The same for any quantizer, and with more constants."""
 
     def finish(self, result: Result) -> Tensor:
         """Add the convolution."""
-        if result.formula is not None:
+        if result.formula is not None and self.chain is not None:
             return self.chain.finish(result)
         x, channels = self.tensor, self.tensor.channels
         reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
@@ -66,7 +67,12 @@ class Channelwise:
         if None in found:
             if self.otherwise is not None:
                 return self.otherwise(result)
-            return self.chain.finish(result)
+            if self.chain is not None:
+                return self.chain.finish(result)
+            raise BlockedError(
+                f"no integer constants give the float results of channel {found.index(None)}",
+                "quantize the constant (QDQ format)",
+            )
         weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
         out = self.context.tensor(result.name, x.shape, float(result.scale), result.zero_point)
         self.context.add(
@@ -152,7 +158,7 @@ def _channelwise(
     otherwise: Callable[[Result], Tensor] | None = None,
 ) -> Pending:
     chain = identity(context, node.label, tensor).then(formulas)
-    made = Channelwise(context, node.label, tensor, line, chain, otherwise)
+    made = Channelwise(context, node.label, tensor, line, otherwise, chain)
     moves = Moves.of(tensor.shape, x.shape)
     return Pending(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 

@@ -93,6 +93,13 @@ def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -
 
 def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
     name, output = node.label, node.output[0]
+    if isinstance(value, Held):
+        key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
+        integers: npt.NDArray[Any] | None = context.tables.get(key)
+        if integers is None:
+            integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
+            context.tables[key] = integers
+        return _table(context, node, value, integers, grid)
     if isinstance(value, Pending):
         return _held(context, _summed(context, value, form, grid, zero, name, output), grid, node)
     rounds = ROUNDING[form.mode] is np.rint or form.mode in STEPS
