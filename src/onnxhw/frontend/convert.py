@@ -105,9 +105,7 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
     return False
 
 
-def _converted(
-    static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits
-) -> Conversion:
+def _converted(static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
     source, nodes = static.model.graph, static.nodes
     opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
     context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes)

@@ -10,7 +10,7 @@ DEEPEST = 64
 
 
 def reach(context: Context, tensor: Tensor, inputs: bool = True) -> Interval:
-    """Smallest and largest value, both included: what clamps leave; of the model's inputs if `inputs`, else any int8."""
+    """Smallest and largest value, both included: what clamps leave; with `inputs` also those of the model's inputs."""
     return _reach(context, tensor.name, inputs, DEEPEST)
 
 

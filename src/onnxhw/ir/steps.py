@@ -93,8 +93,10 @@ def leaky_relu(x: Array, step: Step) -> Array:
 
 
 def arithmetic(x: Array, step: Step) -> Array:
-    """`Add`, `Sub`, `Mul` or `Div` with a constant on the right (or left, if `swapped`): a scalar, or one per channel of
-    ``[N, C, H, W]``."""
+    """`Add`, `Sub`, `Mul` or `Div` with a constant on the right (or left, if `swapped`).
+
+    A list of them is one per channel of ``[N, C, H, W]``.
+    """
     value = np.asarray(step["value"], np.float32)
     value = value.reshape(-1, 1, 1) if value.ndim else value
     a, b = (value, x) if step.get("swapped") else (x, value)

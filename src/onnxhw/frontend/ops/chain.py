@@ -20,7 +20,6 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context
-from ..reach import reach
 from ..values import Floats, Hosted, Ints, Pending, QuantConst, Result, Step
 from .affine import FLAT, MOST_PARTS, Affine, integer_bias
 from .limbs import limbs
@@ -67,7 +66,9 @@ def per_channel_formula(op_type: str, values: Floats, swapped: bool, name: str) 
 
 def clamp_formula(steps: tuple[Step, ...], channels: int) -> Formula:
     """Relu and Clip, in order."""
-    return Formula(steps[-1]["name"], lambda v: np.asarray(apply(steps, v), np.float32), np.ones(channels, np.int64), steps)
+    return Formula(
+        steps[-1]["name"], lambda v: np.asarray(apply(steps, v), np.float32), np.ones(channels, np.int64), steps
+    )
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class Chain:
         if result.formula is not None or clamps or not self.rounds:
             raise BlockedError(what, hint)
         slope, offset = self._line()
-        multiplier = np.abs(slope) / float(result.scale)
-        multiplier = np.where(multiplier == 0, LEAST, multiplier).astype(np.float32)
+        factors = np.abs(slope) / float(result.scale)
+        multiplier: Floats = np.where(factors == 0, LEAST, factors).astype(np.float32)
         if not ((multiplier >= LEAST) & (multiplier <= MOST)).all():
             raise BlockedError(what, hint)
         exact = offset / (float(result.scale) * multiplier.astype(np.float64))

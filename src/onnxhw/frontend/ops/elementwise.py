@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
 from ..blockers import BlockedError
@@ -179,9 +177,7 @@ def greatest(context: Context, tensors: list[Tensor], output: str, name: str, no
     return out
 
 
-def _with_constant(
-    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
-) -> Value:
+def _with_constant(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Value:
     """A scalar is a function, a bias joins its Gemm, a constant per channel becomes a depthwise convolution."""
     if isinstance(other, (Const, QuantConst)):
         raise BlockedError(
@@ -209,7 +205,8 @@ def _bias_per_channel(constant: Const | QuantConst, other: Pending) -> Const | Q
     if isinstance(constant, Const):
         return Const(spread_per_channel(constant.array, other))
     scale, zero_point = constant.along(constant.scale), constant.along(constant.zero_point)
-    return QuantConst(*(spread_per_channel(values, other) for values in (constant.q, scale, zero_point)), 0)
+    q, scale, zero_point = (spread_per_channel(values, other) for values in (constant.q, scale, zero_point))
+    return QuantConst(q, scale, zero_point, 0)
 
 
 HANDLERS: Handlers = {

@@ -1,8 +1,8 @@
 """`limbs`: sums that leave the hardware as they are, in one int8 each or in two.
 
-    q[j] = clip(sum - low - 128 - 255 * j, -128, 127)       as many as there are 255s: they add up to the sum
-    high = round((sum - c) / 128)        or two: a second convolution, which also reads `high`, leaves the rest,
-    low  = sum - c - 128 * high          -64 .. 64
+q[j] = clip(sum - low - 128 - 255 * j, -128, 127)       as many as there are 255s: they add up to the sum
+high = round((sum - c) / 128)        or two: a second convolution, which also reads `high`, leaves the rest,
+low  = sum - c - 128 * high          -64 .. 64
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,8 @@ def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
     if count <= (MOST_PIECES if one_pixel else 1) and (affine.groups == 1 or count == 1):
         return _pieces(affine, name, bias, 0 if low >= -128 and high <= 127 else low + 128, count)
     vector = affine.window.kernel == x.shape[2:] and affine.window == replace(FLAT, kernel=x.shape[2:])
-    if high - low >= 255 * STEP or not vector or affine.groups != 1 or abs(affine.weight).max() > 127:
+    narrow = int(np.abs(affine.weight.astype(np.int64)).max()) <= 127
+    if high - low >= 255 * STEP or not vector or affine.groups != 1 or not narrow:
         raise BlockedError(f"its real result has sums from {low} to {high}", "quantize the result to at most 8 bits")
     inputs = affine.weight[0].size
     x = affine.context.materialise(Held(x, Moves.of(x.shape, (1, inputs))))

@@ -114,9 +114,7 @@ def constants(
     return int(weights[at]), int(biases[at]), float(multipliers[at])
 
 
-def per_channel(
-    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
-) -> Pending:
+def per_channel(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Pending:
     """Add, Sub, Mul, Div of an activation and a constant that is the same on all pixels."""
     real = constant.real() if isinstance(constant, QuantConst) else constant.array
     if isinstance(other, Pending) and other.chain is not None:

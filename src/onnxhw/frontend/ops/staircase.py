@@ -76,9 +76,9 @@ class Staircase:
 
 
 def staircases(function: Callable[[Ints], Ints], low: Ints, high: Ints, levels: int) -> list[Staircase]:
-    """The staircases of a function of ``[C, N]`` sums that never falls along N, by bisection; `low`, `high` are ``[C]``.
+    """The staircases of a function of ``[C, N]`` sums that never falls along N, by bisection.
 
-    `levels`: how far its values can lie from each other.
+    `low`, `high`: the ends of the sums, ``[C]``. `levels`: how far its values can lie from each other.
     """
     first = function(low[:, None])[:, 0]
     wanted = first[:, None] + np.arange(1, levels + 1)

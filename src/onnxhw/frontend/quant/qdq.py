@@ -99,9 +99,7 @@ def dequantize(context: Context, node: Node) -> Value:
     return dequantized(context, value, parameters, node.label, node.input[0], node.output[0])
 
 
-def dequantized(
-    context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str
-) -> Value:
+def dequantized(context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str) -> Value:
     """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
     if isinstance(value, Held):  # first, for it is by far the most frequent
         if not parameters.explicit:

@@ -120,9 +120,7 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
     return replace(value, steps=(*value.steps, *steps, last))
 
 
-def _summed(
-    context: Context, value: Pending, form: IntQuant, grid: Grid, zero: int, name: str, output: str
-) -> Held:
+def _summed(context: Context, value: Pending, form: IntQuant, grid: Grid, zero: int, name: str, output: str) -> Held:
     """Behind sums: the operator's own formula where functions per channel come before it, or a rounding of its own."""
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if half_even and not value.chained:
