@@ -69,7 +69,7 @@ def compare_layers(model: onnx.ModelProto, feeds: Sequence[Mapping[str, Array]],
 
 
 def as_tensor(graph: Graph, name: str, value: Array) -> npt.NDArray[np.int8]:
-    """An onnxruntime tensor in the IR's form: int8, uint8, or what a MaxPool between DQ and Q gives, reals on the grid."""
+    """An onnxruntime tensor in the IR's form; what a MaxPool between DQ and Q gives is real, and lies on the grid."""
     tensor = graph.tensors[name]
     if value.dtype == np.float32:
         return fixed.quantize(value, np.float32(tensor.scale), tensor.zero_point).astype(np.int8).reshape(tensor.shape)
