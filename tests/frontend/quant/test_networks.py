@@ -196,3 +196,35 @@ def test_a_program_of_one_network_is_the_same_in_every_domain() -> None:
             assert isinstance(other, Conv)
             np.testing.assert_array_equal(one.weight, other.weight)
             assert replace(one, weight=other.weight, bias=other.bias, multiplier=other.multiplier).name == other.name
+
+
+def random_chain(seed: int) -> onnx.ModelProto:
+    """A product, any functions per channel or tensor behind it, any quantizer; constants small, large and negative."""
+    rng, made = np.random.default_rng(seed), Network([1, 1, 16, 16], seed=seed, exact=bool(seed % 2))
+    made.quant(8, float(rng.choice([1.0, 0.5, 0.0731]))).conv(1, 6, int(rng.integers(1, 9)), 1)
+    for _ in range(rng.integers(0, 6)):
+        kind = rng.choice(["Add", "Sub", "Mul", "Div", "norm", "Relu", "swapped"])
+        constant = (rng.normal(size=(6, 1, 1)) * rng.choice([0.01, 1, 50])).astype(F)
+        constant = constant[0, 0, 0] if rng.random() < 0.3 else constant
+        if kind == "norm":
+            made.norm(6, float(rng.choice([1, 20])), 0.5)
+        elif kind == "Relu":
+            made.op("Relu")
+        elif kind == "swapped":
+            made.op("Sub", made.at, at=made.const(constant))
+        else:
+            made.op(str(kind), constant)
+    bits, mode = int(rng.integers(1, 9)), str(rng.choice(["ROUND", "FLOOR", "CEIL"]))
+    signed = int(rng.integers(2)) if bits > 1 else 1
+    made.quant(bits, float(rng.choice([0.5, 1, 0.0731, 3])), signed=signed, narrow=int(bits > 1), rounding_mode=mode)
+    return made.model([1, 6, 16, 16])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_chain_is_equal_unless_it_says_otherwise(seed: int) -> None:
+    model = random_chain(seed)
+    scale = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    x = (np.arange(-128, 128) * scale).astype(F).reshape(1, 1, 16, 16)
+    session = InferenceSession(model.SerializeToString())
+    if "W3601" not in [diagnostic.code for diagnostic in session.mixed.diagnostics]:
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], float_run(model, x)[model.graph.output[0].name])
