@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from onnxhw import golden
+from onnxhw import fixed, golden
 from onnxhw.frontend import load
 from onnxhw.ir.graph import Conv, Graph
 
@@ -69,6 +69,9 @@ def compare_layers(model: onnx.ModelProto, feeds: Sequence[Mapping[str, Array]],
 
 
 def as_tensor(graph: Graph, name: str, value: Array) -> npt.NDArray[np.int8]:
-    """An onnxruntime tensor, int8 or uint8, in the IR's form."""
+    """An onnxruntime tensor in the IR's form; what a MaxPool between DQ and Q gives is real, and lies on the grid."""
+    tensor = graph.tensors[name]
+    if value.dtype == np.float32:
+        return fixed.quantize(value, np.float32(tensor.scale), tensor.zero_point).astype(np.int8).reshape(tensor.shape)
     signed = value if value.dtype == np.int8 else (value.astype(np.int16) - 128).astype(np.int8)
-    return signed.reshape(graph.tensors[name].shape)
+    return signed.reshape(tensor.shape)

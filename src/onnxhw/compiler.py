@@ -34,8 +34,12 @@ TABLES_HINT = "a configuration with more tables; the same function of the same s
 """What is said of a node whose table is too many."""
 IN_TURN = "larger than the memory of {}: {}{} programs run in turn, each loaded before, {:,} bytes of weights per call"
 """What is said of a model in more parts than its nodes need. A call may be of many samples."""
-NOT_ON_IT = "{} of {} operations are larger than the memory of {} and run on the host: {:.0%} of the multiplications"
+NOT_ON_IT = (
+    "{}{} of {} operations are larger than the memory of {} and run on the host: {}{:.0%} of the multiplications"
+)
 """What is said of a model with such operations."""
+AT_LEAST = "at least "
+"""Of numbers by `report.fit.excess` alone: a part that these bounds leave whole, the scheduler may have to divide."""
 LARGE = ("W3405", "W3406")
 """The codes of these notes."""
 SLOW = "W3480"
@@ -254,14 +258,16 @@ class _Chosen:
 def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> MixedModel:
     """The model with notes on what is too large; `code` is of the error that told so."""
     config, notes = chosen.config, []
+    least = AT_LEAST if chosen.bounded([part.graph for part in mixed.hardware]) else ""
     if chosen.division.turns and len(mixed.hardware) > 1:
         total = sum(weight_bytes(part.graph) for part in mixed.hardware)
-        about = "about " if chosen.bounded([part.graph for part in mixed.hardware]) else ""
-        notes.append((LARGE[0], IN_TURN.format(config.name, about, len(mixed.hardware), total)))
+        notes.append((LARGE[0], IN_TURN.format(config.name, least, len(mixed.hardware), total)))
     operations = [op for graph in first for op in graph.ops]
     if gone := [op for op in operations if op.output in chosen.large]:
         share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))
-        notes.append((LARGE[1], NOT_ON_IT.format(len(gone), len(operations), config.name, max(0.0, share))))
+        notes.append(
+            (LARGE[1], NOT_ON_IT.format(least, len(gone), len(operations), config.name, least, max(0.0, share)))
+        )
     if not notes:
         return mixed
     presets = roomier(first, config, code)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN = 40
 """Most nodes of each kind that are listed; --json and --all list every one."""
+HARDLY = 0.05
+"""A model of whose operations' multiplications less is on the hardware is not said to fit."""
 
 
 @click.command(
@@ -29,7 +31,8 @@ SHOWN = 40
 """),
     epilog="hardware: an operation of the accelerator; folded: a constant; free: layout only or absorbed; host: runs "
     "on the host; refused: nothing implements it. Exit status 0 if the model can run, 4 if a node is refused, 3 if the "
-    "model is not valid, 5 if it does not fit.",
+    "model is not valid, 5 if it does not fit. A model with nothing for the hardware, as a float one, can run, on the "
+    "host, so its status is 0; there is no program of it, and compile and synth end with 4 (field compiles).",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
@@ -88,6 +91,8 @@ def command(
         "board": chosen.board.name,
         "preset": chosen.config.name,
         "runs": not mixed.refused and too_large is None,
+        "compiles": bool(mixed.hardware) and not mixed.refused and too_large is None,
+        "hardware_share": _share(mixed),
         "nodes": mixed.counts(),
         "parts": _parts(mixed, taken),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
@@ -105,6 +110,15 @@ def command(
         raise too_large
     if output.json:
         output.data(record)
+
+
+def _share(mixed: "MixedModel") -> float:
+    """The part of the operations' multiplications that is on the hardware; operators of the host have none."""
+    from ..ir.parts import HostPart
+
+    everywhere = sum(part.graph.macs() for part in mixed.parts if not isinstance(part, HostPart))
+    here = sum(part.graph.macs() for part in mixed.hardware)
+    return here / everywhere if everywhere else float(bool(mixed.hardware))
 
 
 def _parts(mixed: "MixedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
@@ -156,7 +170,7 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
     if not fit["operations"]:
         float_model = not any(quantizes(row.op_type) for row in mixed.placement)
         advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
-        output.line(f"nothing runs on the hardware{advice}")
+        output.line(f"nothing runs on the hardware{advice}; onnxhw run computes it on the host, compile ends with 4")
         if error := dynamic(open_inputs(mixed), ""):
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
@@ -168,7 +182,10 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
                 f"{fit['activation_bytes_available']:,}")  # fmt: skip
     programs = sum(part["where"] == "hardware" for part in record["parts"])
     in_turn = f", as {programs} programs in turn" if programs > 1 else ""
-    output.line("fits" + in_turn if fit["fits"] else f"not decided: {fit['reason']}")
+    if record["hardware_share"] < HARDLY:
+        output.line(f"hardly anything runs on the hardware: {record['hardware_share']:.1%} of the multiplications")
+    else:
+        output.line("fits" + in_turn if fit["fits"] else f"not decided: {fit['reason']}")
     if record["waiting"]:
         _print_times(output, record["parts"], record["waiting"])
 

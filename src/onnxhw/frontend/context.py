@@ -34,6 +34,8 @@ class Context:
     """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
     rounded: dict[str, float] = field(default_factory=dict)
     """Labels of nodes whose bias is rounded to an integer, and by how many steps of their results at most."""
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Which values the tensors of inputs can hold, where that is less than int8."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names."""
     tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
@@ -98,6 +100,10 @@ class Context:
         self._names.add(name)
         self.graph.ops.append(op if op.name == name else replace(op, name=name))
         self.makers[op.output] = self.graph.ops[-1]
+
+    def note_rounded(self, label: str, steps: float) -> None:
+        """A node's bias was rounded, by so many steps of its result at most."""
+        self.rounded[label] = max(steps, self.rounded.get(label, 0.0))
 
     def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
         """The input tensor that a model input becomes after `last`, the steps that make it int8.

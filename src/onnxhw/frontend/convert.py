@@ -105,9 +105,7 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
     return False
 
 
-def _converted(
-    static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits
-) -> Conversion:
+def _converted(static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
     source, nodes = static.model.graph, static.nodes
     opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
     context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes)
@@ -201,6 +199,8 @@ def _block(made: Conversion, index: int, node: Node, operands: list[Value], bloc
     if _has_handler(node):
         made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
     new = made.host.put(index)
+    if guilty not in made.host.hosted:  # its sums leave the hardware as they are
+        guilty = index
     own = made.host.nodes[guilty]
     blocker = Blocker(own.label, own.op_type, blocked.reason, blocked.hint)
     if guilty not in made.reasons:

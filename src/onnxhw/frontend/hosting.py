@@ -10,9 +10,10 @@
 from dataclasses import dataclass, field
 
 from ..ir.graph import Op
+from .blockers import BlockedError
 from .context import Context
 from .nodes import Node
-from .values import Const, Fed, Held, Hosted, QuantConst, Unknown, Value
+from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 
 @dataclass
@@ -82,7 +83,20 @@ class Hosting:
         if isinstance(value, (Held, Hosted)) and value.tensor.name in self.made:
             self.exports[name] = value
             return True
+        if isinstance(value, Pending) and value.chain is not None and self._leaves(name, value):
+            return True
         return isinstance(value, (Const, QuantConst))
+
+    def _leaves(self, name: str, value: Pending) -> bool:
+        """Can the real value of sums leave the hardware as integers? If so it does."""
+        assert value.chain is not None
+        try:
+            made = value.chain.real(name, value)
+        except BlockedError:
+            return False
+        self.note_operations()
+        self.exports[name] = made
+        return True
 
     def _place(self, index: int) -> None:
         self.hosted.add(index)

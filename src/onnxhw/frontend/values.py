@@ -14,7 +14,7 @@ Shapes are the ONNX shapes, batch 1.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ import numpy.typing as npt
 from ..ir.graph import Array8, Tensor
 from .blockers import BlockedError
 from .shapes import Shape
+
+if TYPE_CHECKING:
+    from .ops.chain import Chain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -192,7 +195,10 @@ class Hosted:
 
 @dataclass(frozen=True)
 class Result:
-    """What a QuantizeLinear asks of a pending operation: the result's name, scale, zero point and clamp."""
+    """What a QuantizeLinear asks of a pending operation: the result's name, scale, zero point and clamp.
+
+    `formula` is that of another quantizer: from float32 ``[C, N]`` to the result's integers. It never falls along N.
+    """
 
     name: str
     scale: np.float32
@@ -200,6 +206,7 @@ class Result:
     lo: int
     hi: int
     nodes: tuple[str, ...]
+    formula: Callable[[Floats], Ints] | None = None
 
 
 @dataclass(frozen=True)
@@ -208,15 +215,18 @@ class Pending:
 
     `finish` adds the operation and returns its result tensor. `clamps` are Relu and Clip steps in order.
     `with_bias` gives the same operation with a constant per channel added, where that is possible; `channels`
-    is how many there are.
+    is how many there are. `chain` is there if sums wait, to which functions per channel may be applied before the
+    quantizer; `chained` if some are.
     """
 
     finish: Callable[[Result], Tensor]
     moves: Moves
     nodes: tuple[str, ...]
     clamps: tuple[Step, ...] = ()
-    with_bias: Callable[["Const | QuantConst"], Callable[[Result], Tensor]] | None = field(default=None)
+    with_bias: Callable[["Const | QuantConst"], "Pending"] | None = field(default=None)
     channels: int = 0
+    chain: "Chain | None" = None
+    chained: bool = False
 
     @property
     def shape(self) -> Shape:

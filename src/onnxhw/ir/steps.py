@@ -93,11 +93,29 @@ def leaky_relu(x: Array, step: Step) -> Array:
 
 
 def arithmetic(x: Array, step: Step) -> Array:
-    """`Add`, `Sub`, `Mul` or `Div` with a scalar constant on the right (or left, if `swapped`)."""
-    a, b = (np.float32(step["value"]), x) if step.get("swapped") else (x, np.float32(step["value"]))
+    """`Add`, `Sub`, `Mul` or `Div` with a constant on the right (or left, if `swapped`).
+
+    A list of them is one per channel of ``[N, C, H, W]``.
+    """
+    value = np.asarray(step["value"], np.float32)
+    value = value.reshape(-1, 1, 1) if value.ndim else value
+    a, b = (value, x) if step.get("swapped") else (x, value)
     functions: dict[str, Callable[..., Any]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
     with np.errstate(all="ignore"):  # NaN and infinity are results like others
         return np.asarray(functions[step["op"]](a, b), np.float32)
+
+
+def bipolar_quant(x: Array, step: Step) -> Array:
+    """1 where ``x >= 0``, else -1."""
+    return np.where(x >= 0, np.float32(1), np.float32(-1))
+
+
+def sums(x: Array, step: Step) -> Array:
+    """Integers that left in several int8: the channels in as many parts as there are `weights`, times these, added to
+    `term`; as float32."""
+    parts = np.split(x.astype(np.int64), len(step["weights"]), axis=1)
+    whole = sum((part * weight for part, weight in zip(parts, step["weights"], strict=True)), np.int64(step["term"]))
+    return np.asarray(whole, np.float32)
 
 
 def reshape(x: Array, step: Step) -> Array:
@@ -123,6 +141,7 @@ ELEMENTWISE: dict[str, Callable[[Array, Step], Array]] = {
     "Sub": arithmetic,
     "Mul": arithmetic,
     "Div": arithmetic,
+    "BipolarQuant": bipolar_quant,
 }
 """Steps that treat every element alike: any chain of them from int8 to int8 is a 256-entry table."""
 
@@ -137,6 +156,7 @@ STEPS: dict[str, Callable[[Array, Step], Array]] = {
     "ArgMin": arg,
     "ToInt8": to_int8,
     "ToUint8": to_uint8,
+    "Sums": sums,
 }
 """All steps by name."""
 

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import fixed
 from ...errors import InvalidModelError
 from ...ir.graph import Array8, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
+from ..reach import reach
 from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
 from .matmul import product
@@ -47,13 +49,17 @@ class Affine:
         outputs = len(self.weight)
         combined, multiplier = self._scales(result)
         bias, error = integer_bias(self.bias, combined, outputs)
-        self._check_sums(bias)
+        self.check_sums(bias)
+        if error.any():
+            self.context.note_rounded(result.nodes[0], float((error / float(result.scale)).max()))
+        return self.added(result, bias, multiplier)
+
+    def added(self, result: Result, bias: Ints, multiplier: Floats) -> Tensor:
+        """Add the IR operation with these constants per output channel, and the tensor that it makes."""
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         source, weight = self._in_parts(result.nodes)
-        out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
-        if error.any():
-            steps, label = float((error / float(result.scale)).max()), result.nodes[0]
-            self.context.rounded[label] = max(steps, self.context.rounded.get(label, 0.0))
+        shape = (1, len(self.weight), rows, cols)
+        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
         self.context.add(
             Conv(
                 self.name,
@@ -72,6 +78,25 @@ class Affine:
             )
         )
         return out
+
+    def interval(self, bias: Ints, inputs: bool = True) -> tuple[Ints, Ints]:
+        """The least and the greatest sum of each output channel, bias included; `inputs` as in `reach`."""
+        zero, count = self.tensor.zero_point, len(self.weight)
+        low, high = (value - zero for value in reach(self.context, self.tensor, inputs))
+        if max(self.window.pads) > 0:
+            low, high = min(low, 0), max(high, 0)
+        weight = self.weight.astype(np.int64).reshape(count, -1)
+        up, down = np.maximum(weight, 0).sum(axis=1), np.minimum(weight, 0).sum(axis=1)
+        return up * low + down * high + bias, up * high + down * low + bias
+
+    def provable(self, bias: Ints, multiplier: Floats) -> bool:
+        """Has the hardware constants for these entries, whatever the inputs hold?"""
+        try:
+            for low, high, factor in zip(*self.interval(bias, inputs=False), multiplier, strict=True):
+                fixed.scale_for_requantize(float(factor), int(low), int(high))
+        except fixed.NotProvable:
+            return False
+        return True
 
     def _scales(self, result: Result) -> tuple[Floats, Floats]:
         """Input scale * weight scale, and that / output scale; made once for all operations with the same."""
@@ -106,7 +131,8 @@ class Affine:
         shape = (self.weight.shape[0], self.weight.shape[1] * count, *self.weight.shape[2:])
         return new, np.stack(parts, axis=2).reshape(shape)
 
-    def _check_sums(self, bias: Ints) -> None:
+    def check_sums(self, bias: Ints) -> None:
+        """`BlockedError` if a sum can leave 32 bits."""
         reach = max(127 - self.tensor.zero_point, 128 + self.tensor.zero_point)
         if self.weight.dtype == np.int8 and self.bias is None and self.weight[0].size * 128 * reach < 1 << 31:
             return
@@ -132,12 +158,14 @@ def split(weight: Ints | Array8) -> list[Array8]:
 
 
 def pending(affine: Affine, moves: Moves) -> Pending:
-    """The value of an affine operation; it takes a bias later if it has none."""
-    if affine.bias is not None:
-        return Pending(affine.finish, moves, (affine.name,))
-    return Pending(
-        affine.finish, moves, (affine.name,), (), lambda bias: replace(affine, bias=bias).finish, len(affine.weight)
-    )
+    """The value of an affine operation; it takes a bias later if it has none, and functions per channel."""
+    from .chain import Chain  # it needs this class
+
+    def with_bias(bias: Const | QuantConst) -> Pending:
+        return pending(replace(affine, bias=bias), moves)
+
+    later = with_bias if affine.bias is None else None
+    return Pending(affine.finish, moves, (affine.name,), (), later, len(affine.weight), Chain(affine))
 
 
 def integer_bias(

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
 from ..blockers import BlockedError
@@ -13,8 +11,9 @@ from ..context import Context, Handlers
 from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
+from .chain import chained, per_channel_formula
 from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
-from .perchannel import per_channel
+from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
 
 
@@ -178,9 +177,7 @@ def greatest(context: Context, tensors: list[Tensor], output: str, name: str, no
     return out
 
 
-def _with_constant(
-    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
-) -> Value:
+def _with_constant(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Value:
     """A scalar is a function, a bias joins its Gemm, a constant per channel becomes a depthwise convolution."""
     if isinstance(other, (Const, QuantConst)):
         raise BlockedError(
@@ -188,7 +185,7 @@ def _with_constant(
         )
     if isinstance(other, Pending) and node.op_type == "Add" and other.with_bias is not None:
         bias = _bias_per_channel(constant, other)
-        return replace(other, finish=other.with_bias(bias), with_bias=None, nodes=(*other.nodes, node.label))
+        return replace(other.with_bias(bias), moves=other.moves, nodes=(*other.nodes, node.label))
     array = constant.real() if isinstance(constant, QuantConst) else constant.array
     if array.dtype != np.float32:
         raise BlockedError(f"its constant is {array.dtype}, not float32")
@@ -196,34 +193,20 @@ def _with_constant(
         value = float(array.reshape(()))
         if not np.isfinite(value):
             raise BlockedError(f"its constant is {value}")
+        if isinstance(other, Pending) and other.chain is not None:
+            values = np.full(other.channels, value, np.float32)
+            return chained(other, (per_channel_formula(node.op_type, values, swapped, node.label),), node.label)
         return function(context, other, constant_operand(node.op_type, swapped, value, node.label))
     return per_channel(context, node, other, constant, swapped)
 
 
 def _bias_per_channel(constant: Const | QuantConst, other: Pending) -> Const | QuantConst:
     """The constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
-    size = prod(other.shape)
-    places = np.arange(size) if other.moves.index is None else other.moves.index.ravel()
-    channel = places // (size // other.channels)
-
-    def pick(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        try:
-            spread = np.broadcast_to(values, other.shape).ravel()
-        except ValueError:
-            raise refusal from None
-        picked = np.zeros(other.channels, values.dtype)
-        picked[channel] = spread
-        if not np.array_equal(picked[channel], spread):
-            raise refusal
-        return picked
-
-    refusal = BlockedError(
-        f"a constant of shape {list(constant.shape)} is not a bias of the channels of {list(other.shape)}"
-    )
     if isinstance(constant, Const):
-        return Const(pick(constant.array))
+        return Const(spread_per_channel(constant.array, other))
     scale, zero_point = constant.along(constant.scale), constant.along(constant.zero_point)
-    return QuantConst(pick(constant.q), pick(scale), pick(zero_point), 0)
+    q, scale, zero_point = (spread_per_channel(values, other) for values in (constant.q, scale, zero_point))
+    return QuantConst(q, scale, zero_point, 0)
 
 
 HANDLERS: Handlers = {

@@ -7,6 +7,7 @@ Weight, bias and multiplier of each channel are sought until all 256 inputs give
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..context import Context, Handlers
 from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from .chain import Chain, Formula, chained, identity, per_channel_formula
 from .operands import plain
 
 INTEGERS = np.arange(-128, 128, dtype=np.int64)
@@ -46,9 +48,13 @@ class Channelwise:
     tensor: Tensor
     line: Line
     otherwise: Callable[[Result], Tensor] | None = None
+    chain: Chain | None = None
+    """The same for any quantizer, and with more constants."""
 
     def finish(self, result: Result) -> Tensor:
         """Add the convolution."""
+        if result.formula is not None and self.chain is not None:
+            return self.chain.finish(result)
         x, channels = self.tensor, self.tensor.channels
         reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
         values = np.broadcast_to(self.line.formula(reals[None, :]), (channels, 256))
@@ -61,6 +67,8 @@ class Channelwise:
         if None in found:
             if self.otherwise is not None:
                 return self.otherwise(result)
+            if self.chain is not None:
+                return self.chain.finish(result)
             raise BlockedError(
                 f"no integer constants give the float results of channel {found.index(None)}",
                 "quantize the constant (QDQ format)",
@@ -106,13 +114,14 @@ def constants(
     return int(weights[at]), int(biases[at]), float(multipliers[at])
 
 
-def per_channel(
-    context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool
-) -> Pending:
+def per_channel(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Pending:
     """Add, Sub, Mul, Div of an activation and a constant that is the same on all pixels."""
+    real = constant.real() if isinstance(constant, QuantConst) else constant.array
+    if isinstance(other, Pending) and other.chain is not None:
+        picked = spread_per_channel(real, other)
+        return chained(other, (per_channel_formula(node.op_type, picked, swapped, node.label),), node.label)
     x = plain(context, node, 1 if swapped else 0)
     tensor = context.materialise(x)
-    real = constant.real() if isinstance(constant, QuantConst) else constant.array
     values = per_channel_values(real, x, tensor)
     if values is None:
         raise BlockedError(
@@ -133,8 +142,42 @@ def per_channel(
         q = per_channel_values(constant.q.astype(np.int64), x, tensor)
         assert q is not None
         otherwise = Known(context, node.op_type, node.label, tensor, constant, q).finish
-    made = Channelwise(context, node.label, tensor, line, otherwise)
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
+    formulas = (per_channel_formula(node.op_type, values, swapped, node.label),)
+    return _channelwise(context, node, x, tensor, line, formulas, otherwise)
+
+
+def _channelwise(
+    context: Context,
+    node: Node,
+    x: Held,
+    tensor: Tensor,
+    line: Line,
+    formulas: tuple[Formula, ...],
+    otherwise: Callable[[Result], Tensor] | None = None,
+) -> Pending:
+    chain = identity(context, node.label, tensor).then(formulas)
+    made = Channelwise(context, node.label, tensor, line, otherwise, chain)
+    moves = Moves.of(tensor.shape, x.shape)
+    return Pending(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
+
+
+def spread_per_channel(values: npt.NDArray[Any], other: Pending) -> npt.NDArray[Any]:
+    """A constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
+    size = prod(other.shape)
+    places = np.arange(size) if other.moves.index is None else other.moves.index.ravel()
+    channel = places // (size // other.channels)
+    refusal = BlockedError(
+        f"a constant of shape {list(values.shape)} is not one value per channel of {list(other.shape)}"
+    )
+    try:
+        spread = np.broadcast_to(values, other.shape).ravel()
+    except ValueError:
+        raise refusal from None
+    picked = np.zeros(other.channels, values.dtype)
+    picked[channel] = spread
+    if not np.array_equal(picked[channel], spread):
+        raise refusal
+    return picked
 
 
 def per_channel_values(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
@@ -197,29 +240,43 @@ def batch_normalization(context: Context, node: Node) -> Value:
     if not found.get("spatial", 1):
         raise BlockedError("it normalizes every element by itself (spatial is 0)")
     value = context.required(node, 0)
-    if isinstance(value, Pending):
-        raise BlockedError(
-            f"its input comes from {value.nodes[-1]!r} without QuantizeLinear",
-            "fold BatchNormalization into the convolution before quantizing",
-        )
+    if isinstance(value, Pending) and value.chain is not None:
+        factor, term = _factor_and_term(context, node, value.channels)
+        if len(value.shape) < 2 or not np.array_equal(
+            spread_per_channel(np.arange(value.channels).reshape(-1, *[1] * (len(value.shape) - 2)), value),
+            np.arange(value.channels),
+        ):
+            raise BlockedError("its channels are not those of the operation before")
+        return chained(value, _normalization(factor, term, node.label), node.label)
     x = plain(context, node, 0)
     tensor = context.materialise(x)
+    factor, term = _factor_and_term(context, node, tensor.channels)
+    line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
+    return _channelwise(context, node, x, tensor, line, _normalization(factor, term, node.label))
+
+
+def _normalization(factor: Floats, term: Floats, name: str) -> tuple[Formula, ...]:
+    multiplied = per_channel_formula("Mul", factor, False, name)
+    return multiplied, per_channel_formula("Add", term, False, name)
+
+
+def _factor_and_term(context: Context, node: Node, channels: int) -> tuple[Floats, Floats]:
+    """What a BatchNormalization multiplies by and adds, rounded as onnxruntime does."""
     parameters = []
     for index in range(1, 5):
         given = context.required(node, index)
         array = given.real() if isinstance(given, QuantConst) else context.constant(node, index)
-        if array is None or array.dtype != np.float32 or array.shape != (tensor.channels,):
+        if array is None or array.dtype != np.float32 or array.shape != (channels,):
             raise BlockedError(f"input {index} is not one float32 per channel")
         parameters.append(array)
     scale, bias, mean, variance = parameters
     with np.errstate(all="ignore"):
-        factor = (scale / np.sqrt(variance + np.float32(found.get("epsilon", 1e-5)))).astype(np.float32)
+        root = np.sqrt(variance + np.float32(node.attributes.get("epsilon", 1e-5)))
+        factor = (np.float32(1) / root * scale).astype(np.float32)
         term = (bias - mean * factor).astype(np.float32)
     if not np.isfinite(factor).all() or not np.isfinite(term).all():
         raise BlockedError("its parameters are not finite")
-    line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
-    made = Channelwise(context, node.label, tensor, line)
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
+    return factor, term
 
 
 HANDLERS: Handlers = {("", "BatchNormalization"): batch_normalization}

@@ -12,6 +12,7 @@ from ..context import Context, Handlers
 from ..nodes import Node
 from ..quant import integers
 from ..values import Fed, Held, Hosted, Pending, Step, Value
+from .chain import chained, per_channel_formula
 
 UNARY: dict[str, dict[str, Any]] = {
     **{
@@ -47,6 +48,9 @@ def function(context: Context, value: Value, step: Step, clamp: bool = False) ->
                 "its input is an integer tensor", f"put {step['op']} between DequantizeLinear and QuantizeLinear"
             )
         return value.then(step)
+    if isinstance(value, Pending) and value.chain is not None and step["op"] == "Neg":
+        values = np.full(value.channels, -1, np.float32)
+        return chained(value, (per_channel_formula("Mul", values, False, step["name"]),), step["name"])
     if isinstance(value, Pending) and clamp:
         return replace(value, clamps=(*value.clamps, step), nodes=(*value.nodes, step["name"]), with_bias=None)
     if isinstance(value, Pending):

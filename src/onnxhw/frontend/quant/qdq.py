@@ -8,6 +8,7 @@ input -> Q                          an input port
 `into` and `out_of` are the same for values, for the other dialects.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,7 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import Node
-from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value
+from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Result, Step, Value
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
@@ -52,14 +53,17 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
     return into(context, value, parameters.activation(value.shape, name), name, output)
 
 
-def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> Held:
-    """The real `value` on `grid`, as QuantizeLinear puts it there: the integers, as tensor `output`."""
+def into(
+    context: Context, value: Value, grid: Grid, name: str, output: str, formula: Callable[[Floats], Ints] | None = None
+) -> Held:
+    """The real `value` on `grid`, as QuantizeLinear puts it there, or `formula`: the integers, as tensor `output`."""
     if isinstance(value, Pending):
         lo, hi = grid.lo, grid.hi
         if value.clamps:
             clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
             lo, hi = (max(lo, min(q, hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
-        result = Result(output, grid.scale, grid.zero_point, lo, hi, tuple(dict.fromkeys((*value.nodes, name))))
+        nodes = tuple(dict.fromkeys((*value.nodes, name)))
+        result = Result(output, grid.scale, grid.zero_point, lo, hi, nodes, formula)
         return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}
     last: tuple[Step, ...] = (step,)
@@ -68,6 +72,7 @@ def into(context: Context, value: Value, grid: Grid, name: str, output: str) -> 
         last = ({"op": "Clip", "name": name, "min": low, "max": high}, step)
     if isinstance(value, Fed):
         tensor = context.feed(value, output, last, float(grid.scale), grid.zero_point)
+        context.ranges[tensor.name] = grid.lo, grid.hi
         return Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
     if isinstance(value, Held):
         if value.integer:
@@ -94,9 +99,7 @@ def dequantize(context: Context, node: Node) -> Value:
     return dequantized(context, value, parameters, node.label, node.input[0], node.output[0])
 
 
-def dequantized(
-    context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str
-) -> Value:
+def dequantized(context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str) -> Value:
     """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
     if isinstance(value, Held):  # first, for it is by far the most frequent
         if not parameters.explicit:

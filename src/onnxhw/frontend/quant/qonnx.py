@@ -17,7 +17,8 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..nodes import Node
-from ..values import Const, Fed, Floats, Held, Hosted, Moves, Pending, QuantConst, Step, Value
+from ..ops.chain import chained
+from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Step, Value
 from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
@@ -92,7 +93,6 @@ def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -
 
 def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
     name, output = node.label, node.output[0]
-    half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if isinstance(value, Held):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
         integers: npt.NDArray[Any] | None = context.tables.get(key)
@@ -100,37 +100,63 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
             integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
             context.tables[key] = integers
         return _table(context, node, value, integers, grid)
-    on_host = isinstance(value, (Fed, Hosted)) and form.mode in STEPS
-    if not half_even and not (on_host and not form.bipolar):
+    if isinstance(value, Pending):
+        return _held(context, _summed(context, value, form, grid, zero, name, output), grid, node)
+    rounds = ROUNDING[form.mode] is np.rint or form.mode in STEPS
+    if not form.bipolar and not rounds:
+        raise BlockedError(f"rounding {form.mode} of a value of the host", "use rounding_mode ROUND there")
+    if not isinstance(value, (Fed, Hosted)):
+        raise BlockedError("its input is not known")
+    if value.dtype != "float32":
+        raise BlockedError(f"its input is {value.dtype}, not float32")
+    if isinstance(value, Fed):
+        steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form)
+        tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
+        context.ranges[tensor.name] = grid.lo, grid.hi
+        held = Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        return _held(context, held, grid, node)
+    steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form)
+    last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
+    return replace(value, steps=(*value.steps, *steps, last))
+
+
+def _summed(context: Context, value: Pending, form: IntQuant, grid: Grid, zero: int, name: str, output: str) -> Held:
+    """Behind sums: the operator's own formula where functions per channel come before it, or a rounding of its own."""
+    half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
+    if half_even and not value.chained:
+        return into(context, value, grid, name, output)
+    if value.chain is None:
         what = "a sign" if form.bipolar else f"rounding {form.mode}"
         raise BlockedError(
             f"{what} of what is not yet on an int8 grid cannot be exact in the requantizer",
             "use rounding_mode ROUND there; any mode is exact after another Quant",
         )
-    if isinstance(value, Fed):
-        if value.dtype != "float32":
-            raise BlockedError(f"its input is {value.dtype}, not float32")
-        steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form.mode)
-        tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
-        held = Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
-        return _held(context, held, grid, node)
-    if isinstance(value, Pending):
-        return _held(context, into(context, value, grid, name, output), grid, node)
-    if isinstance(value, Hosted):
-        if value.dtype != "float32":
-            raise BlockedError(f"its input is {value.dtype}, not float32")
-        steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form.mode)
-        last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
-        return replace(value, steps=(*value.steps, *steps, last))
-    raise BlockedError("its input is not known")
+    shift = grid.zero_point - zero
+
+    def formula(x: Floats) -> Ints:
+        return form.integers(x, grid.scale, np.float32(zero)).astype(np.int64) + shift
+
+    try:
+        return into(context, chained(value, (), name), grid, name, output, formula)
+    except BlockedError:
+        if not half_even:
+            raise
+        return into(context, value, grid, name, output)
 
 
-def _steps(name: str, grid: Grid, zero: int, shift: int, dtype: str, mode: str) -> tuple[Step, ...]:
+def _steps(name: str, grid: Grid, zero: int, shift: int, dtype: str, form: IntQuant) -> tuple[Step, ...]:
     """The host steps of the operator's formula: integers plus `shift`, which is what `dtype` holds.
 
     With the zero point 0 and rounding half to even these are those of a QuantizeLinear.
     """
-    rounding = STEPS.get(mode)
+    rounding = STEPS.get(form.mode)
+    if form.bipolar:
+        return (
+            {"op": "Div", "name": name, "value": float(grid.scale), "swapped": False},
+            {"op": "Add", "name": name, "value": float(zero), "swapped": False},
+            {"op": "BipolarQuant", "name": name},
+            {"op": "QuantizeLinear", "name": name, "scale": 1.0, "zero_point": shift, "dtype": dtype},
+        )
     low, high = (bound - grid.zero_point + zero for bound in (grid.lo, grid.hi))
     if zero == 0 and rounding is None:
         last: Step = {
@@ -159,15 +185,37 @@ def bipolar(context: Context, node: Node) -> Value:
         ones = np.rint(bipolar_quant(value.array, np.float32(1)))
         form = IntQuant(1, True, False, "ROUND")
         return _constant(Const(ones), form, scale, np.zeros((), np.float32))
-    if not isinstance(value, Held):
-        raise BlockedError(
-            "a sign of what is not yet on an int8 grid cannot be exact in the requantizer",
-            "quantize to 8 bits before it",
-        )
     if scale.size != 1:
         raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
-    integers = bipolar_quant(_values(value), np.float32(1))
-    return _table(context, node, value, integers, Grid.of(np.float32(scale.item()), 0, -1, 1))
+    grid = Grid.of(np.float32(scale.item()), 0, -1, 1)
+    if isinstance(value, Held):
+        return _table(context, node, value, bipolar_quant(_values(value), np.float32(1)), grid)
+    return _sign(context, node, value, grid)
+
+
+def _sign(context: Context, node: Node, value: Value, grid: Grid) -> Value:
+    """BipolarQuant of what is not on an int8 grid."""
+    name = node.label
+    if isinstance(value, Pending) and value.chain is not None:
+
+        def formula(x: Floats) -> Ints:
+            return np.where(x >= 0, np.int64(1), np.int64(-1))
+
+        return _held(context, into(context, chained(value, (), name), grid, name, node.output[0], formula), grid, node)
+    if isinstance(value, (Fed, Hosted)) and value.dtype == "float32":
+        steps: tuple[Step, ...] = (
+            {"op": "BipolarQuant", "name": name},
+            {"op": "QuantizeLinear", "name": name, "scale": 1.0, "zero_point": 0, "dtype": "int8"},
+        )
+        last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": 0}
+        if isinstance(value, Hosted):
+            return replace(value, steps=(*value.steps, *steps, last))
+        tensor = context.feed(value, node.output[0], steps, float(grid.scale), 0)
+        context.ranges[tensor.name] = -1, 1
+        return _held(context, Held(tensor, Moves.of(tensor.shape, value.shape)), grid, node)
+    raise BlockedError(
+        "a sign of what is not yet on an int8 grid cannot be exact in the requantizer", "quantize to 8 bits before it"
+    )
 
 
 def trunc(context: Context, node: Node) -> Value:
