@@ -18,6 +18,7 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers
+from ..native import computed
 from ..nodes import Node
 from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
@@ -112,11 +113,9 @@ def _evaluated(context: Context, node: Node, shape: Shape, constants: list[Array
     feeds |= {
         name: constant for name, constant in zip(node.input[1:], constants, strict=True) if constant is not None
     }
-    from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
-
     try:
-        results: Any = ReferenceEvaluator(node.proto, opsets={"": context.opset}).run(None, feeds)
-    except Exception as error:  # the reference raises whatever numpy does
+        results = computed(node.proto, context.opset, feeds)
+    except RuntimeError as error:
         raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
     return [np.asarray(result, np.int64) for result in results]
 
