@@ -67,6 +67,8 @@ LEAST = {
     ("RotaryEmbedding", "rotary_embedding_dim"): 0,
 }
 """The least value of integer attributes of the default domain that count something."""
+MOST = {("TfIdfVectorizer", "max_skip_count"): 1 << 16, ("TfIdfVectorizer", "max_gram_length"): 1 << 16}
+"""The largest value of those over which implementations loop whatever the input is."""
 
 
 def operand_rules(node: onnx.NodeProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
@@ -91,6 +93,9 @@ def _integer(node: onnx.NodeProto, name: str, value: int, findings: Findings) ->
     least = LEAST.get((node.op_type, name))
     if least is not None and value < least:
         findings.error("E3358", label(node), f"attribute {name!r} is {value}, the least is {least}")
+    most = MOST.get((node.op_type, name))
+    if most is not None and value > most:
+        findings.error("E3358", label(node), f"attribute {name!r} is {value}, the most is {most}")
     if name == "num_outputs" and node.op_type == "Split" and value != len(node.output):
         what = f"attribute {name!r} is {value}, it has {len(node.output)} outputs"
         findings.error("E3358", label(node), what)
