@@ -34,7 +34,7 @@ from mutants import DATA_FILE, Mutator
 
 from onnxhw import frontend
 from onnxhw.errors import InternalError, OnnxhwError
-from onnxhw.frontend.native import guarded
+from onnxhw.frontend.confined import guarded
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper, shape_inference
 
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
 from .constants import Array, Constants
-from .native import infer_shapes
+from .confined import infer_shapes
 from .reading.limits import DEFAULT, Limits
 from .spec.functions import every_node
 

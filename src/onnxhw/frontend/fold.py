@@ -9,7 +9,7 @@ import onnx
 
 from .blockers import BlockedError
 from .context import Context
-from .native import computed
+from .confined import computed
 from .nodes import DEFAULT, Node
 from .shapes import Shape
 from .tensors import array, sparse_array

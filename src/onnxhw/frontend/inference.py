@@ -16,7 +16,7 @@ from onnx import defs, shape_inference
 from ..errors import InvalidModelError
 from .bodies import nested
 from .ceilings import rounded_up, whole_windows
-from .native import infer_shapes
+from .confined import infer_shapes
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]

@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from ..errors import InvalidModelError, UsageError
 from .batch import open_batch
-from .native import NativeError
+from .confined import CrashError
 from .reading.limits import LimitError, Limits
 from .shapes import Shape, specialise
 from .spec.findings import Findings
@@ -36,7 +36,7 @@ def settled(
     noted = Findings()
     try:
         fixed, known = specialise(model, where, shapes, limits, noted)
-    except (LimitError, NativeError):
+    except (LimitError, CrashError):
         raise
     except InvalidModelError as error:
         key, size = _found(model, where, shapes, limits, error)

@@ -18,7 +18,7 @@ from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
-from .native import guarded
+from .confined import guarded
 from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement

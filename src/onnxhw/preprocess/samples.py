@@ -9,10 +9,14 @@ import numpy as np
 from ..errors import UsageError
 from .formula import IMAGES, Array, Input, Preprocess
 from .images import Folder
-from .stored import Stored, StoredArrays, stored_arrays
+from .stored import Stored, StoredArrays, regular, stored_arrays
 
 LABELS = ("label", "labels", "y")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
+
+
+MOST_TEXT = 1 << 28
+"""Most bytes of a text of labels."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,12 @@ def _read_labels(path: Path) -> Array | Stored:
         arrays = read_arrays(path)
         return arrays if isinstance(arrays, Stored) else _labels_in(arrays) or np.zeros(0)
     try:
-        return np.array([int(line) for line in path.read_text(encoding="utf-8").split()], np.int64)
-    except (OSError, ValueError) as error:
+        with regular(path, lambda what: UsageError("E2605", f"labels cannot be read: it {what}", where=str(path))) as file:
+            text = file.read(MOST_TEXT + 1)
+        if len(text) > MOST_TEXT:
+            raise ValueError(f"more than {MOST_TEXT:,} bytes")
+        return np.array([int(line) for line in text.decode().split()], np.int64)
+    except (OSError, ValueError, OverflowError) as error:
         raise UsageError(
             "E2605",
             f"labels cannot be read: {error}",

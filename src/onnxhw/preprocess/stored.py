@@ -4,6 +4,8 @@ What a header claims is held against the file's size before anything is read, an
 .npz of a few megabytes can hold gigabytes.
 """
 
+import os
+import stat
 import zipfile
 from collections.abc import Callable
 from math import prod
@@ -20,6 +22,10 @@ Array = npt.NDArray[Any]
 Refuse = Callable[[str], UsageError]
 """Makes the error of a text that says what is wrong."""
 
+HEADER = 1 << 14
+"""Most bytes of an array's header; numpy writes 118."""
+LARGEST = 1 << 32
+"""Most bytes of an array that are read at once; a compressed file of a few megabytes can hold them."""
 CHUNK = 1 << 24
 """Most bytes read at a time; memory grows with what is there, not with what is claimed."""
 ZIP, NPY, PICKLE = b"PK", npy.MAGIC_PREFIX, b"\x80"
@@ -40,6 +46,11 @@ class Stored:
         try:
             self._stream = opened()
             version = npy.read_magic(self._stream)
+            length = int.from_bytes(self._stream.read(2 if version == (1, 0) else 4), "little")
+            if length > HEADER:
+                raise ValueError("a header of so many bytes")
+            self._stream.seek(0)
+            npy.read_magic(self._stream)
             read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, self._fortran, self.dtype = read_header(self._stream)
             self._begin = self._stream.tell()
@@ -47,10 +58,18 @@ class Stored:
             raise refuse(f"{what} is damaged or truncated") from error
         if self.dtype.hasobject:
             raise refuse(f"{what} holds Python objects, not numbers")
+        if self.dtype.kind in "mM" or self.dtype.names:
+            raise refuse(f"{what} holds dates or records, not numbers")
         self.bytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self._begin + self.bytes > size:
             claim = f"{self.dtype} {list(self.shape)} takes {self.bytes:,} bytes, {size - self._begin:,} are there"
             raise refuse(f"{what} is damaged or truncated: {claim}")
+        try:
+            np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        except Exception as error:  # more axes or elements than numpy has, elements of no bytes
+            raise refuse(f"{what} has a shape that no array has: {str(self.shape)[:200]}") from error
+        if self.dtype.itemsize == 0 and prod(self.shape) > size:
+            raise refuse(f"{what} has {prod(self.shape):,} elements of no bytes")
 
     def __del__(self) -> None:
         if self._stream is not None:
@@ -77,6 +96,8 @@ class Stored:
 
     def _read(self, start: int, count: int) -> bytearray:
         """So many bytes of the array's; `refuse` if they are not there."""
+        if count > LARGEST:
+            raise self._refuse(f"{count:,} bytes of {self._what} are more than are read at once: ask for fewer samples")
         data = bytearray()
         assert self._stream is not None
         try:
@@ -95,17 +116,26 @@ class Stored:
 
 def stored_arrays(path: Path, refuse: Refuse) -> "Stored | StoredArrays":
     """The array of an .npy file, or those of an .npz; which of the two it is, its content says."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(NPY))
-    except (OSError, ValueError) as error:
-        raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    with regular(path, refuse) as file:
+        start, size = file.read(len(NPY)), os.fstat(file.fileno()).st_size
     if start.startswith(NPY):
-        return Stored(lambda: path.open("rb"), path.stat().st_size, "it", refuse)
+        return Stored(lambda: regular(path, refuse), size, "it", refuse)
     if not start.startswith(ZIP):
         what = "is empty" if not start else "is a pickle, which is not loaded" if start.startswith(PICKLE) else ""
         raise refuse(what or "is neither an .npy nor an .npz file")
     return StoredArrays(path, refuse)
+
+
+def regular(path: Path, refuse: Refuse) -> IO[bytes]:
+    """The file, open; refused if it cannot be read or is a folder, a pipe or a device, without waiting for a writer."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise refuse("is not a regular file")
+        return os.fdopen(handle, "rb")
+    except (OSError, ValueError) as error:
+        raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 class StoredArrays:
@@ -114,7 +144,7 @@ class StoredArrays:
     def __init__(self, path: Path, refuse: Refuse) -> None:
         self._refuse = refuse
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(regular(path, refuse))
         except Exception as error:  # zipfile raises many kinds for damaged files
             raise refuse("is a damaged or truncated .npz file") from error
         self._members = {info.filename.removesuffix(".npy"): info for info in self._archive.infolist()}

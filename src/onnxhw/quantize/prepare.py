@@ -10,7 +10,7 @@ from ..frontend import read_model, specialise
 from ..frontend.control import unroll
 from ..frontend.functions import inline
 from ..frontend.mixed import quantizes
-from ..frontend.native import NativeError, convert_version
+from ..frontend.confined import CrashError, convert_version
 from ..frontend.reading.limits import DEFAULT, Limits
 from ..frontend.shapes import require_static
 from ..frontend.tensors import dtype
@@ -64,7 +64,7 @@ def _read(source: Source, where: str, limits: Limits) -> onnx.ModelProto:
 def _raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelProto:
     try:
         raised = convert_version(model, OLDEST_OPSET)
-    except NativeError:
+    except CrashError:
         raise
     except Exception as error:  # the converter raises RuntimeError and whatever its adapters do
         text = " ".join(str(error).split())[:200]

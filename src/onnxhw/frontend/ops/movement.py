@@ -18,7 +18,7 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..native import computed
+from ..confined import computed
 from ..nodes import Node
 from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form

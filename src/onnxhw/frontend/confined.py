@@ -49,8 +49,8 @@ CHECKED, STRICT, VALUES = 1, 2, 4
 """How to infer: with types checked, every failure an error, values propagated."""
 
 
-class NativeError(InvalidModelError):
-    """onnx's own code cannot cope with a model."""
+class CrashError(InvalidModelError):
+    """onnx's own code crashes on a model, or has too little time or memory for it."""
 
 
 class _Died(Exception):
@@ -62,7 +62,7 @@ def infer_shapes(
 ) -> onnx.ModelProto:
     """`onnx.shape_inference.infer_shapes`, with its errors.
 
-    `NativeError` E3450 if it ends the process or takes too much time, with the node if one can be named; E3451 if it
+    `CrashError` E3450 if it ends the process or takes too much time, with the node if one can be named; E3451 if it
     takes too much memory.
     """
     how = CHECKED * check_type | STRICT * strict_mode | VALUES * data_prop
@@ -72,7 +72,7 @@ def infer_shapes(
 
 
 def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """`onnx.version_converter.convert_version`, whose errors are `RuntimeError` here; `NativeError` as above."""
+    """`onnx.version_converter.convert_version`, whose errors are `RuntimeError` here; `CrashError` as above."""
     if not FORKS:
         converted: onnx.ModelProto = version_converter.convert_version(model, version)
         return converted
@@ -121,10 +121,10 @@ def _asked(model: onnx.ModelProto, what: int, how: int, name: str, kind: type[Ex
         try:
             status, answer = _current().ask(what, how, data)
         except _Died as died:
-            raise NativeError("E3450", f"{_culprit(model, what, how)}onnx's {name} {died}") from None
+            raise CrashError("E3450", f"{_culprit(model, what, how)}onnx's {name} {died}") from None
     if status == MEMORY_ERROR:
         most = (MEMORY + PER_BYTE * len(data)) >> 20
-        raise NativeError("E3451", f"onnx's {name} needs more than {most} MiB for it")
+        raise CrashError("E3451", f"onnx's {name} needs more than {most} MiB for it")
     if status == FAILED:
         raise kind(answer.decode(errors="replace"))
     return onnx.ModelProto.FromString(answer)
