@@ -1,4 +1,4 @@
-"""Mutants of onnx's own node models: ``python scripts/fuzz_nodes.py --seed 1 --count 1000000 --processes 2 --log FILE``.
+"""Mutants of onnx's own node models: ``python scripts/fuzz_nodes.py --seed 1 --count 1000000 --log FILE``.
 
 Each mutant is read and placed. What nothing runs on the hardware of is computed on the host; the rest is compiled, and
 golden model and emulator must agree in every tensor. Whatever else happens is a finding, as in fuzz_models.py, whose
@@ -29,8 +29,8 @@ from onnxhw import compiler, emu, frontend, golden
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.feeds import matches
-from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.confined import guarded
+from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import Program
 

@@ -5,6 +5,7 @@ A mutant depends on the seed, its number and the installed onnx's suite, on noth
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -31,6 +32,8 @@ WORDS = ("", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "constant", "reflect
          "CRD", "LEFT", "RIGHT", "add", "mul", "max", "min", "none", "mean", "sum", "tanh", "Tanh", "Sigmoid",
          "forward", "reverse", "bidirectional", "ij,jk->ik", "...ii->...i", "i" * 40, "\xe4")  # fmt: skip
 SMALL_OPSETS = (7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23)
+REFUSED = (ValueError, TypeError, OverflowError, IndexError, KeyError, AttributeError, MemoryError)
+"""What protobuf and numpy raise for what they do not let through: that is no mutant."""
 Feeds = dict[str, Any]
 
 
@@ -88,10 +91,8 @@ class NodeMutator:
         feeds = {value.name: feed for value, feed in zip(model.graph.input, chosen.feeds, strict=False)}
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
             change = rng.choices(CHANGES, WEIGHTS)[0]
-            try:
+            with suppress(*REFUSED):
                 change(_Work(self, model, feeds, rng))
-            except (ValueError, TypeError, OverflowError, IndexError, KeyError, AttributeError, MemoryError):
-                pass  # what protobuf or numpy does not let through is no mutant
         return model.SerializeToString(), feeds
 
     def _choice(self, rng: Random) -> Seed:

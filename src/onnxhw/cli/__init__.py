@@ -19,7 +19,7 @@ INTERRUPTED = "interrupted; nothing was written half\n"
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command line (default: the process's own) and return its exit status; messages have been printed.
 
-    The process's own runs in a child, see `supervisor`; where there is none (Windows, a debugger's ONNXHW_DEBUG) in this.
+    The process's own runs in a child, see `supervisor`; not on Windows, nor with ONNXHW_DEBUG, for debuggers.
     """
     try:
         import signal
@@ -31,7 +31,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
             from .supervisor import supervised
 
             status = supervised(_command)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the status is known; no traceback out of the interpreter's end
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # no traceback out of what ends the interpreter
             return status
         from .app import run
 

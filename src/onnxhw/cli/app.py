@@ -120,8 +120,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _unread()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            hint = "choose a shorter name"
-            return _said(output, UsageError("E2916", "the file name is too long", where=str(error.filename or ""), hint=hint))
+            where, hint = str(error.filename or ""), "choose a shorter name"
+            return _said(output, UsageError("E2916", "the file name is too long", where=where, hint=hint))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             return _said(output, crash(error, args, output.verbosity))
         to_nowhere(sys.stdout)  # it may be what cannot be written

@@ -5,6 +5,7 @@ runs in a child. This process does nothing but wait: it passes signals on, ends 
 says what happened to a command that crashed in native code. It imports hardly anything.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -79,10 +80,8 @@ def _command(command: "Callable[[], int]", life: int, made: int) -> None:
 
     def heard(event: str, arguments: "tuple[object, ...]") -> None:
         if event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            try:
+            with contextlib.suppress(OSError):  # full: thousands of files
                 os.write(made, os.fsencode(str(arguments[0])) + b"\0")
-            except OSError:  # full: thousands of files
-                pass
 
     sys.addaudithook(heard)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -98,10 +97,8 @@ def _leave(number: int, frame: "FrameType | None") -> None:
 
 
 def _send(process: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(process, number)
-    except ProcessLookupError:
-        pass
 
 
 def _end(child: int) -> None:
@@ -171,7 +168,5 @@ def _crashed(number: int) -> int:
 
 
 def _say(text: str) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.write(2, text.encode())
-    except OSError:
-        pass

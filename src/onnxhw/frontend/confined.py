@@ -1,9 +1,9 @@
 """`infer_shapes`, `convert_version`, `computed`: onnx's own code on a model, in a child of bounded memory and time.
 
-That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it read
-beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code. The child
-is forked when it is first needed, serves every call until the outermost `guarded` block ends, and is replaced if it dies.
-Where a process cannot fork (Windows), or not safely (macOS), the code runs in this one.
+That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
+read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
+The child is forked when it is first needed, serves every call until the outermost `guarded` block ends, and is replaced
+if it dies. Where a process cannot fork (Windows), or not safely (macOS), the code runs in this one.
 """
 
 import os
@@ -53,7 +53,7 @@ class CrashError(InvalidModelError):
     """onnx's own code crashes on a model, or has too little time or memory for it."""
 
 
-class _Died(Exception):
+class _DiedError(Exception):
     """The child is gone; the text says why."""
 
 
@@ -92,7 +92,7 @@ def computed(node: onnx.NodeProto, opset: int, feeds: Mapping[str, Array]) -> li
     with guarded(), _LOCK:
         try:
             status, answer = _current().ask(COMPUTE, 0, data)
-        except _Died as died:
+        except _DiedError as died:
             raise RuntimeError(f"onnx's reference implementation {died}") from None
     if status == DONE:
         results: list[Array] = pickle.loads(answer)
@@ -120,7 +120,7 @@ def _asked(model: onnx.ModelProto, what: int, how: int, name: str, kind: type[Ex
     with guarded(), _LOCK:
         try:
             status, answer = _current().ask(what, how, data)
-        except _Died as died:
+        except _DiedError as died:
             raise CrashError("E3450", f"{_culprit(model, what, how)}onnx's {name} {died}") from None
     if status == MEMORY_ERROR:
         most = (MEMORY + PER_BYTE * len(data)) >> 20
@@ -145,7 +145,7 @@ def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
         try:
             _current().ask(what, how, part.SerializeToString())
             good = middle
-        except _Died:
+        except _DiedError:
             bad = middle
     return f"{label(model.graph.node[bad - 1])}: " if bad - good == 1 else ""
 
@@ -158,7 +158,7 @@ class _Child:
         self._to = self._from = -1
 
     def ask(self, what: int, how: int, data: bytes) -> tuple[int, bytes]:
-        """The status and bytes of an answer; `_Died` if there is none."""
+        """The status and bytes of an answer; `_DiedError` if there is none."""
         if not self.pid:
             self._start()
         budget = SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)
@@ -167,13 +167,13 @@ class _Child:
             _send(self._to, HEAD.pack(what, how, len(data)) + data)
             deadline = time.monotonic() + WAIT * budget
             if not select.select([self._from], [], [], WAIT * budget)[0]:
-                raise _Died(f"takes more than {WAIT * budget:.0f} seconds")
+                raise _DiedError(f"takes more than {WAIT * budget:.0f} seconds")
             status, _, size = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
             answer = _receive(self._from, size, deadline)
             whole = True
             return status, answer
         except (BrokenPipeError, EOFError):
-            raise _Died(self._ending()) from None
+            raise _DiedError(self._ending()) from None
         finally:
             if not whole:  # an interrupt too: what comes next through the pipe is no answer to the next question
                 self.close()

@@ -13,8 +13,8 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
-from .constants import Array, Constants
 from .confined import infer_shapes
+from .constants import Array, Constants
 from .reading.limits import DEFAULT, Limits
 from .spec.functions import every_node
 

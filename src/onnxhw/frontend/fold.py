@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 
 from .blockers import BlockedError
-from .context import Context
 from .confined import computed
+from .context import Context
 from .nodes import DEFAULT, Node
 from .shapes import Shape
 from .tensors import array, sparse_array

@@ -11,6 +11,7 @@ from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
 from .batch import Batch, OneSample, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
+from .confined import guarded
 from .control import unroll
 from .convert import Conversion, convert
 from .diagnostics import Diagnostic
@@ -18,7 +19,6 @@ from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
 from .mixed import MixedModel, nothing_on_hardware, quantizes
-from .confined import guarded
 from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement

@@ -138,7 +138,8 @@ def _read_labels(path: Path) -> Array | Stored:
         arrays = read_arrays(path)
         return arrays if isinstance(arrays, Stored) else _labels_in(arrays) or np.zeros(0)
     try:
-        with regular(path, lambda what: UsageError("E2605", f"labels cannot be read: it {what}", where=str(path))) as file:
+        refused = lambda what: UsageError("E2605", f"labels cannot be read: it {what}", where=str(path))  # noqa: E731
+        with regular(path, refused) as file:
             text = file.read(MOST_TEXT + 1)
         if len(text) > MOST_TEXT:
             raise ValueError(f"more than {MOST_TEXT:,} bytes")

@@ -18,7 +18,7 @@ def elements(op_type: str, operands: Sequence[Any]) -> int:
 
     `operands`: arrays, None where one is left out."""
     rule = RULES.get(op_type)
-    if rule is None or not operands or not all(isinstance(value, (np.ndarray, np.generic, type(None))) for value in operands):
+    if rule is None or not all(value is None or isinstance(value, (np.ndarray, np.generic)) for value in operands):
         return 0
     try:
         return rule(operands)

@@ -25,9 +25,8 @@ RANKS: dict[str, dict[int, str]] = {
     "OneHot": {1: SCALAR, 2: VECTOR},
     "Pad": {1: VECTOR, 2: SCALAR, 3: LIST},
     "Range": dict.fromkeys(range(3), SCALAR),
-    **dict.fromkeys(
-        [f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum",
-                                      "SumSquare")], {1: LIST}),
+    **{f"Reduce{kind}": {1: LIST} for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum",
+                                               "SumSquare")},
     "Reshape": {1: VECTOR},
     "Resize": {1: VECTOR, 2: VECTOR, 3: VECTOR},
     "STFT": {1: SCALAR, 3: SCALAR},
@@ -80,7 +79,7 @@ def operand_rules(node: onnx.NodeProto, shapes: Mapping[str, Shape], findings: F
             _integer(node, attribute.name, attribute.i, findings)
     for index, wanted in RANKS.get(node.op_type, {}).items():
         shape = shapes.get(node.input[index]) if index < len(node.input) and node.input[index] else None
-        if shape is None or len(shape) == 1 and wanted in (VECTOR, LIST) or not shape and wanted == LIST:
+        if shape is None or (len(shape) == 1 and wanted in (VECTOR, LIST)) or (not shape and wanted == LIST):
             continue
         if wanted != SCALAR or len(shape) > 1 or prod(shape) != 1:
             what = f"input {index} must be {wanted}, its shape is {list(shape)}"
