@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +34,7 @@ from mutants import DATA_FILE, Mutator
 
 from onnxhw import frontend
 from onnxhw.errors import InternalError, OnnxhwError
+from onnxhw.frontend.confined import guarded
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -131,7 +132,18 @@ def watched(begun: set[str]) -> Iterator[None]:
 
 def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
     """Mutants by number, in this process; `current` is always the number being run."""
-    mutator, found, begun = _mutator(seed), Outcome(), set[str]()
+    mutator = _mutator(seed)
+    with guarded():
+        return judged(lambda index, begun: outcome(mutator.mutant(index)), numbers, current)
+
+
+Judge = Callable[[int, set[str]], str]
+"""What becomes of a mutant by its number; it may add names of stages that it reaches."""
+
+
+def judged(judge: Judge, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
+    """What becomes of each mutant, one after the other."""
+    found, begun = Outcome(), set[str]()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     first = start = time.process_time()
@@ -141,7 +153,7 @@ def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -
                 current.value = index
             begun.clear()
             try:
-                found.counts[outcome(mutator.mutant(index))] += 1
+                found.counts[judge(index, begun)] += 1
             except Exception as error:  # every kind of escape is what we look for
                 trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
                 text = f"{type(error).__name__} in {Path(trace[-1].filename).name}:{trace[-1].lineno}"
@@ -156,18 +168,22 @@ def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -
     return found
 
 
+Work = Callable[[int, range, "Synchronized[int] | None"], Outcome]
+"""What a worker does with the mutants of a seed."""
+
+
 @cache
 def _mutator(seed: int) -> Mutator:
     return Mutator(seed)
 
 
-def _worker(seed: int, channel: "Connection[Any, Any]", current: "Synchronized[int]") -> None:
+def _worker(seed: int, work: Work, channel: "Connection[Any, Any]", current: "Synchronized[int]") -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.freeze()  # what the parent holds is not this process's garbage, however much it is
     gc.disable()  # once per batch is enough: a mutant's cycles are small
     while (numbers := channel.recv()) is not None:
-        channel.send(run(seed, numbers, current))
+        channel.send(work(seed, numbers, current))
         gc.collect()
     shutil.rmtree(_folder())  # a forked process does not come past atexit
 
@@ -184,15 +200,15 @@ def cpu_seconds(pid: int | None) -> float:
 class Worker:
     """A process that runs batches; the next one takes its place if it dies."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, work: Work | None = None) -> None:
+        self.seed, self.work = seed, work or run
         self.numbers = range(0)
         self._start()
 
     def _start(self) -> None:
         self.channel, other = FORK.Pipe()
         self.current = FORK.Value("q", -1)
-        self.process = FORK.Process(target=_worker, args=(self.seed, other, self.current), daemon=True)
+        self.process = FORK.Process(target=_worker, args=(self.seed, self.work, other, self.current), daemon=True)
         self.process.start()
         other.close()
         self.seen, self.since, self.used = -1, time.monotonic(), 0.0
@@ -223,10 +239,10 @@ class Worker:
         return found, [part for part in (range(numbers.start, bad), range(bad + 1, numbers.stop)) if part]
 
 
-def parallel(seed: int, numbers: range, processes: int) -> Outcome:
+def parallel(seed: int, numbers: range, processes: int, work: Work | None = None) -> Outcome:
     """All mutants over some processes; one that dies or hangs is a finding, and the rest of its batch is run again."""
     batches = [numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH)][::-1]
-    total, workers = Outcome(), [Worker(seed) for _ in range(processes)]
+    total, workers = Outcome(), [Worker(seed, work) for _ in range(processes)]
     while batches or any(worker.numbers for worker in workers):
         for worker in workers:
             if batches and not worker.numbers:
@@ -270,12 +286,12 @@ def main(arguments: list[str] | None = None) -> int:
     return int(bool(found.findings))
 
 
-def report(found: Outcome, seconds: float, seed: int) -> None:
+def report(found: Outcome, seconds: float, seed: int, stages: Sequence[tuple[str, str, str]] = STAGES) -> None:
     total = sum(found.counts.values())
     for code, count in found.counts.most_common():
         print(f"{code:8} {count:9,} {count / total:7.2%}")
-    for name, _, _ in STAGES:
-        print(f"reached {name:18} {found.reached[name]:9,} {found.reached[name] / total:7.2%}")
+    for name, _, _ in stages:
+        print(f"reached {name:24} {found.reached[name]:9,} {found.reached[name] / total:7.2%}")
     print(f"{total:,} mutants in {seconds:.0f} s, {total / max(found.seconds, 1e-9):,.0f} per second of processor time")
     print(f"slowest {found.slowest[0]:.2f} s (mutant {found.slowest[1]})")
     print(f"peak memory of a process {found.memory >> 20} MiB, of {MEMORY >> 20} MiB allowed")

@@ -199,7 +199,7 @@ def test_a_full_device_is_one_message():
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2, "the message and its hint"
     assert "E2912" in done.stderr
 
 

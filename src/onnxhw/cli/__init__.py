@@ -17,13 +17,22 @@ INTERRUPTED = "interrupted; nothing was written half\n"
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run a command line (default: the process's own) and return its exit status; messages have been printed."""
+    """Run a command line (default: the process's own) and return its exit status; messages have been printed.
+
+    The process's own runs in a child, see `supervisor`; not on Windows, nor with ONNXHW_DEBUG, for debuggers.
+    """
     try:
         import signal
 
         ours = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if ours:
             signal.signal(signal.SIGINT, _end)
+        if arguments is None and hasattr(os, "fork") and not os.environ.get("ONNXHW_DEBUG"):
+            from .supervisor import supervised
+
+            status = supervised(_command)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # no traceback out of what ends the interpreter
+            return status
         from .app import run
 
         status = run(arguments)
@@ -37,6 +46,19 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         exec("")  # CPython ends by the signal, not with a status, if the last text that it executed was interrupted
         sys.stderr.write(INTERRUPTED)
+        return 130
+
+
+def _command() -> int:
+    """The process's own command line; 130 if interrupted, which the supervisor says."""
+    try:
+        from .app import run
+        from .streams import forgiving
+
+        with forgiving():
+            return run()
+    except KeyboardInterrupt:
+        exec("")  # see `main`
         return 130
 
 

@@ -14,6 +14,7 @@ from ..errors import OnnxhwError, UsageError
 from .crash import crash
 from .interrupts import interruptible
 from .output import Output
+from .streams import CLOSED, to_nowhere
 
 COMMANDS = {
     "quantize": "Quantize a float model to int8 with calibration data.",
@@ -47,7 +48,7 @@ Examples:
 
 FOOTER = """\b
 Exit status: 0 ok, 1 bug of ours, 2 usage, 3 invalid model, 4 unsupported model, 5 does not fit,
-6 timing not met, 7 tool missing or failed, 8 results differ, 9 link error, 130 interrupted.
+6 timing not met, 7 tool missing or failed, 8 results differ, 9 link error, 130 interrupted, 141 nobody read its output.
 """
 
 
@@ -105,37 +106,45 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except OnnxhwError as error:
-        output.error(error)
-        return error.exit_status
+        return _said(output, error)
     except click.UsageError as error:
-        output.error(_usage(error))
-        return 2
+        return _said(output, _usage(error))
     except click.ClickException as error:
-        output.error(UsageError("E2902", error.format_message()))
-        return 2
+        return _said(output, UsageError("E2902", error.format_message()))
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except BrokenPipeError:  # the reader of stdout went away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except (BrokenPipeError, SystemExit):  # the latter is the answer of click and rich to the former
+        return _unread()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            hint = "choose a shorter name"
-            output.error(UsageError("E2916", "the file name is too long", where=str(error.filename or ""), hint=hint))
-            return 2
+            where, hint = str(error.filename or ""), "choose a shorter name"
+            return _said(output, UsageError("E2916", "the file name is too long", where=where, hint=hint))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-            output.error(crash(error, args, output.verbosity))
-            return 1
+            return _said(output, crash(error, args, output.verbosity))
+        to_nowhere(sys.stdout)  # it may be what cannot be written
         what = f"the result cannot be written: {error.strerror}"
-        full = UsageError("E2912", what, hint="make room, or write elsewhere")
-        sys.stderr.write(full.text() + "\n")  # stdout may be what cannot be written
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 2
+        return _said(output, UsageError("E2912", what, hint="make room, or write elsewhere"))
     except Exception as error:
-        output.error(crash(error, args, output.verbosity))
-        return 1
+        return _said(output, crash(error, args, output.verbosity))
+
+
+def _said(output: Output, error: OnnxhwError) -> int:
+    """The exit status of an error that has been printed, as far as somebody takes what is printed."""
+    try:
+        output.error(error)
+    except OSError:  # stdout, where --json puts it
+        to_nowhere(sys.stdout)
+        output.error(error)
+    return error.exit_status
+
+
+def _unread() -> int:
+    """The reader of stdout went away, as `| head` does."""
+    to_nowhere(sys.__stdout__ or sys.stdout)
+    return CLOSED
 
 
 def _usage(error: click.UsageError) -> UsageError:

@@ -152,7 +152,7 @@ def _reduced(model: onnx.ModelProto, many: Mapping[str, Shape], inputs: frozense
         if at is None or at >= len(node.input) or node.input[at] not in constants or found.get(node.output[0]) != ROWS:
             continue
         wanted, given = many[node.output[0]], constants[node.input[at]]
-        if given.size and given[0] == wanted[0]:
+        if given.ndim == 1 and given.size and given[0] == wanted[0]:
             name = _fresh(f"{node.input[at]}.one{number}", found)
             values = given.copy()
             values[0] = wanted[0] // size

@@ -13,6 +13,7 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
+from .confined import infer_shapes
 from .constants import Array, Constants
 from .reading.limits import DEFAULT, Limits
 from .spec.functions import every_node
@@ -67,7 +68,7 @@ def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[st
     if not any(node.op_type == "Scan" for node in nodes):
         return {}
     try:
-        graph = shape_inference.infer_shapes(model).graph
+        graph = infer_shapes(model).graph
     except (shape_inference.InferenceError, ValueError, RuntimeError):
         graph = model.graph
     found = {tensor.name: list(tensor.dims) for tensor in graph.initializer}

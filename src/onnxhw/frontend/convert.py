@@ -5,6 +5,7 @@ A node whose handler raises `BlockedError` runs on the host; its outputs are inp
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -27,6 +28,9 @@ OLDEST_OPSET = 7
 LONGEST_CHAIN = 64
 """Most steps between a tensor and a value; what is longer is cut by a host node, so that time stays linear."""
 
+LARGEST = 1 << 24
+"""Elements of a tensor on the hardware, far more than any preset has memory for: what is computed of a tensor while it
+is placed takes some 30 bytes per element."""
 CONSTANT = (Const, QuantConst)
 
 
@@ -143,6 +147,7 @@ def _node(made: Conversion, index: int, node: Node, excluded: Excluded) -> None:
             raise BlockedError(*excluded[node.label])
         convert_node = handler(node)
         _examine(named, operands)
+        _fitting(context, node)
         results = convert_node(context, node)
         values = results if isinstance(results, tuple) else (results,)
         for value in values:
@@ -167,6 +172,14 @@ def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
             )
         if 0 in shape:
             raise BlockedError(f"input {name!r} has no elements")
+
+
+def _fitting(context: Context, node: Node) -> None:
+    """`BlockedError` for tensors so large that no preset has room for them, before anything of that size is made."""
+    for name in (*node.input, *node.output):
+        elements = prod(context.shapes.get(name, ()))
+        if elements > LARGEST:
+            raise BlockedError(f"{name!r} has {elements:,} elements, the hardware takes {LARGEST:,} at most")
 
 
 def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import onnx
 
 from .blockers import BlockedError
+from .confined import computed
 from .context import Context
 from .nodes import DEFAULT, Node
+from .shapes import Shape
 from .tensors import array, sparse_array
 from .values import Const
 
@@ -79,21 +81,25 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
         elif node.op_type == "CastLike" and index == 1 and name in context.dtypes:
             feeds[name] = np.zeros((), context.dtypes[name])
         elif node.op_type == "Shape" and value.shape is not None:
-            feeds[name] = np.broadcast_to(np.zeros((), np.int8), value.shape)
+            return _shape(node, value.shape)
         else:
             return None
     if not feeds:
         return None
     _bound(context, node, feeds, wanted)
-    from .hostnodes import computed  # only here: it takes long to import
-
     try:
-        results = computed(node.proto, context.opset, [feeds.get(name) for name in node.input])
-    except Exception as error:  # whatever the libraries raise
+        operands = [feeds.get(name) for name in node.input]
+        result = np.asarray(computed(node.proto, context.opset, operands)[0])
+    except RuntimeError as error:
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
-    result = np.asarray(results[0])
     context.folded += result.nbytes
     return Const(result)
+
+
+def _shape(node: Node, shape: Shape) -> Const:
+    """The result of a Shape of a value that has it."""
+    start, end = node.attributes.get("start", 0), node.attributes.get("end", len(shape))
+    return Const(np.array(shape[start:end], np.int64))
 
 
 def _bound(context: Context, node: Node, feeds: Mapping[str, Array], wanted: Callable[[], bool]) -> None:

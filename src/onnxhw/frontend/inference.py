@@ -16,6 +16,7 @@ from onnx import defs, shape_inference
 from ..errors import InvalidModelError
 from .bodies import nested
 from .ceilings import rounded_up, whole_windows
+from .confined import infer_shapes
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
@@ -99,7 +100,7 @@ def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProt
             elif node.op_type not in ("Shape", "Size"):  # they look at shapes alone
                 node.domain = UNSEEN
     try:
-        return shape_inference.infer_shapes(skeleton, data_prop=True).graph
+        return infer_shapes(skeleton, data_prop=True).graph
     except FAILURES:
         return onnx.GraphProto()
 
@@ -107,7 +108,7 @@ def propagated(model: onnx.ModelProto, known: onnx.GraphProto) -> onnx.GraphProt
 def plain(model: onnx.ModelProto) -> onnx.GraphProto:
     """Inference without checks and without values; an empty graph if it fails."""
     try:
-        return shape_inference.infer_shapes(model).graph
+        return infer_shapes(model).graph
     except FAILURES:
         return onnx.GraphProto()
 
@@ -124,11 +125,11 @@ def undeclared(model: onnx.ModelProto) -> dict[str, Shape]:
 def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
     """Inference with all checks; weights are not shown to it unless it asks for them."""
     try:
-        return shape_inference.infer_shapes(skeleton_of(model), check_type=True, strict_mode=True).graph
+        return infer_shapes(skeleton_of(model), check_type=True, strict_mode=True).graph
     except FAILURES:
         pass  # some operator looks at a large constant, or the model is wrong: the whole model tells
     try:
-        return shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph
+        return infer_shapes(model, check_type=True, strict_mode=True).graph
     except FAILURES as error:
         if str(error).count("Inference error(s)") > 1:  # in the body that onnx itself gives an operator
             return plain(skeleton_of(model))

@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 from ..errors import InvalidModelError, UsageError
 from .batch import open_batch
+from .confined import CrashError
 from .reading.limits import LimitError, Limits
 from .shapes import Shape, specialise
 from .spec.findings import Findings
@@ -35,7 +36,7 @@ def settled(
     noted = Findings()
     try:
         fixed, known = specialise(model, where, shapes, limits, noted)
-    except LimitError:
+    except (LimitError, CrashError):
         raise
     except InvalidModelError as error:
         key, size = _found(model, where, shapes, limits, error)

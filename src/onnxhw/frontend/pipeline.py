@@ -11,6 +11,7 @@ from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
 from .batch import Batch, OneSample, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
+from .confined import guarded
 from .control import unroll
 from .convert import Conversion, convert
 from .diagnostics import Diagnostic
@@ -57,7 +58,8 @@ def read(
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
     where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
     """
-    return prepare(source, limits, shapes).placed(excluded, exact_softmax, runnable)
+    with guarded():
+        return prepare(source, limits, shapes).placed(excluded, exact_softmax, runnable)
 
 
 def load(
@@ -136,6 +138,12 @@ class Prepared:
         self, excluded: Excluded | None = None, exact_softmax: bool = False
     ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
         """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
+        with guarded():
+            return self._converted(excluded, exact_softmax)
+
+    def _converted(
+        self, excluded: Excluded | None, exact_softmax: bool
+    ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
         noted, made, batch = Findings(), None, self.batch
         if self.one:
             made = convert(self.sample, excluded, exact_softmax, self.limits)
@@ -162,6 +170,11 @@ class Prepared:
 
 def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Prepared:
     """The model, ready to be placed; parameters and errors as of `read`."""
+    with guarded():
+        return _prepared(source, limits, shapes)
+
+
+def _prepared(source: Source, limits: Limits | None, shapes: Mapping[str, int] | None) -> Prepared:
     where, limits, shapes = _where(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
     reading = reading_of(file, limits, apart=True)

@@ -16,6 +16,10 @@ LABELS = ("label", "labels", "y")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
 
 
+MOST_TEXT = 1 << 28
+"""Most bytes of a text of labels."""
+
+
 @dataclass(frozen=True)
 class Samples:
     """Inferences of a source: `count` of them, each made when it is asked for.

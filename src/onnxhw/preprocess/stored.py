@@ -23,6 +23,10 @@ Refuse = Callable[[str], UsageError]
 
 DIMENSIONS = 32
 """Most axes of an array: numpy before its release 2 has no more."""
+HEADER = 1 << 14
+"""Most bytes of an array's header; numpy writes 118."""
+LARGEST = 1 << 32
+"""Most bytes of an array that are read at once; a compressed file of a few megabytes can hold them."""
 CHUNK = 1 << 24
 """Most bytes read at a time; memory grows with what is there, not with what is claimed."""
 ZIP, NPY, PICKLE = b"PK", npy.MAGIC_PREFIX, b"\x80"
@@ -43,6 +47,11 @@ class Stored:
         try:
             self._stream = opened()
             version = npy.read_magic(self._stream)
+            length = int.from_bytes(self._stream.read(2 if version == (1, 0) else 4), "little")
+            if length > HEADER:
+                raise ValueError("a header of so many bytes")
+            self._stream.seek(0)
+            npy.read_magic(self._stream)
             read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, self._fortran, self.dtype = read_header(self._stream)
             self._begin = self._stream.tell()
@@ -54,10 +63,18 @@ class Stored:
         whole = all(type(length) is int for length in self.shape)
         if not whole or len(sizes) > DIMENSIONS or prod(sizes) * max(1, self.dtype.itemsize) >= 1 << 62:
             raise refuse(f"{what} has a shape that no array has: {str(list(self.shape))[:80]}")
+        if self.dtype.kind in "mM" or self.dtype.names:
+            raise refuse(f"{what} holds dates or records, not numbers")
         self.bytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self._begin + self.bytes > size:
             claim = f"{self.dtype} {list(self.shape)} takes {self.bytes:,} bytes, {size - self._begin:,} are there"
             raise refuse(f"{what} is damaged or truncated: {claim}")
+        try:
+            np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        except Exception as error:  # more axes or elements than numpy has, elements of no bytes
+            raise refuse(f"{what} has a shape that no array has: {str(self.shape)[:200]}") from error
+        if self.dtype.itemsize == 0 and prod(self.shape) > size:
+            raise refuse(f"{what} has {prod(self.shape):,} elements of no bytes")
 
     def __del__(self) -> None:
         if self._stream is not None:
@@ -84,6 +101,8 @@ class Stored:
 
     def _read(self, start: int, count: int) -> bytearray:
         """So many bytes of the array's; `refuse` if they are not there."""
+        if count > LARGEST:
+            raise self._refuse(f"{count:,} bytes of {self._what} are more than are read at once: ask for fewer samples")
         data = bytearray()
         assert self._stream is not None
         try:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
-from onnx import version_converter
 
 from ..errors import UnsupportedError
 from ..frontend import read_model, specialise
+from ..frontend.confined import CrashError, convert_version
 from ..frontend.control import unroll
 from ..frontend.functions import inline
 from ..frontend.mixed import quantizes
@@ -63,7 +63,9 @@ def _read(source: Source, where: str, limits: Limits) -> onnx.ModelProto:
 
 def _raise_opset(model: onnx.ModelProto, opset: int, where: str) -> onnx.ModelProto:
     try:
-        raised: onnx.ModelProto = version_converter.convert_version(model, OLDEST_OPSET)
+        raised = convert_version(model, OLDEST_OPSET)
+    except CrashError:
+        raise
     except Exception as error:  # the converter raises RuntimeError and whatever its adapters do
         text = " ".join(str(error).split())[:200]
         raise UnsupportedError(

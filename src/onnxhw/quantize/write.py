@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 from .. import fixed
+from ..frontend.confined import infer_shapes
 from ..qdq import Grid, quantize_weights
 from .floatgraph import Array, Doubles, FloatGraph, Floats, Layer, unique
 from .plan import Plan
@@ -185,7 +186,7 @@ def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
     The checker wants a rank of every output: those whose rank nobody knows are left out of what it sees.
     """
     if any(_rankless(value) for value in model.graph.output):
-        inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
+        inferred = {value.name: value for value in infer_shapes(model).graph.output}
         for value in model.graph.output:
             if _rankless(value):
                 value.type.CopyFrom(inferred[value.name].type)

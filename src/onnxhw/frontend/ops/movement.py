@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
-from ..alone import alone
 from ..blockers import BlockedError
+from ..confined import computed
 from ..context import Context, Handlers
 from ..nodes import Node
 from ..shapes import Shape
@@ -113,11 +113,9 @@ def _evaluated(context: Context, node: Node, shape: Shape, constants: list[Array
     feeds |= {
         name: constant for name, constant in zip(node.input[1:], constants, strict=True) if constant is not None
     }
-    from onnx.reference import ReferenceEvaluator  # only here: it takes long to import
-
     try:
-        results: Any = ReferenceEvaluator(alone(node.proto, context.opset)).run(None, feeds)
-    except Exception as error:  # the reference raises whatever numpy does
+        results = computed(node.proto, context.opset, [feeds.get(name) for name in node.input])
+    except RuntimeError as error:
         raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
     return [np.asarray(result, np.int64) for result in results]
 

@@ -35,6 +35,8 @@ def reduce(context: Context, node: Node) -> Value:
     axes = _axes(context, node, len(shape))
     if not axes:
         return real(value)
+    if axes[0] == 0 and shape[0] != 1:  # a vector's only axis too: it lies along the channels
+        raise BlockedError("it reduces the first axis, along which samples lie", "give the tensor a first axis of 1")
     wanted = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     if not node.attributes.get("keepdims", 1):
         wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)

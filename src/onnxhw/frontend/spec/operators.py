@@ -11,6 +11,7 @@ from onnx import numpy_helper
 from .attributes import PAYLOADS
 from .findings import Findings, label
 from .functions import every_node
+from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
 
@@ -61,6 +62,7 @@ def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings
     constants = {tensor.name: tensor for tensor in graph.initializer}
     sound: set[tuple[Hashable, ...]] = set()
     for proto in every_node(graph.node):
+        operand_rules(proto, shapes, findings)
         rule = RULES.get(proto.op_type)
         if rule is not None and canonical(proto.domain) == "":
             rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)

@@ -1,0 +1,213 @@
+"""Mutants of onnx's own node models: ``python scripts/fuzz_nodes.py --seed 1 --count 1000000 --log FILE``.
+
+Each mutant is read and placed. What nothing runs on the hardware of is computed on the host; the rest is compiled, and
+golden model and emulator must agree in every tensor. Whatever else happens is a finding, as in fuzz_models.py, whose
+harness this is. With ``--log`` every finished piece is a line of JSON there, and a later call goes on behind it.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from math import prod
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import fuzz_models as harness
+import onnx
+from fuzz_models import Outcome
+from node_mutants import NodeMutator, seeds
+
+from onnxhw import compiler, emu, frontend, golden
+from onnxhw.config import preset
+from onnxhw.errors import InternalError, OnnxhwError
+from onnxhw.feeds import matches
+from onnxhw.frontend.confined import guarded
+from onnxhw.frontend.hostrun import evaluate
+from onnxhw.ir.parts import HardwarePart, HostPart, Value
+from onnxhw.program.model import Program
+
+PIECE = 10_000
+"""Mutants between two lines of the log."""
+PATIENCE = 6
+"""Seconds of processor time that one mutant may take."""
+COMPILED = 0.8
+"""How many of the mutants with operations of the hardware are compiled and run; it takes longer than all else."""
+COMPUTED = 0.5
+"""How many of the others are computed on the host."""
+ELEMENTS = 1 << 16
+"""Elements of inputs up to which a mutant is run."""
+CONFIG = replace(preset("mini"), name="fuzz", load_ucode=2048, array_ucode=4096, vector_ucode=4096, act_depth=4096)
+"""Small, so that a program is made and run quickly, and with room for most."""
+STAGES = (*harness.STAGES, ("compiled", "", ""), ("golden against emulator", "", ""), ("computed on the host", "", ""))
+
+
+class DifferentError(AssertionError):
+    """Golden model and emulator."""
+
+
+def outcome(data: bytes, feeds: dict[str, Any], rng: Random, begun: set[str]) -> str:
+    """What becomes of a mutant: a code, or how far it came. Exceptions of any other kind pass."""
+    try:
+        mixed = frontend.read(data)
+        if mixed.refused:
+            return "refused"
+        hardware = any(isinstance(part, HardwarePart) for part in mixed.parts)
+        if rng.random() > (COMPILED if hardware else COMPUTED):
+            return "placed, hardware" if hardware else "placed, host"
+    except InternalError:
+        raise
+    except OnnxhwError as error:
+        return error.code
+    values = _inputs(mixed.inputs, feeds, rng)
+    if values is None:
+        return "placed, not run"
+    try:
+        return _run_hardware(data, values, begun) if hardware else _run_host(mixed, values, begun)
+    except InternalError:
+        raise
+    except OnnxhwError as error:
+        return f"run: {error.code}"
+
+
+def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:
+    """Data for all inputs: the suite's where they fit, else random; None if there are none for it, or too many."""
+    found: dict[str, Any] = {}
+    random = np.random.default_rng(rng.randrange(1 << 32))
+    for value in wanted:
+        given = feeds.get(value.name)
+        if given is not None and not value.dtype:
+            found[value.name] = given
+            continue
+        if not value.dtype or value.shape is None:
+            return None
+        if isinstance(given, np.ndarray) and given.dtype == np.dtype(value.dtype) and matches(value.shape, given.shape):
+            found[value.name] = given
+            continue
+        shape = [size if isinstance(size, int) else 2 for size in value.shape]
+        kind = np.dtype(value.dtype)
+        if prod(shape) > ELEMENTS or kind.kind not in "iufb":
+            return None
+        found[value.name] = (random.standard_normal(shape) * 3).astype(kind)
+    return found
+
+
+def _run_host(mixed: frontend.MixedModel, values: dict[str, Any], begun: set[str]) -> str:
+    for part in mixed.parts:
+        _part(part, values)
+    begun.add("computed on the host")
+    return "run: host"
+
+
+def _part(part: Any, values: dict[str, Any]) -> None:
+    """What the host computes of a model: a part."""
+    if isinstance(part, HostPart):
+        given = {name: values[name] for name in part.inputs if name in values}
+        values.update(evaluate(onnx.ModelProto.FromString(part.model), given))
+    else:
+        tensors = golden.run(part.graph, _prepared(part.graph, values))
+        values.update(golden.host.finish(part.graph, tensors))
+
+
+def _prepared(graph: Any, values: dict[str, Any]) -> dict[str, Any]:
+    return golden.host.prepare(graph, {port.name: values[port.name] for port in graph.inputs})
+
+
+def _run_hardware(data: bytes, values: dict[str, Any], begun: set[str]) -> str:
+    mixed, program = compiler.compile_mixed(data, CONFIG)
+    begun.add("compiled")
+    compared = 0
+    for part, made in zip(mixed.parts, program.parts, strict=True):
+        if not isinstance(made, Program):
+            _part(part, values)
+            continue
+        assert isinstance(part, HardwarePart)
+        tensors = _prepared(part.graph, values)
+        if any(len(array) != 1 for array in tensors.values()):
+            return "run: several samples"
+        wanted = golden.run(part.graph, tensors)
+        got = emu.run(made, tensors, trace=True)
+        for name, array in {**got.tensors, **got.outputs}.items():
+            if name in wanted and not np.array_equal(array, wanted[name]):
+                raise DifferentError(f"golden model and emulator differ in {name!r}")
+            compared += name in wanted
+        values.update(golden.host.finish(part.graph, wanted))
+    if compared:
+        begun.add("golden against emulator")
+    return "run: hardware" if compared else "run: host"
+
+
+@cache
+def _mutator(seed: int) -> NodeMutator:
+    return NodeMutator(seed)
+
+
+def run(seed: int, numbers: range, current: Any = None) -> Outcome:
+    """Mutants by number, in this process."""
+    mutator = _mutator(seed)
+
+    def judge(index: int, begun: set[str]) -> str:
+        data, feeds = mutator.made(index)
+        return outcome(data, feeds, Random(seed << 65 | index), begun)
+
+    with guarded():
+        return harness.judged(judge, numbers, current)
+
+
+def record(found: Outcome, seed: int, numbers: range) -> dict[str, Any]:
+    """A piece, as a line of the log says it."""
+    return {"seed": seed, "first": numbers.start, "stop": numbers.stop, "counts": dict(found.counts),
+            "reached": dict(found.reached), "findings": found.findings, "slowest": found.slowest,
+            "memory": found.memory, "seconds": round(found.seconds, 1)}  # fmt: skip
+
+
+def logged(path: Path | None, seed: int) -> tuple[Outcome, int]:
+    """What the log says of a seed together, and the number behind its last mutant."""
+    total, stop = Outcome(), 0
+    for line in path.read_text().splitlines() if path and path.exists() else ():
+        entry = json.loads(line)
+        if entry["seed"] == seed:
+            stop = max(stop, entry["stop"])
+            total.add(Outcome(Counter(entry["counts"]), Counter(entry["reached"]), entry["findings"],
+                              tuple(entry["slowest"]), entry["memory"], entry["seconds"]))  # fmt: skip
+    return total, stop
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, print counts and findings; 1 if there are findings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, help="number of the first mutant; by default 0, or behind the log's last")
+    parser.add_argument("--log", type=Path, help="add a line of JSON to this file for every piece")
+    parser.add_argument("--write", type=Path, help="only write mutant FIRST to this file")
+    options = parser.parse_args(arguments)
+    if options.write:
+        options.write.write_bytes(NodeMutator(options.seed).mutant(options.first or 0))
+        return 0
+    total, stop = logged(options.log, options.seed)
+    harness.PATIENCE = PATIENCE
+    seeds()  # before the first worker is forked: each would collect the suite for itself
+    first = stop if options.first is None else options.first
+    start = time.monotonic()
+    for piece in range(first, first + options.count, PIECE):
+        numbers = range(piece, min(piece + PIECE, first + options.count))
+        found = harness.parallel(options.seed, numbers, options.processes, run)
+        total.add(found)
+        if options.log:
+            with options.log.open("a") as log:
+                log.write(json.dumps(record(found, options.seed, numbers)) + "\n")
+    harness.report(total, time.monotonic() - start, options.seed, STAGES)
+    return int(bool(total.findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,321 @@
+"""`infer_shapes`, `convert_version`, `computed`: onnx's own code on a model, in a child of bounded memory and time.
+
+That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
+read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
+The child is forked when it is first needed, serves every call until the outermost `guarded` block ends, and is replaced
+if it dies. Where a process cannot fork (Windows), or not safely (macOS), the code runs in this one.
+"""
+
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import onnx
+from onnx import shape_inference, version_converter
+
+from ..errors import InvalidModelError
+from .spec.findings import label
+
+MEMORY = 512 << 20
+"""Address space that a call may take: a model of 100,000 nodes takes 400 MiB with its types."""
+PER_BYTE = 8
+"""Further address space per byte of the model: it is read, parsed, inferred and written."""
+SECONDS = 1.0
+"""Processor time of a call: 10,000 nodes take 0.1 s."""
+SECONDS_PER_MIB = 2.0
+"""More of it per MiB of the model, for nodes; constants take hardly any."""
+WAIT = 20.0
+"""Seconds by the clock per second of processor time: a busy machine is not at fault."""
+ANSWER = 64 << 20
+"""Bytes of an answer, and `PER_BYTE` per byte of the model."""
+FORKS = sys.platform == "linux"
+HEAD = struct.Struct("<BqQ")
+"""Of a request: what to do, its number, bytes. Of an answer: 0 or the number of the error's kind, bytes."""
+INFER, CONVERT, COMPUTE = 0, 1, 2
+DONE, FAILED, MEMORY_ERROR = 0, 1, 2
+CHECKED, STRICT, VALUES = 1, 2, 4
+"""How to infer: with types checked, every failure an error, values propagated."""
+
+
+class CrashError(InvalidModelError):
+    """onnx's own code crashes on a model, or has too little time or memory for it."""
+
+
+class _DiedError(Exception):
+    """The child is gone; the text says why."""
+
+
+def infer_shapes(
+    model: onnx.ModelProto, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
+) -> onnx.ModelProto:
+    """`onnx.shape_inference.infer_shapes`, with its errors.
+
+    `CrashError` E3450 if it ends the process or takes too much time, with the node if one can be named; E3451 if it
+    takes too much memory.
+    """
+    how = CHECKED * check_type | STRICT * strict_mode | VALUES * data_prop
+    if not FORKS:
+        return shape_inference.infer_shapes(model, check_type, strict_mode, data_prop)
+    return _asked(model, INFER, how, "shape inference", shape_inference.InferenceError)
+
+
+def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    """`onnx.version_converter.convert_version`, whose errors are `RuntimeError` here; `CrashError` as above."""
+    if not FORKS:
+        converted: onnx.ModelProto = version_converter.convert_version(model, version)
+        return converted
+    return _asked(model, CONVERT, version, "version conversion", RuntimeError)
+
+
+def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[Any]:
+    """The results of a node of the default domain as the host would compute them (`hostnodes.computed`).
+
+    `RuntimeError` with the text of its error, or with how it ended.
+    """
+    question = (node.SerializeToString(), opset, list(operands))
+    if not FORKS:
+        try:
+            return _computed(*question)
+        except Exception as error:  # whatever the libraries raise
+            raise RuntimeError(str(error)) from error
+    data = pickle.dumps(question, pickle.HIGHEST_PROTOCOL)
+    with guarded(), _LOCK:
+        try:
+            status, answer = _current().ask(COMPUTE, 0, data)
+        except _DiedError as died:
+            raise RuntimeError(f"its computation {died}") from None
+    if status == DONE:
+        results: list[Any] = pickle.loads(answer)
+        return results
+    raise RuntimeError(answer.decode(errors="replace") or "it needs too much memory")
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """One child for all calls in the block; a block within a block changes nothing."""
+    with _LOCK:
+        child = _current()
+        child.users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            child.users -= 1
+            if not child.users:
+                child.close()
+
+
+def _asked(model: onnx.ModelProto, what: int, how: int, name: str, kind: type[Exception]) -> onnx.ModelProto:
+    data = model.SerializeToString()
+    with guarded(), _LOCK:
+        try:
+            status, answer = _current().ask(what, how, data)
+        except _DiedError as died:
+            raise CrashError("E3450", f"{_culprit(model, what, how)}onnx's {name} {died}") from None
+    if status == MEMORY_ERROR:
+        most = (MEMORY + PER_BYTE * len(data)) >> 20
+        raise CrashError("E3451", f"onnx's {name} needs more than {most} MiB for it")
+    if status == FAILED:
+        raise kind(answer.decode(errors="replace"))
+    found: onnx.ModelProto = onnx.ModelProto.FromString(answer)
+    return found
+
+
+def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
+    """The first node with which inference ends its process, found by halving: "node 'x' (Op): "; "" if it is none."""
+    if what != INFER or not model.graph.node:
+        return ""
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    del part.graph.output[:]
+    good, bad, deadline = 0, len(model.graph.node), time.monotonic() + SECONDS
+    while bad - good > 1 and time.monotonic() < deadline:
+        middle = (good + bad) // 2
+        del part.graph.node[:]
+        part.graph.node.extend(model.graph.node[:middle])
+        try:
+            _current().ask(what, how, part.SerializeToString())
+            good = middle
+        except _DiedError:
+            bad = middle
+    return f"{label(model.graph.node[bad - 1])}: " if bad - good == 1 else ""
+
+
+class _Child:
+    """The process, or none yet; `users` are the blocks of `guarded` that are open."""
+
+    def __init__(self) -> None:
+        self.owner, self.users, self.pid = os.getpid(), 0, 0
+        self._to = self._from = -1
+
+    def ask(self, what: int, how: int, data: bytes) -> tuple[int, bytes]:
+        """The status and bytes of an answer; `_DiedError` if there is none."""
+        if not self.pid:
+            self._start()
+        budget = SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)
+        whole = False
+        try:
+            _send(self._to, HEAD.pack(what, how, len(data)) + data)
+            deadline = time.monotonic() + WAIT * budget
+            if not select.select([self._from], [], [], WAIT * budget)[0]:
+                raise _DiedError(f"takes more than {WAIT * budget:.0f} seconds")
+            status, _, size = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
+            answer = _receive(self._from, size, deadline)
+            whole = True
+            return status, answer
+        except (BrokenPipeError, EOFError):
+            raise _DiedError(self._ending()) from None
+        finally:
+            if not whole:  # an interrupt too: what comes next through the pipe is no answer to the next question
+                self.close()
+
+    def _ending(self) -> str:
+        """How the process ended, in words."""
+        pid, self.pid = self.pid, 0
+        _, status = os.waitpid(pid, 0)
+        os.close(self._to)
+        os.close(self._from)
+        if not os.WIFSIGNALED(status):
+            return f"ends its process with status {os.waitstatus_to_exitcode(status)}"
+        number = os.WTERMSIG(status)
+        if number == signal.SIGPROF:
+            return "takes too long"
+        return f"crashes ({signal.Signals(number).name})"
+
+    def close(self) -> None:
+        """End the process."""
+        if self.pid and self.owner == os.getpid():
+            pid, self.pid = self.pid, 0
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(self._to)
+            os.close(self._from)
+
+    def _start(self) -> None:
+        requests, self._to = os.pipe()
+        self._from, answers = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child runs nothing that they may hold
+            self.pid = os.fork()
+        if not self.pid:
+            _serve(requests, answers)
+        os.close(requests)
+        os.close(answers)
+
+
+_LOCK = threading.RLock()
+_children: list[_Child] = []
+
+
+def _forked() -> None:
+    """In a process that was forked while another thread was in here."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if FORKS:
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _current() -> _Child:
+    """This process's child: one that was inherited by a fork is the parent's."""
+    if not _children or _children[-1].owner != os.getpid():
+        _children[:] = [_Child()]
+    return _children[-1]
+
+
+def _send(to: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(to, rest) :]
+
+
+def _receive(source: int, size: int, deadline: float | None = None) -> bytes:
+    """So many bytes; `EOFError` if they do not come."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None and not select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise EOFError
+        more = os.read(source, min(size - len(data), 1 << 20))
+        if not more:
+            raise EOFError
+        data += more
+    return bytes(data)
+
+
+def _serve(requests: int, answers: int) -> NoReturn:
+    """The child: answers until the pipe closes; nothing of the parent's is open here, and nothing of it runs."""
+    import resource as limits  # not on Windows
+
+    try:
+        for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
+            signal.signal(caught, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent answers it, and ends this process
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        low, high = sorted((requests, answers))
+        os.closerange(3, low)
+        os.closerange(low + 1, high)
+        os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
+        limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
+        space = _address_space()
+        while True:
+            what, how, size = HEAD.unpack(_receive(requests, HEAD.size))
+            data = _receive(requests, size)
+            _bound(limits.RLIMIT_AS, space + MEMORY + PER_BYTE * size)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20))
+            status, answer = _answer(what, how, data)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            _send(answers, HEAD.pack(status, 0, len(answer)) + answer)
+            del data, answer
+    finally:
+        os._exit(0)
+
+
+def _answer(what: int, how: int, data: bytes) -> tuple[int, bytes]:
+    try:
+        if what == COMPUTE:
+            answer = pickle.dumps(_computed(*pickle.loads(data)), pickle.HIGHEST_PROTOCOL)
+        elif what == CONVERT:
+            from onnx.onnx_cpp2py_export import version_converter as conversion
+
+            answer = conversion.convert_version(data, how)
+        else:
+            from onnx.onnx_cpp2py_export import shape_inference as inference
+
+            answer = inference.infer_shapes(data, bool(how & CHECKED), bool(how & STRICT), bool(how & VALUES))
+    except MemoryError:
+        return MEMORY_ERROR, b""
+    except Exception as error:
+        return FAILED, str(error).encode(errors="replace")
+    return (MEMORY_ERROR, b"") if len(answer) > ANSWER + PER_BYTE * len(data) else (DONE, answer)
+
+
+def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
+    from .hostnodes import computed as on_the_host  # only here: it takes long to import
+
+    return list(on_the_host(onnx.NodeProto.FromString(node), opset, operands))
+
+
+def _address_space() -> int:
+    """Bytes of this process's address space."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _bound(what: int, soft: int) -> None:
+    """Set a soft limit, nowhere above the hard one."""
+    import resource as limits
+
+    _, hard = limits.getrlimit(what)
+    limits.setrlimit(what, (soft if hard == limits.RLIM_INFINITY else min(soft, hard), hard))
