@@ -72,6 +72,10 @@ def test_the_whole_suite() -> None:
     (total,) = [row for row in conformance.score(verdicts) if row.kind == "all"]
     assert total.total == sum(case.kind in conformance.SUITE for case in conformance.cases())
     assert total.share >= 99
+    own = [verdict for verdict in verdicts if verdict.kind in conformance.SUITE]
+    ran = [verdict for verdict in own if verdict.where in ("hardware", "mixed")]
+    assert total.on_hardware == len(ran)
+    assert f"{len(ran):,} of {total.total:,} cases" in conformance.on_hardware(verdicts)
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
     if f"release {onnx.__version__} " in page:
         assert conformance.board(verdicts) == page, "run: onnxhw conformance --write docs/conformance.md"

@@ -1,5 +1,9 @@
 """The host's engine: what each operator's text says, what contradicts the model, and what is known before a run."""
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from math import erf
 from typing import Any
@@ -302,3 +306,42 @@ def test_folding_gives_what_a_run_would() -> None:
         assert folded.dtype == ran.dtype
     (squeezed,) = hostnodes.computed(helper.make_node("Unsqueeze", ["a"], ["y"], axes=[0]), 11, [a])
     assert squeezed.shape == (1, 3)  # as its operator set has it, not the newest
+
+
+# -- loops --------------------------------------------------------------------------------------------------
+
+
+def _loop(trips: int) -> onnx.ModelProto:
+    """``y = trips iterations of v + 1``, and each iteration's number."""
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("Add", ["v", "one"], ["w"]), helper.make_node("Identity", ["c"], ["d"]),
+             helper.make_node("Identity", ["i"], ["j"])]  # fmt: skip
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), value("v", 1, [1])],
+        [value("d", TensorProto.BOOL, []), value("w", 1, [1]), value("j", TensorProto.INT64, [])],
+    )
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y", "numbers"], body=body)
+    constants = [numpy_helper.from_array(np.array(trips), "trips"), numpy_helper.from_array(np.ones(1, F), "one")]
+    ends = [value("y", 1, [1]), value("numbers", TensorProto.INT64, None)]
+    graph = helper.make_graph([node], "m", [value("x", 1, [1])], ends, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_values_of_many_iterations_are_stacked_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in (3, 7, 100):
+        monkeypatch.setattr("onnxhw.frontend.hostops.control.STACKED", size)
+        found = evaluate(_loop(14), {"x": np.zeros(1, F)})
+        assert found["y"].tolist() == [14]
+        assert found["numbers"].tolist() == list(range(14))
+
+
+def test_a_long_loop_is_not_run_by_check_and_ends_when_interrupted() -> None:
+    model = _loop(10_000_000)
+    assert [row.where for row in read(model).placement] == ["host"]
+    started = time.monotonic()
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, {"x": np.zeros(1, F)})
+    assert time.monotonic() - started < 60  # it would take minutes; the margin is for a loaded machine

@@ -12,6 +12,9 @@ float node cases in QDQ form, whose expected outputs are the host's evaluation o
 
 from .cases import DERIVED, SUITE, cases, select
 from .runner import Verdict, run, run_all
-from .scoreboard import COLUMNS, board, rows, score
+from .scoreboard import COLUMNS, board, on_hardware, rows, score
 
-__all__ = ["COLUMNS", "DERIVED", "SUITE", "Verdict", "board", "cases", "rows", "run", "run_all", "score", "select"]
+__all__ = [
+    "COLUMNS", "DERIVED", "SUITE", "Verdict", "board", "cases", "on_hardware", "rows", "run", "run_all", "score",
+    "select",
+]  # fmt: skip

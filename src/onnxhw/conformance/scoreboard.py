@@ -30,6 +30,18 @@ class Score:
         """Passed cases in per cent."""
         return 100 * self.passed / self.total if self.total else 0.0
 
+    @property
+    def on_hardware(self) -> int:
+        """Cases of which at least one node ran on the hardware."""
+        return self.hardware + self.mixed
+
+
+def on_hardware(verdicts: Sequence[Verdict]) -> str:
+    """How much of the score is the hardware's, in a sentence."""
+    scores = [row for row in score(verdicts) if row.kind in ("all", *DERIVED)]
+    parts = (f"{row.on_hardware:,} of {row.total:,} cases ({row.kind})" for row in scores)
+    return f"at least one node ran on the hardware in {', '.join(parts)}; the host ran all others"
+
 
 def score(verdicts: Sequence[Verdict]) -> list[Score]:
     """One row per kind of the suite, their sum as "all", and the derived cases."""
@@ -84,6 +96,8 @@ def board(verdicts: Sequence[Verdict]) -> str:
         "are. Refused cases say why.",
         "",
         *_table(COLUMNS, rows(verdicts), "lrrrrrrrrrr"),
+        "",
+        f"What the hardware has to do with it: {on_hardware(verdicts)}.",
         "",
         f"`{CONSTANTS}` and `{QUANTIZED}` are not part of the suite. `{CONSTANTS}`: the node cases again, with all",
         "inputs but the first as initializers, as in a real model; the suite itself gives scales and weights as",

@@ -104,9 +104,9 @@ def _row(
     return "free", "", "layout only, or part of its neighbours", "", None
 
 
-LOOKED = 512
-"""Most nodes of a model for which a session of onnxruntime is made to see whether it has a kernel: a quarter of a
-second. Of the others only the operator is looked up."""
+LOOKED = 200
+"""Most kinds of nodes of a model for which a session of onnxruntime is made to see whether it has a kernel: a tenth of
+a second. Of the others only the operator is looked up."""
 
 
 class Implemented:

@@ -11,6 +11,8 @@ from onnx.reference.op_run import OpRun
 Array = npt.NDArray[Any]
 MAX_ITERATIONS = 10_000_000
 """A loop that goes on longer is taken for one without end."""
+STACKED = 4096
+"""Values of a scan output that wait to be stacked: few enough to take little memory, many enough to cost no time."""
 
 
 class IterationsError(ValueError):
@@ -61,7 +63,7 @@ class Loop(_Control):
         limit = None if trips is None else int(np.asarray(trips).reshape(-1)[0])
         going = cond is None or bool(np.asarray(cond).reshape(-1)[0])
         state = list(carried)
-        scans: list[list[Array]] = [[] for _ in body.output_names[1 + count :]]
+        scans = [_Stacked() for _ in body.output_names[1 + count :]]
         iteration = 0
         while going and (limit is None or iteration < limit):
             if iteration >= MAX_ITERATIONS:
@@ -73,7 +75,7 @@ class Loop(_Control):
             for scan, value in zip(scans, results[count:], strict=True):
                 scan.append(value)
             iteration += 1
-        return (*state, *(_stack(scan, body, 1 + count + i, 0) for i, scan in enumerate(scans)))
+        return (*state, *(scan.whole(body, 1 + count + i) for i, scan in enumerate(scans)))
 
 
 class Scan(_Control):
@@ -153,6 +155,27 @@ class BatchedScan(_Control):
             padding = [[(0, longest - length)] + [(0, 0)] * (output.ndim - 1) for output in outputs]
             batches.append([*state, *(np.pad(output, pad) for output, pad in zip(outputs, padding, strict=True))])
         return tuple(np.stack(values) for values in zip(*batches, strict=True))
+
+
+class _Stacked:
+    """Values along a new first axis, stacked a few at a time: an array for each of a million scalars takes 100 times
+    their bytes."""
+
+    def __init__(self) -> None:
+        self.done: list[Array] = []
+        self.last: list[Array] = []
+
+    def append(self, value: Array) -> None:
+        self.last.append(value)
+        if len(self.last) == STACKED:
+            self.done.append(np.stack(self.last))
+            self.last = []
+
+    def whole(self, body: Any, index: int) -> Array:
+        """All of them, as `_stack`."""
+        if not self.done:
+            return _stack(self.last, body, index, 0)
+        return np.concatenate([*self.done, *([np.stack(self.last)] if self.last else [])])
 
 
 def _stack(values: list[Array], body: Any, index: int, axis: int) -> Array:
