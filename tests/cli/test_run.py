@@ -212,9 +212,10 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     location = Location(1, "top.loader.description", "description", 32, 512, 32, 0)
     key = "0123456789abcdef" * 2
     built = Built(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
-    finished(built, preset("mini"), lambda event: None)
+    finished(built, preset("mini"), 3_000_000, lambda event: None)
     info = Info.from_words(baked[0]["description"])
     assert (info.build_id, info.clock_hz, info.standalone) == (build_id(key), 50_000_000, False)
+    assert info.baud == 3_000_000
     assert info.config == preset("mini")
 
 
