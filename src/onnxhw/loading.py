@@ -22,7 +22,8 @@ def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
     """The program of a file, proved: each part for the hardware by `onnxhw.proof.prove`, each ONNX model for the host
     read as any model is, from its bytes alone.
 
-    Errors of `onnxhw.program.container.load_any`, `UsageError` E2460, and E2461 for a part for the host.
+    Errors of `onnxhw.program.container.load_any`; `UsageError` E2460 of a program, E2461 of a part for the host, E2462
+    if the parts make no model.
     """
     found = container.load_any(path)
     where = str(path)
@@ -81,4 +82,5 @@ def _whole(mixed: MixedProgram, where: str) -> None:
     wrong += [f"nothing makes {value.name!r}" for value in mixed.outputs if value.name not in names]
     wrong += ["its parts are for several configurations"] if len(configs) > 1 else []
     if wrong:
-        raise UsageError("E2460", f"no valid program: {wrong[0]}", where=where, hint="compile the model again")
+        what, hint = f"its parts make no model: {wrong[0]}", "compile the model again"
+        raise UsageError("E2462", what, where=where, hint=hint)
