@@ -48,7 +48,8 @@ Kind = int | bytes | None
 """What an operand is: the element type of a tensor, another type serialized, or None where it is left out."""
 
 LACKING = re.compile(
-    r"not support|only supports|IsPrimitiveDataType|IsDataType|type mismatch|linked to C type|Unexpected input data type",
+    r"not support|only supports|IsPrimitiveDataType|IsDataType|type mismatch|linked to C type|Unexpected input data "
+     "type",
     re.IGNORECASE,
 )
 """Reasons of kernels that do not have what the text allows, where the operands are not to blame."""
