@@ -65,8 +65,8 @@ def test_normalizer(norm: str, wanted: Any) -> None:
 )  # fmt: skip
 def test_linear_regressor_with_a_post_transform(post: str, function: Any) -> None:
     weights = np.array([[1.0, 0.5, -0.25], [0.0, -1.0, 2.0]], np.float32)
-    (y,) = run("LinearRegressor", [X], [TensorProto.FLOAT], coefficients=weights.reshape(-1).tolist(), 
-               intercepts=[0.5, -0.5],               targets=2, post_transform=post)  # fmt: skip
+    (y,) = run("LinearRegressor", [X], [TensorProto.FLOAT], coefficients=weights.reshape(-1).tolist(),
+               intercepts=[0.5, -0.5], targets=2, post_transform=post)  # fmt: skip
     np.testing.assert_allclose(y, function(X @ weights.T + [0.5, -0.5]), 1e-5, 1e-6)
 
 
