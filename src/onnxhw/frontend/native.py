@@ -262,4 +262,6 @@ def has_kernel(domain: str, op_type: str, version: int) -> bool:
     """Does onnxruntime have a kernel of the operator, for any types?"""
     known = native_version(domain, op_type, version)
     ranges = _kernels().get((domain, op_type), ()) if known is not None else ()
-    return known is not None and any(low == known or (low <= known <= high < ENDLESS) for low, high in ranges)
+    return known is not None and any(
+        low == known or (low <= known <= high and (high < ENDLESS or known == OLDEST)) for low, high in ranges
+    )
