@@ -20,7 +20,9 @@ from differential.run import run
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=int, default=10, help="of each version of an operator, more if needed to cover it")
+    parser.add_argument(
+        "--models", type=int, default=10, help="of each version of an operator, more if needed to cover it"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--operator", action="append", help="this one only, every version of it (repeatable)")
     parser.add_argument("--jobs", type=int, default=1)
@@ -29,7 +31,9 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="write the coverage table")
     options = parser.parse_args()
     known, left = operators()
-    chosen = [one for one in known if not options.operator or one.name in options.operator or one.key in options.operator]
+    chosen = [
+        one for one in known if not options.operator or one.name in options.operator or one.key in options.operator
+    ]
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,26 +11,122 @@ INTERPOLATED = (16, 64, "weights of an interpolation rounded at another place")
 RECURRENT = (64, 256, "sums and activations of every step feed the next")
 BOUNDS: dict[str, tuple[int, int, str]] = {
     **dict.fromkeys(
-        """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp HardSigmoid HardSwish Log Pow Reciprocal Sin Sinh
-        Softsign Sqrt Tan Tanh LeakyRelu PRelu Mean Sum Div Mod MelWeightMatrix Range Shrink ThresholdedRelu CumSum CumProd
-        DequantizeLinear""".split(),
+        [
+            "Acos",
+            "Acosh",
+            "Asin",
+            "Asinh",
+            "Atan",
+            "Atanh",
+            "Cos",
+            "Cosh",
+            "Erf",
+            "Exp",
+            "HardSigmoid",
+            "HardSwish",
+            "Log",
+            "Pow",
+            "Reciprocal",
+            "Sin",
+            "Sinh",
+            "Softsign",
+            "Sqrt",
+            "Tan",
+            "Tanh",
+            "LeakyRelu",
+            "PRelu",
+            "Mean",
+            "Sum",
+            "Div",
+            "Mod",
+            "MelWeightMatrix",
+            "Range",
+            "Shrink",
+            "ThresholdedRelu",
+            "CumSum",
+            "CumProd",
+            "DequantizeLinear",
+        ],
         TRANSCENDENTAL,
     ),
-    **dict.fromkeys("Celu Elu Gelu Mish Selu Sigmoid Softplus Swish SwiGLU BlackmanWindow HammingWindow HannWindow".split(), COMPOSED),
     **dict.fromkeys(
-        """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Softmax LogSoftmax
-        MatMul Gemm Einsum BatchNormalization InstanceNormalization GroupNormalization LayerNormalization RMSNormalization
-        LpNormalization LRN MeanVarianceNormalization Det NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss Conv
-        ConvTranspose DeformConv AveragePool LpPool GlobalAveragePool GlobalLpPool Col2Im DFT STFT ScatterElements
-        ScatterND AffineGrid RotaryEmbedding LinearClassifier LinearRegressor Normalizer SVMClassifier SVMRegressor Scaler
-        TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor TfIdfVectorizer""".split(),
+        [
+            "Celu",
+            "Elu",
+            "Gelu",
+            "Mish",
+            "Selu",
+            "Sigmoid",
+            "Softplus",
+            "Swish",
+            "SwiGLU",
+            "BlackmanWindow",
+            "HammingWindow",
+            "HannWindow",
+        ],
+        COMPOSED,
+    ),
+    **dict.fromkeys(
+        [
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceLogSum",
+            "ReduceLogSumExp",
+            "ReduceMean",
+            "ReduceProd",
+            "ReduceSum",
+            "ReduceSumSquare",
+            "Softmax",
+            "LogSoftmax",
+            "MatMul",
+            "Gemm",
+            "Einsum",
+            "BatchNormalization",
+            "InstanceNormalization",
+            "GroupNormalization",
+            "LayerNormalization",
+            "RMSNormalization",
+            "LpNormalization",
+            "LRN",
+            "MeanVarianceNormalization",
+            "Det",
+            "NegativeLogLikelihoodLoss",
+            "SoftmaxCrossEntropyLoss",
+            "Conv",
+            "ConvTranspose",
+            "DeformConv",
+            "AveragePool",
+            "LpPool",
+            "GlobalAveragePool",
+            "GlobalLpPool",
+            "Col2Im",
+            "DFT",
+            "STFT",
+            "ScatterElements",
+            "ScatterND",
+            "AffineGrid",
+            "RotaryEmbedding",
+            "LinearClassifier",
+            "LinearRegressor",
+            "Normalizer",
+            "SVMClassifier",
+            "SVMRegressor",
+            "Scaler",
+            "TreeEnsemble",
+            "TreeEnsembleClassifier",
+            "TreeEnsembleRegressor",
+            "TfIdfVectorizer",
+        ],
         SUMS,
     ),
     **dict.fromkeys(["Resize", "Upsample", "GridSample", "RoiAlign", "MaxRoiPool"], INTERPOLATED),
-    **dict.fromkeys(["RNN", "GRU", "LSTM", "Attention", "LinearAttention", "CausalConvWithState", "Loop", "Scan"], RECURRENT),
+    **dict.fromkeys(
+        ["RNN", "GRU", "LSTM", "Attention", "LinearAttention", "CausalConvWithState", "Loop", "Scan"], RECURRENT
+    ),
 }
 """By operator: units in the last place of the value, of the largest value in the case, and why. Others: equal bytes."""
-STASHED = ("LayerNormalization", "RMSNormalization", "GroupNormalization", "HammingWindow", "HannWindow", "BlackmanWindow",
+STASHED = ("LayerNormalization", "RMSNormalization", "GroupNormalization", "HammingWindow", "HannWindow",
+           "BlackmanWindow",
            "GridSample", "DeformConv", "DFT", "STFT", "ai.onnx.ml")  # fmt: skip
 """Operators that one side computes in float32 whatever the type of the result."""
 HALF = 8
@@ -40,7 +136,7 @@ HALF = 8
 def difference(operator: str, first: Any, second: Any, scale: float, unit: float = 0.0) -> str:
     """What differs, empty if nothing.
 
-    `scale` is the largest finite magnitude among the operands, `unit` the coarsest unit in the last place of their types.
+    `scale` is the largest finite magnitude among the operands, `unit` the coarsest unit of their types.
     """
     if isinstance(first, (list, tuple)) or isinstance(second, (list, tuple)):
         if type(first) is not type(second) or len(first) != len(second):
@@ -94,7 +190,9 @@ def _floats(operator: str, a: Any, b: Any, scale: float, coarsest: float) -> Any
     finite = np.abs(np.where(np.isfinite(x) & np.isfinite(y), x, 0))
     largest = max(float(finite.max(initial=0.0)), scale) if absolute > 4 else float(finite.max(initial=0.0))
     with np.errstate(all="ignore"):
-        near = np.abs(x - y) <= unit * (relative * np.abs(x) + absolute * max(largest if absolute > 4 else 0.0, 2.0**-10))
+        near = np.abs(x - y) <= unit * (
+            relative * np.abs(x) + absolute * max(largest if absolute > 4 else 0.0, 2.0**-10)
+        )
     return equal | near | (x == y)
 
 

@@ -59,7 +59,8 @@ def write_json(path: Path, operators: list[Operator], results: Results, left: di
         found = results[one.key]
         counts = Counter(row["verdict"] for row in found)
         rows.append({"operator": one.key, "bound": bound(one.name), **{name: counts[name] for name in VERDICTS},
-                     "covered": {name: {"computed": yes, "by no side": no} for name, (yes, no) in covered(found).items()},
+                     "covered": {name: {"computed": yes, "by no side": no}
+                                 for name, (yes, no) in covered(found).items()},
                      "attributes not tried": unused(one, found),
                      "others": [{k: v for k, v in row.items() if k not in ("existing", "attributes")} for row in found
                                 if row["verdict"] not in ("equal", "refused by both")]})  # fmt: skip
@@ -73,14 +74,18 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str]) 
     """The coverage table, the explained differences, the operators left out."""
     counts = totals(results)
     lines = ["# The host's operators, held against each other", "",
-             "Made by `python bench/host_operators.py --markdown docs/host-operators.md`. Every version of every operator of",
-             "ai.onnx and ai.onnx.ml that onnxruntime implements runs in random models: the product's answer, onnxruntime's",
+             "Made by `python bench/host_operators.py --markdown docs/host-operators.md`. Every version of every "
+             "operator of",
+             "ai.onnx and ai.onnx.ml that onnxruntime implements runs in random models: the product's answer, "
+             "onnxruntime's",
              "and that of onnx's reference evaluator with our operators are compared.", "",
              "| models | " + " | ".join(VERDICTS) + " |", "|" + "---|" * (len(VERDICTS) + 1),
              f"| {counts.total()} | " + " | ".join(str(counts[name]) for name in VERDICTS) + " |", "",
-             "*one side*: only one of the two computes it, and the product's answer is that. *product refuses*: `check`",
+             "*one side*: only one of the two computes it, and the product's answer is that. *product refuses*: "
+             "`check`",
              "refuses what one of them computes. *refused by both*: no side computes it.", "",
-             "| operator | versions | models | equal | explained | one side | product refuses | refused by both | wrong | "
+             "| operator | versions | models | equal | explained | one side | product refuses | refused by both | "
+             "wrong | "
              "options computed | by no side |", "|" + "---|" * 11]  # fmt: skip
     groups: dict[tuple[str, str], list[Operator]] = defaultdict(list)
     for one in operators:
@@ -96,8 +101,17 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str]) 
         cells = [f"{domain + '.' if domain else ''}{name}", ", ".join(str(one.since) for one in versions), len(rows),
                  *(own[v] for v in VERDICTS), yes, missed.replace("|", "/")]  # fmt: skip
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += ["", "## Differences that the text explains", "", "| operators | condition | the text | right | delivered |", "|---|---|---|---|---|"]
-    lines += [f"| {' '.join(r.operators)} | {r.condition} | {r.quotation} | {r.right} | {r.delivered} |".replace("\n", " ") for r in TABLE]
+    lines += [
+        "",
+        "## Differences that the text explains",
+        "",
+        "| operators | condition | the text | right | delivered |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {' '.join(r.operators)} | {r.condition} | {r.quotation} | {r.right} | {r.delivered} |".replace("\n", " ")
+        for r in TABLE
+    ]
     lines += ["", "## Not tried", ""]
     lines += [f"- {name}: {why}" for name, why in sorted(left.items())]
     return "\n".join(lines) + "\n"

@@ -133,7 +133,9 @@ class Draw:
 
     def of(self, element: str, shape: Sequence[int], style: str = "") -> Array:
         """Values of an element type."""
-        return numbers(self.rng, element, tuple(shape), style or self.choose("values", ["plain", "ties", "edges", "special"]))
+        return numbers(
+            self.rng, element, tuple(shape), style or self.choose("values", ["plain", "ties", "edges", "special"])
+        )
 
     # Operands.
 
@@ -181,9 +183,13 @@ class Draw:
         node = helper.make_node(operator.name, inputs, names, name="node", domain=operator.domain)
         for name, value in self.attributes.items():
             kind = operator.schema.attributes[name].type if name in operator.schema.attributes else None
-            node.attribute.append(helper.make_attribute(name, value, attr_type=kind.value if kind is not None else None))
+            node.attribute.append(
+                helper.make_attribute(name, value, attr_type=kind.value if kind is not None else None)
+            )
         nodes, results = [*self.before, node], list(names)
-        if any(c.data_type in NARROW for c in self.constants) or any(a == "to" or a == "dtype" or a == "output_dtype" for a in self.attributes):
+        if any(c.data_type in NARROW for c in self.constants) or any(
+            a == "to" or a == "dtype" or a == "output_dtype" for a in self.attributes
+        ):
             nodes, results = self._widened(nodes, names)
         imports = [helper.make_opsetid(operator.domain, operator.opset)]
         if operator.domain:
@@ -201,7 +207,7 @@ class Draw:
         known = self.operator.types.get(declared, ())
         text = self._types.get(declared) or (known[0] if len(known) == 1 else declared)
         text = text.removeprefix("tensor(").removesuffix(")").upper()
-        if text in TensorProto.DataType.keys():
+        if text in list(TensorProto.DataType.keys()):
             return helper.make_tensor_value_info(name, TensorProto.DataType.Value(text), None)
         return onnx.ValueInfoProto(name=name)
 
@@ -223,7 +229,8 @@ class Draw:
 
 INTEGERS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 NARROW = (TensorProto.BFLOAT16, *INTEGERS, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ,
-          TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ, TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1)  # fmt: skip
+          TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ, TensorProto.FLOAT8E8M0,
+          TensorProto.FLOAT4E2M1)  # fmt: skip
 
 
 def typed(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -72,7 +72,7 @@ def operators() -> tuple[list[Operator], dict[str, str]]:
 
 
 def _serves(versions: tuple[int, int], since: int, opset: int) -> bool:
-    """Whether onnxruntime takes a kernel of these versions: one without an end serves the version it begins with only."""
+    """Whether onnxruntime takes a kernel of these versions: one without an end serves its first only."""
     low, high = versions
     return low == since or (high < ENDLESS and low <= since <= high) or (since < OLDEST and low <= opset <= high)
 
@@ -80,11 +80,15 @@ def _serves(versions: tuple[int, int], since: int, opset: int) -> bool:
 def _types(domain: str, name: str, opset: int, schema: Any) -> dict[str, tuple[str, ...]] | None:
     """The types that schema and kernels have, by type variable; None if onnxruntime does not implement the version."""
     allowed = {one.type_param_str: tuple(one.allowed_type_strs) for one in schema.type_constraints}
-    kernels = [one for one in _kernels().get((domain, name), []) if _serves(one.version_range, schema.since_version, opset)]
+    kernels = [
+        one for one in _kernels().get((domain, name), []) if _serves(one.version_range, schema.since_version, opset)
+    ]
     if not kernels:
         return allowed if schema.has_function or schema.has_context_dependent_function or name == "Constant" else None
     known: dict[str, set[str]] = defaultdict(set)
     for kernel in kernels:
         for variable, types in kernel.type_constraints.items():
             known[variable] |= set(types)
-    return {one: tuple(t for t in types if one not in known or t in known[one]) or types for one, types in allowed.items()}
+    return {
+        one: tuple(t for t in types if one not in known or t in known[one]) or types for one, types in allowed.items()
+    }

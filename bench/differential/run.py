@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,15 @@ def trial(operator: Operator, seed: int, index: int, counts: Counter[tuple[str, 
     return draw, draw.model()
 
 
-def judge(draw: Draw, model: onnx.ModelProto, index: int) -> Result:
-    """Run a model on all sides and compare."""
-    runs = {"product": product, "onnxruntime": ort, "ours": ours}
-    sides = {name: run(model, copy.deepcopy(draw.feeds)) for name, run in runs.items()}
-    result = Result(draw.operator.key, index, "", options=draw.options, existing=draw.existing, attributes=list(draw.attributes))
+def judge(draw: Draw, model: onnx.ModelProto, index: int, begin: Callable[[str], None] = lambda side: None) -> Result:
+    """Run a model on all sides, onnxruntime alone last, and compare; `begin` is told which side runs."""
+    sides = {}
+    for side, compute in (("product", product), ("ours", ours), ("onnxruntime", ort)):
+        begin(side)
+        sides[side] = compute(model, copy.deepcopy(draw.feeds))
+    result = Result(
+        draw.operator.key, index, "", options=draw.options, existing=draw.existing, attributes=list(draw.attributes)
+    )
     result.sides = {name: "computed" if side.values is not None else side.reason for name, side in sides.items()}
     scale = _scale(draw)
     name = draw.operator.name
@@ -71,7 +76,9 @@ def judge(draw: Draw, model: onnx.ModelProto, index: int) -> Result:
         if found is not None:
             names = ["onnxruntime", "ours"] if found.delivered == "either" else [found.delivered]
             delivered = [sides[one] for one in names if sides[one].values is not None]
-            if result.verdict != "differ" or any(_compare(name, sides["product"], one, scale) == "" for one in delivered):
+            if result.verdict != "differ" or any(
+                _compare(name, sides["product"], one, scale) == "" for one in delivered
+            ):
                 result.verdict, result.explained = "explained", found.key
     if result.verdict == "differ":
         result.verdict = "wrong"
@@ -107,7 +114,7 @@ def _compare(name: str, first: Outcome, second: Outcome, scale: tuple[float, flo
 
 
 def _scale(draw: Draw) -> tuple[float, float]:
-    """The largest finite magnitude of a product of two operands, or of a float attribute; the coarsest unit of their types."""
+    """The largest magnitude of a product of two operands, or of a float attribute; the coarsest unit."""
     arrays = [v for v in draw.feeds.values() if isinstance(v, np.ndarray)]
     arrays += [np.asarray(numpy_helper.to_array(c)) for c in draw.constants]
     largest = [1.0, *(abs(v) for v in draw.attributes.values() if isinstance(v, float))]
@@ -134,9 +141,12 @@ def _child(operator: Operator, seed: int, models: int, path: Path, done: list[di
             if index < len(done):
                 row = done[index]
             else:
-                file.write(json.dumps({"start": index, "options": draw.options}) + "\n")
-                file.flush()
-                row = asdict(judge(draw, model, index))
+
+                def begin(side: str, index: int = index, options: dict[str, str] = draw.options) -> None:
+                    file.write(json.dumps({"start": index, "options": options, "side": side}) + "\n")
+                    file.flush()
+
+                row = asdict(judge(draw, model, index, begin))
                 file.write(json.dumps(row, default=str) + "\n")
                 file.flush()
             if row["verdict"] in ("equal", "explained", "one side", "wrong"):
@@ -176,11 +186,20 @@ def run(chosen: list[Operator], seed: int, models: int, folder: Path, jobs: int)
             elif started is None or one.process.exitcode == 1:  # an exception of ours, not of what is tried
                 raise RuntimeError(f"{one.operator.key}: the generator or the comparison failed")
             else:
-                row = Result(one.operator.key, started["start"], "wrong", "the process crashed or hung", options=started["options"])
+                row = _crash(one.operator, started)
                 with path[one.operator.key].open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(row)) + "\n")
                 waiting.append(one.operator)
     return {one.key: results[one.key] for one in chosen}
+
+
+def _crash(operator: Operator, started: dict[str, Any]) -> Result:
+    """The result of a model that ended the process, or hung: wrong unless it was onnxruntime's turn."""
+    verdict = "explained" if started["side"] == "onnxruntime" else "wrong"
+    reason = f"the process crashed or hung: {started['side']}"
+    return Result(
+        operator.key, started["start"], verdict, reason, "onnxruntime ends the process", options=started["options"]
+    )
 
 
 def _watched(one: _Running, path: Path) -> bool:

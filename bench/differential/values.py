@@ -7,7 +7,27 @@ import numpy.typing as npt
 from onnx import TensorProto, helper
 
 Array = npt.NDArray[Any]
-WORDS = ("", "a", "A", "bc", "Bc", "the", "The", "né", "NÉ", "Straße", "0", "1", "-1", "3.5", "x y", " x", "b,c", "日本", "zz")
+WORDS = (
+    "",
+    "a",
+    "A",
+    "bc",
+    "Bc",
+    "the",
+    "The",
+    "né",
+    "NÉ",
+    "Straße",
+    "0",
+    "1",
+    "-1",
+    "3.5",
+    "x y",
+    " x",
+    "b,c",
+    "日本",
+    "zz",
+)
 
 
 def dtype(element: str) -> np.dtype[Any]:
@@ -67,7 +87,9 @@ def _floats(rng: np.random.Generator, element: str, shape: tuple[int, ...], styl
     if style == "ties":
         return np.asarray(rng.integers(-8, 9, shape) / 2)
     if style == "edges":
-        some = rng.choice([0.0, -0.0, 1.0, -1.0, 0.5, largest, -largest, tiny, -tiny, 1e-3, 88.0, -104.0, 2.0**24 + 1], shape)
+        some = rng.choice(
+            [0.0, -0.0, 1.0, -1.0, 0.5, largest, -largest, tiny, -tiny, 1e-3, 88.0, -104.0, 2.0**24 + 1], shape
+        )
     else:
         some = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], shape)
     return np.where(rng.random(shape) < 0.4, some, plain)

@@ -68,7 +68,9 @@ def test_split_to_sequence_keeps_the_axis_where_split_is_given() -> None:
     assert [part.tolist() for part in y] == [[1], [2]]
 
 
-@pytest.mark.parametrize(("op_type", "wanted"), [("MaxPool", [2, 3, 4, 3]), ("AveragePool", [2, 2, 3, 3]), ("LpPool", [2, 4, 6, 3])])
+@pytest.mark.parametrize(
+    ("op_type", "wanted"), [("MaxPool", [2, 3, 4, 3]), ("AveragePool", [2, 2, 3, 3]), ("LpPool", [2, 4, 6, 3])]
+)
 def test_pools_pad_for_the_dilated_window(op_type: str, wanted: list[int]) -> None:
     """A window of 2 with dilation 2 spans 3: one element on either side, and as many results as elements."""
     more = {"p": 1} if op_type == "LpPool" else {}
@@ -85,7 +87,9 @@ def test_lp_pool_rounds_up_without_scaling() -> None:
 @pytest.mark.parametrize("op_type", ["RNN"])
 def test_thresholded_relu_of_a_cell_passes_alpha(op_type: str) -> None:
     one = np.ones((1, 1, 1), np.float32)
-    _, h = run(op_type, [one / 2, one, one * 0], 14, 2, hidden_size=1, activations=["ThresholdedRelu"], activation_alpha=[0.5])
+    _, h = run(
+        op_type, [one / 2, one, one * 0], 14, 2, hidden_size=1, activations=["ThresholdedRelu"], activation_alpha=[0.5]
+    )
     assert h.item() == 0.5
 
 
@@ -117,7 +121,9 @@ def test_kernels_that_lack_a_type_leave_it_to_ours() -> None:
 def test_batch_normalization_trains_with_two_types() -> None:
     x = np.array([[1.0], [3.0]], np.float32)
     one, statistics = np.ones(1, np.float32), np.zeros(1)
-    y, mean, var = run("BatchNormalization", [x, one, one * 0, statistics, statistics], 15, 3, training_mode=1, epsilon=0.0)
+    y, mean, var = run(
+        "BatchNormalization", [x, one, one * 0, statistics, statistics], 15, 3, training_mode=1, epsilon=0.0
+    )
     np.testing.assert_allclose(y, [[-1], [1]], 1e-6)
     assert mean.dtype == var.dtype == np.float64
     np.testing.assert_allclose([mean.item(), var.item()], [0.2, 0.1], 1e-6)

@@ -53,7 +53,9 @@ def test_feature_vectorizer_joins_vectors_into_one_row_of_floats() -> None:
 )  # fmt: skip
 def test_normalizer(norm: str, wanted: Any) -> None:
     np.testing.assert_allclose(run("Normalizer", [X], [TensorProto.FLOAT], norm=norm)[0], wanted, 1e-6)
-    np.testing.assert_allclose(run("Normalizer", [X[0]], [TensorProto.FLOAT], norm=norm)[0].reshape(-1), wanted[0], 1e-6)
+    np.testing.assert_allclose(
+        run("Normalizer", [X[0]], [TensorProto.FLOAT], norm=norm)[0].reshape(-1), wanted[0], 1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,8 @@ def test_normalizer(norm: str, wanted: Any) -> None:
 )  # fmt: skip
 def test_linear_regressor_with_a_post_transform(post: str, function: Any) -> None:
     weights = np.array([[1.0, 0.5, -0.25], [0.0, -1.0, 2.0]], np.float32)
-    (y,) = run("LinearRegressor", [X], [TensorProto.FLOAT], coefficients=weights.reshape(-1).tolist(), intercepts=[0.5, -0.5],
-               targets=2, post_transform=post)  # fmt: skip
+    (y,) = run("LinearRegressor", [X], [TensorProto.FLOAT], coefficients=weights.reshape(-1).tolist(),
+               intercepts=[0.5, -0.5], targets=2, post_transform=post)  # fmt: skip
     np.testing.assert_allclose(y, function(X @ weights.T + [0.5, -0.5]), 1e-5, 1e-6)
 
 
@@ -95,7 +97,7 @@ def test_string_normalizer_leaves_text_alone() -> None:
 
 
 def test_tree_of_two_labels_with_one_score() -> None:
-    """A tree with one class id: the second label where its score is above one half, as scikit-learn's exports expect."""
+    """A tree with one class id: the second label where its score is above one half."""
     tree = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
             "nodes_featureids": [0, 0, 0], "nodes_values": [0.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
             "nodes_falsenodeids": [2, 0, 0], "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 0],

@@ -1,4 +1,4 @@
-"""What skl2onnx writes of scikit-learn's models, in onnxhw and in onnxruntime: labels equal, numbers to its precision."""
+"""What skl2onnx writes of scikit-learn's models, in onnxhw and in onnxruntime: labels equal, and numbers nearly."""
 
 from typing import Any
 
@@ -12,9 +12,11 @@ pytest.importorskip("sklearn")
 import warnings  # noqa: E402
 
 from skl2onnx.common import data_types  # noqa: E402
-from .zoo import COLUMNS, MODELS, WITH_SCORES, Model, data  # noqa: E402
 
 from onnxhw import InferenceSession  # noqa: E402
+from onnxhw.errors import OnnxhwError  # noqa: E402
+
+from .zoo import COLUMNS, CONTRADICTING, MODELS, WITH_SCORES, Model, data  # noqa: E402
 
 RTOL = 1e-6
 """onnxruntime's sums depend on how it was built and on its threads; its own float32 is not surer than this."""
@@ -52,7 +54,9 @@ def exported(model: Model) -> tuple[Any, dict[str, Any]]:
     options = {id(estimator): model.options} if model.options else None
     if model.name in WITH_SCORES:
         options = {id(estimator): {"score_samples": True}}
-    return skl2onnx.to_onnx(estimator, initial_types=types, options=options, target_opset=18), feeds
+    return skl2onnx.to_onnx(
+        estimator, initial_types=types, options=options, target_opset={"": 18, "ai.onnx.ml": 3}
+    ), feeds
 
 
 def assert_same(found: Any, wanted: Any) -> None:
@@ -84,11 +88,24 @@ def test_export_equals_onnxruntime(model: Model) -> None:
         assert_same(session.run(None, feeds), wanted)
 
 
+@pytest.mark.parametrize("model", CONTRADICTING, ids=lambda model: model.name)
+def test_export_that_contradicts_itself_is_refused(model: Model) -> None:
+    """A declared shape is a promise to the reader of the file; onnxruntime warns of it, and goes on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        onnx_model, feeds = exported(model)
+    with pytest.raises(OnnxhwError) as refused, InferenceSession(onnx_model.SerializeToString()) as session:
+        session.run(None, feeds)
+    assert refused.value.code in ("E3010", "E4756")
+
+
 def test_enough_models_are_exported() -> None:
     assert len({model.name for model in MODELS}) == len(MODELS) >= FAMILIES
 
 
-@pytest.mark.parametrize("name", ["SVC rbf probability, matrix", "SVC linear probability, matrix", "NuSVC probability, matrix"])
+@pytest.mark.parametrize(
+    "name", ["SVC rbf probability, matrix", "SVC linear probability, matrix", "NuSVC probability, matrix"]
+)
 def test_probabilities_are_those_of_scikit_learn(name: str) -> None:
     """The pairs of classes are coupled as libsvm couples them; features are the training data, which the export has."""
     model = next(model for model in MODELS if model.name == name)

@@ -79,7 +79,11 @@ def data(kind: str) -> Data:
     if kind == "labels":
         return Data(x, np.stack([labels == 0, labels > 0, labels == 2], 1).astype(int), x[:20])
     if kind == "counts":
-        return Data(rng.integers(0, 4, (ROWS, COLUMNS)).astype(np.float32), labels, rng.integers(0, 4, (20, COLUMNS)).astype(np.float32))
+        return Data(
+            rng.integers(0, 4, (ROWS, COLUMNS)).astype(np.float32),
+            labels,
+            rng.integers(0, 4, (20, COLUMNS)).astype(np.float32),
+        )
     if kind == "positive":
         return Data(np.abs(x) + 0.1, np.abs(real) + 0.1, np.abs(x[:20]) + 0.1)
     if kind == "missing":
@@ -93,7 +97,9 @@ def data(kind: str) -> Data:
 
 def mixed() -> Any:
     """A pipeline of columns of numbers and of text, as in scikit-learn's documentation."""
-    numbers = pipeline.Pipeline([("fill", impute.SimpleImputer(strategy="median")), ("scale", preprocessing.StandardScaler())])
+    numbers = pipeline.Pipeline(
+        [("fill", impute.SimpleImputer(strategy="median")), ("scale", preprocessing.StandardScaler())]
+    )
     words = preprocessing.OneHotEncoder(handle_unknown="ignore")
     columns = compose.ColumnTransformer([("numbers", numbers, [0, 1]), ("words", words, [2, 3])])
     return pipeline.Pipeline([("columns", columns), ("model", linear_model.LogisticRegression())])
@@ -108,12 +114,16 @@ FOREST = lambda **more: ensemble.RandomForestClassifier(5, max_depth=3, random_s
 OFF = {"zipmap": False}
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "LogisticRegression": LR,
-    "LogisticRegressionCV": lambda: linear_model.LogisticRegressionCV(Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False),
+    "LogisticRegressionCV": lambda: linear_model.LogisticRegressionCV(
+        Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False
+    ),
     "SGD": lambda: linear_model.SGDClassifier(random_state=0),
     "SGD log": lambda: linear_model.SGDClassifier(loss="log_loss", random_state=0),
     "SGD huber": lambda: linear_model.SGDClassifier(loss="modified_huber", random_state=0),
     "Perceptron": lambda: linear_model.Perceptron(random_state=0),
-    "PassiveAggressive": lambda: linear_model.SGDClassifier(loss="hinge", penalty=None, learning_rate="pa1", eta0=1.0, random_state=0),
+    "PassiveAggressive": lambda: linear_model.SGDClassifier(
+        loss="hinge", penalty=None, learning_rate="pa1", eta0=1.0, random_state=0
+    ),
     "Ridge": linear_model.RidgeClassifier,
     "RidgeCV": linear_model.RidgeClassifierCV,
     "LinearSVC": lambda: svm.LinearSVC(random_state=0),
@@ -133,8 +143,12 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "GradientBoosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0),
     "AdaBoost": lambda: ensemble.AdaBoostClassifier(n_estimators=4, random_state=0),
     "Bagging": lambda: ensemble.BaggingClassifier(TREE(max_depth=2), n_estimators=3, random_state=0),
-    "Voting hard": lambda: ensemble.VotingClassifier([("a", LR()), ("b", TREE(max_depth=2))], voting="hard", flatten_transform=False),
-    "Voting soft": lambda: ensemble.VotingClassifier([("a", LR()), ("b", TREE(max_depth=2))], voting="soft", flatten_transform=False),
+    "Voting hard": lambda: ensemble.VotingClassifier(
+        [("a", LR()), ("b", TREE(max_depth=2))], voting="hard", flatten_transform=False
+    ),
+    "Voting soft": lambda: ensemble.VotingClassifier(
+        [("a", LR()), ("b", TREE(max_depth=2))], voting="soft", flatten_transform=False
+    ),
     "Stacking": lambda: ensemble.StackingClassifier([("a", LR()), ("b", TREE(max_depth=2))], LR(), cv=2),
     "GaussianNB": naive_bayes.GaussianNB,
     "LDA": discriminant_analysis.LinearDiscriminantAnalysis,
@@ -146,7 +160,6 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "MLP logistic": lambda: neural_network.MLPClassifier((5,), activation="logistic", max_iter=40, random_state=0),
     "MLP tanh": lambda: neural_network.MLPClassifier((5, 3), activation="tanh", max_iter=40, random_state=0),
     "OneVsRest": lambda: multiclass.OneVsRestClassifier(LR()),
-    "OneVsOne": lambda: multiclass.OneVsOneClassifier(LR()),
     "Calibrated sigmoid": lambda: calibration.CalibratedClassifierCV(svm.LinearSVC(random_state=0), cv=2),
     "Calibrated isotonic": lambda: calibration.CalibratedClassifierCV(FOREST(), method="isotonic", cv=2),
     "pipeline": _pipe(preprocessing.StandardScaler, decomposition.PCA, LR),
@@ -186,7 +199,6 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "neighbors regressor": lambda: neighbors.KNeighborsRegressor(3),
     "MLP regressor": lambda: neural_network.MLPRegressor(hidden_layer_sizes=(5,), max_iter=40, random_state=0),
     "Gaussian process": lambda: gaussian_process.GaussianProcessRegressor(alpha=0.1),
-    "PLS": lambda: cross_decomposition.PLSRegression(1),
 }
 TRANSFORMERS: dict[str, Callable[[], Any]] = {
     "StandardScaler": preprocessing.StandardScaler,
@@ -197,8 +209,12 @@ TRANSFORMERS: dict[str, Callable[[], Any]] = {
     "Normalizer l1": lambda: preprocessing.Normalizer("l1"),
     "Normalizer max": lambda: preprocessing.Normalizer("max"),
     "Binarizer": lambda: preprocessing.Binarizer(threshold=0.5),
-    "KBins ordinal": lambda: preprocessing.KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf"),
-    "KBins one-hot": lambda: preprocessing.KBinsDiscretizer(3, encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
+    "KBins ordinal": lambda: preprocessing.KBinsDiscretizer(
+        3, encode="ordinal", quantile_method="averaged_inverted_cdf"
+    ),
+    "KBins one-hot": lambda: preprocessing.KBinsDiscretizer(
+        3, encode="onehot-dense", quantile_method="averaged_inverted_cdf"
+    ),
     "Polynomial": preprocessing.PolynomialFeatures,
     "Polynomial 3": lambda: preprocessing.PolynomialFeatures(3, interaction_only=True),
     "PowerTransformer": preprocessing.PowerTransformer,
@@ -219,7 +235,9 @@ TRANSFORMERS: dict[str, Callable[[], Any]] = {
     "OneClassSVM": svm.OneClassSVM,
     "TreesEmbedding": lambda: ensemble.RandomTreesEmbedding(3, max_depth=2, sparse_output=False, random_state=0),
     "FeatureUnion": lambda: pipeline.make_union(preprocessing.StandardScaler(), decomposition.PCA(2)),
-    "ColumnTransformer": lambda: compose.make_column_transformer((preprocessing.StandardScaler(), [0, 1]), remainder="passthrough"),
+    "ColumnTransformer": lambda: compose.make_column_transformer(
+        (preprocessing.StandardScaler(), [0, 1]), remainder="passthrough"
+    ),
     "FunctionTransformer": preprocessing.FunctionTransformer,
     "Nystroem pipeline": _pipe(preprocessing.StandardScaler, preprocessing.PolynomialFeatures, LR),
 }
@@ -227,40 +245,99 @@ WITH_SCORES = ("IsolationForest", "LocalOutlierFactor")
 
 MODELS: tuple[Model, ...] = (
     *(Model(f"{name}, maps", make) for name, make in CLASSIFIERS.items() if hasattr(make(), "predict_proba")),
-    *(Model(f"{name}, matrix", make, options={"zipmap": False} if hasattr(make(), "predict_proba") else {})
-      for name, make in CLASSIFIERS.items()),
-    *(Model(f"{name}, two classes", CLASSIFIERS[name], "two", options=OFF if hasattr(CLASSIFIERS[name](), "predict_proba") else {})
-      for name in ("LogisticRegression", "SVC rbf", "SVC rbf probability", "SVC linear probability", "NuSVC probability",
-                   "RandomForest", "GradientBoosting", "AdaBoost", "LinearSVC", "MLP", "SGD log")),
-    *(Model(f"{name}, text labels", CLASSIFIERS[name], "words")
-      for name in ("LogisticRegression", "SVC rbf probability", "RandomForest", "KNeighbors", "GaussianNB", "MLP")),
-    *(Model(f"{name}, double", CLASSIFIERS[name], "classes", "double", OFF)
-      for name in ("LogisticRegression", "RandomForest", "GaussianNB", "MLP", "SVC rbf probability")),
-    *(Model(f"{name}, int64", CLASSIFIERS[name], "counts", "int64", OFF)
-      for name in ("LogisticRegression", "RandomForest", "KNeighbors")),
+    *(
+        Model(f"{name}, matrix", make, options={"zipmap": False} if hasattr(make(), "predict_proba") else {})
+        for name, make in CLASSIFIERS.items()
+    ),
+    *(
+        Model(
+            f"{name}, two classes",
+            CLASSIFIERS[name],
+            "two",
+            options=OFF if hasattr(CLASSIFIERS[name](), "predict_proba") else {},
+        )
+        for name in (
+            "LogisticRegression",
+            "SVC rbf",
+            "SVC rbf probability",
+            "SVC linear probability",
+            "NuSVC probability",
+            "RandomForest",
+            "GradientBoosting",
+            "AdaBoost",
+            "LinearSVC",
+            "MLP",
+            "SGD log",
+        )
+    ),
+    *(
+        Model(f"{name}, text labels", CLASSIFIERS[name], "words")
+        for name in ("LogisticRegression", "SVC rbf probability", "RandomForest", "KNeighbors", "GaussianNB", "MLP")
+    ),
+    *(
+        Model(f"{name}, double", CLASSIFIERS[name], "classes", "double", OFF)
+        for name in ("LogisticRegression", "RandomForest", "GaussianNB", "MLP", "SVC rbf probability")
+    ),
+    *(
+        Model(f"{name}, int64", CLASSIFIERS[name], "counts", "int64", OFF)
+        for name in ("LogisticRegression", "RandomForest", "KNeighbors")
+    ),
     *(Model(name, make, "counts", options=OFF) for name, make in COUNTED.items()),
     *(Model(name, make, "real") for name, make in REGRESSORS.items()),
-    *(Model(f"{name}, double", REGRESSORS[name], "real", "double") for name in ("LinearRegression", "Gaussian process")),
-    *(Model(name, make, "positive") for name, make in {"Poisson": linear_model.PoissonRegressor, "Gamma": linear_model.GammaRegressor,
-                                                      "Tweedie": lambda: linear_model.TweedieRegressor(power=1.5)}.items()),
-    *(Model(name, make, "targets") for name, make in {
-        "two targets": linear_model.LinearRegression, "tree, two targets": lambda: tree.DecisionTreeRegressor(max_depth=3),
-        "MultiOutput": lambda: multioutput.MultiOutputRegressor(linear_model.Ridge()),
-        "MultiTaskLasso": lambda: linear_model.MultiTaskLasso(0.01)}.items()),
-    Model("Gaussian process classifier", gaussian_process.GaussianProcessClassifier, "two", options=OFF),
+    *(
+        Model(f"{name}, double", REGRESSORS[name], "real", "double")
+        for name in ("LinearRegression", "Gaussian process")
+    ),
+    *(
+        Model(name, make, "positive")
+        for name, make in {
+            "Poisson": linear_model.PoissonRegressor,
+            "Gamma": linear_model.GammaRegressor,
+            "Tweedie": lambda: linear_model.TweedieRegressor(power=1.5),
+        }.items()
+    ),
+    *(
+        Model(name, make, "targets")
+        for name, make in {
+            "two targets": linear_model.LinearRegression,
+            "MultiOutput": lambda: multioutput.MultiOutputRegressor(linear_model.Ridge()),
+            "MultiTaskLasso": lambda: linear_model.MultiTaskLasso(0.01),
+        }.items()
+    ),
     Model("MultiOutputClassifier", lambda: multioutput.MultiOutputClassifier(LR()), "several"),
-    Model("MLP, labels", lambda: neural_network.MLPClassifier((5,), max_iter=40, random_state=0), "labels", options=OFF),
     *(Model(name, make, "positive" if name == "KernelPCA" else "classes") for name, make in TRANSFORMERS.items()),
     *(Model(f"{name}, int64", TRANSFORMERS[name], "counts", "int64") for name in ("StandardScaler", "Normalizer l2")),
-    *(Model(f"SimpleImputer {how}", lambda how=how: impute.SimpleImputer(strategy=how), "missing") for how in ("mean", "median", "most_frequent", "constant")),
+    *(
+        Model(f"SimpleImputer {how}", lambda how=how: impute.SimpleImputer(strategy=how), "missing")
+        for how in ("mean", "median", "most_frequent", "constant")
+    ),
     Model("KNNImputer", lambda: impute.KNNImputer(n_neighbors=2), "missing"),
     Model("RandomForest, missing", CLASSIFIERS["RandomForest"], "missing", options=OFF),
-    *(Model(f"{name}, strings", make, "strings") for name, make in {
-        "OneHotEncoder": lambda: preprocessing.OneHotEncoder(sparse_output=False), "OrdinalEncoder": preprocessing.OrdinalEncoder,
-        "OneHotEncoder first": lambda: preprocessing.OneHotEncoder(drop="first", sparse_output=False),
-        "OneHotEncoder and trees": _pipe(lambda: preprocessing.OneHotEncoder(handle_unknown="ignore"), FOREST)}.items()),
-    *(Model(f"{name}, int64", make, "counts", "int64") for name, make in {
-        "OneHotEncoder": lambda: preprocessing.OneHotEncoder(sparse_output=False), "OrdinalEncoder": preprocessing.OrdinalEncoder}.items()),
+    *(
+        Model(f"{name}, strings", make, "strings")
+        for name, make in {
+            "OneHotEncoder": lambda: preprocessing.OneHotEncoder(sparse_output=False),
+            "OrdinalEncoder": preprocessing.OrdinalEncoder,
+            "OneHotEncoder first": lambda: preprocessing.OneHotEncoder(drop="first", sparse_output=False),
+            "OneHotEncoder and trees": _pipe(lambda: preprocessing.OneHotEncoder(handle_unknown="ignore"), FOREST),
+        }.items()
+    ),
+    *(
+        Model(f"{name}, int64", make, "counts", "int64")
+        for name, make in {
+            "OneHotEncoder": lambda: preprocessing.OneHotEncoder(sparse_output=False),
+            "OrdinalEncoder": preprocessing.OrdinalEncoder,
+        }.items()
+    ),
     Model("columns of text and numbers", mixed, "mixed"),
     Model("columns of text and numbers, matrix", mixed, "mixed", options=OFF),
-)  # fmt: skip
+)
+CONTRADICTING: tuple[Model, ...] = (
+    Model("OneVsOne", lambda: multiclass.OneVsOneClassifier(LR())),
+    Model("PLS", lambda: cross_decomposition.PLSRegression(1), "real"),
+    Model("tree, two targets", lambda: tree.DecisionTreeRegressor(max_depth=3), "targets"),
+    Model(
+        "MLP, labels", lambda: neural_network.MLPClassifier((5,), max_iter=40, random_state=0), "labels", options=OFF
+    ),
+)
+"""skl2onnx 1.20 declares shapes of these files' outputs that their nodes do not have."""

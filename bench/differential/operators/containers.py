@@ -21,7 +21,10 @@ def _sequence(d: Draw, same: bool = False, rank: int | None = None) -> tuple[str
     """A sequence of tensors as an operand; its element type and the tensors."""
     element = d.choose("S", TENSORS)
     shape = d.shape() if rank is None else tuple(d.integer(1, 3) for _ in range(rank))
-    values = [d.of(element, shape if same else (*shape[:-1], d.integer(0, 3)) if shape else ()) for _ in range(d.integer(1, 4))]
+    values = [
+        d.of(element, shape if same else (*shape[:-1], d.integer(0, 3)) if shape else ())
+        for _ in range(d.integer(1, 4))
+    ]
     d.feed(helper.make_sequence_type_proto(_tensor(element)), values)
     return element, values
 
@@ -140,9 +143,12 @@ def loop(d: Draw) -> None:
     d.x(d.of(element, shape, "plain"), False)
     kind = code(element)
     one = helper.make_tensor_value_info
-    nodes = [helper.make_node("Add", ["v", "v"], ["w"]), helper.make_node("Identity", ["w"], ["s"]),
-             helper.make_node("Constant", [], ["three"], value=helper.make_tensor("three", TensorProto.INT64, [], [3])),
-             helper.make_node("Less", ["i", "three"], ["again"])]  # fmt: skip
+    nodes = [
+        helper.make_node("Add", ["v", "v"], ["w"]),
+        helper.make_node("Identity", ["w"], ["s"]),
+        helper.make_node("Constant", [], ["three"], value=helper.make_tensor("three", TensorProto.INT64, [], [3])),
+        helper.make_node("Less", ["i", "three"], ["again"]),
+    ]
     if d.since < 11:  # before operator set 9 neither are there constants of integers, nor does Less take them
         nodes[2:] = [helper.make_node("Not", ["c"], ["n"]), helper.make_node("Not", ["n"], ["again"])]
     inputs = [one("i", TensorProto.INT64, []), one("c", TensorProto.BOOL, []), one("v", kind, shape)]
@@ -171,7 +177,9 @@ def scan(d: Draw) -> None:
     one = helper.make_tensor_value_info
     nodes = [helper.make_node("Add", ["v", "x"], ["w"]), helper.make_node("Mul", ["w", "x"], ["s"])]
     inputs = [one("v", kind, shape[1:]), one("x", kind, shape[1:])]
-    d.attributes["body"] = helper.make_graph(nodes, "body", inputs, [one("w", kind, shape[1:]), one("s", kind, shape[1:])])
+    d.attributes["body"] = helper.make_graph(
+        nodes, "body", inputs, [one("w", kind, shape[1:]), one("s", kind, shape[1:])]
+    )
     d.outputs = 2
 
 
@@ -179,9 +187,14 @@ def each(d: Draw) -> None:
     element = d.choose("V", ("float", "int64", "double"))
     kind = code(element)
     shape = (d.integer(1, 3),)
-    d.feed(helper.make_sequence_type_proto(_tensor(element)), [d.of(element, shape, "plain") for _ in range(d.integer(1, 3))])
+    d.feed(
+        helper.make_sequence_type_proto(_tensor(element)),
+        [d.of(element, shape, "plain") for _ in range(d.integer(1, 3))],
+    )
     one = helper.make_tensor_value_info
-    body = helper.make_graph([helper.make_node("Add", ["a", "a"], ["b"])], "body", [one("a", kind, None)], [one("b", kind, None)])
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "a"], ["b"])], "body", [one("a", kind, None)], [one("b", kind, None)]
+    )
     d.attributes["body"] = body
 
 

@@ -65,7 +65,9 @@ def power(d: Draw) -> None:
     variable = "T1" if "T1" in d.operator.types else "T"
     exponent = d.array(variable, b)
     if whole:
-        exponent = np.asarray(np.abs(np.nan_to_num(exponent.astype(np.float64), posinf=1.0, neginf=1.0)) % 5).astype(exponent.dtype)
+        exponent = np.asarray(np.abs(np.nan_to_num(exponent.astype(np.float64), posinf=1.0, neginf=1.0)) % 5).astype(
+            exponent.dtype
+        )
     d.x(exponent)
 
 
@@ -132,7 +134,7 @@ def _castable(d: Draw, source: str, target: str, shape: tuple[int, ...]) -> Any:
     floating = source in ("float", "double", "float16", "bfloat16") or source.startswith("float")
     if floating and target != "bool" and (target in narrow or dtype(target).kind in "iu"):
         info = None if target in narrow else np.iinfo(dtype(target))
-        low, high = (0, 1) if info is None else (max(float(info.min), -2.0**30), min(float(info.max), 2.0**30))
+        low, high = (0, 1) if info is None else (max(float(info.min), -(2.0**30)), min(float(info.max), 2.0**30))
         x = np.nan_to_num(x.astype(np.float64), nan=1.0, posinf=1.0, neginf=1.0)
         return np.where((x < low) | (x > high), 1.0, x).astype(dtype(source))
     return x
@@ -162,8 +164,8 @@ def bitcast(d: Draw) -> None:
 
 
 UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish
-IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan
-Tanh ThresholdedRelu Identity Size NonZero"""
+IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish
+Tan Tanh ThresholdedRelu Identity Size NonZero"""
 BINARY = """Add And BitwiseAnd BitwiseOr BitwiseXor Equal Greater GreaterOrEqual Less LessOrEqual Mul Or Sub Xor
 StringConcat"""
 GENERATORS = {

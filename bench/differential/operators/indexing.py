@@ -59,8 +59,12 @@ def scatter_elements(d: Draw) -> None:
     own = [d.integer(1, n) for n in shape]
     element = d.type("Tind")
     if unique:
-        ranks = d.rng.permuted(np.broadcast_to(np.arange(shape[axis]).reshape([-1 if i == axis % len(shape) else 1
-                               for i in range(len(shape))]), shape), axis=axis)  # fmt: skip
+        ranks = d.rng.permuted(
+            np.broadcast_to(
+                np.arange(shape[axis]).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))]), shape
+            ),
+            axis=axis,
+        )
         at = ranks[tuple(slice(n) for n in own)]
     else:
         at = d.rng.integers(0, shape[axis], own)
@@ -155,7 +159,11 @@ def one_hot(d: Draw) -> None:
     element = d.type("T1")
     at = d.rng.integers(-depth - 1 if d.since >= 11 else 0, depth + 2, shape)
     d.x((np.abs(at) if element.startswith("uint") else at).astype(d.of(element, ()).dtype))
-    d.x(np.asarray([depth] if d.since < 11 or d.maybe("depth of rank 1") else depth).astype(d.of(d.type("T2"), ()).dtype))
+    d.x(
+        np.asarray([depth] if d.since < 11 or d.maybe("depth of rank 1") else depth).astype(
+            d.of(d.type("T2"), ()).dtype
+        )
+    )
     d.x(d.array("T3", (2,), "plain"))
 
 

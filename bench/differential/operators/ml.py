@@ -47,9 +47,15 @@ def mapping(d: Draw, key: str, value: str) -> Any:
     kind = onnx.TypeProto()
     kind.map_type.key_type = code(key)
     kind.map_type.value_type.CopyFrom(helper.make_tensor_type_proto(code(value), None))
-    keys = [k for k in (["a", "B", "x", "né"] if key == "string" else [0, 1, 3, 7]) if d.rng.random() < 0.7]
-    values: dict[str, list[Any]] = {"string": ["1.5", "-2", "0", "7"], "float": [1.5, -2.0, 0.0, 7.25],
-                                    "double": [1.5, -2.0, 0.0, 1e300], "int64": [1, -2, 0, 2**40]}  # fmt: skip
+    keys = [
+        k for k in (["a", "B", "x", "né"] if key == "string" else [0, 1, 3, 7]) if d.rng.random() < 0.7 or k in ("x", 7)
+    ]
+    values: dict[str, list[Any]] = {
+        "string": ["1.5", "-2", "0", "7"],
+        "float": [1.5, -2.0, 0.0, 7.25],
+        "double": [1.5, -2.0, 0.0, 1e300],
+        "int64": [1, -2, 0, 2**40],
+    }
     d.feed(kind, {k: d.pick(values[value]) for k in keys})
     return keys
 
@@ -125,10 +131,22 @@ def encoder(d: Draw) -> None:
         d.x(d.of("string", shape) if text else d.rng.integers(0, 5, shape))
         return
     source, target = d.type("T1"), d.type("T2")
-    keys: dict[str, list[Any]] = {"string": ["a", "B", "né"], "int64": [1, -5, 7], "float": [1.0, -0.5, float("nan")],
-                                  "double": [1.0, -0.5, float("nan")], "int32": [1, -5, 7], "int16": [1, -5, 7]}  # fmt: skip
-    values: dict[str, list[Any]] = {"string": ["x", "", "né"], "int64": [2, 2**40, -3], "float": [0.5, -1.0, 2.0],
-                                    "double": [0.5, 1e300, -2.0], "int32": [2, 9, -3], "int16": [2, 9, -3]}  # fmt: skip
+    keys: dict[str, list[Any]] = {
+        "string": ["a", "B", "né"],
+        "int64": [1, -5, 7],
+        "float": [1.0, -0.5, float("nan")],
+        "double": [1.0, -0.5, float("nan")],
+        "int32": [1, -5, 7],
+        "int16": [1, -5, 7],
+    }
+    values: dict[str, list[Any]] = {
+        "string": ["x", "", "né"],
+        "int64": [2, 2**40, -3],
+        "float": [0.5, -1.0, 2.0],
+        "double": [0.5, 1e300, -2.0],
+        "int32": [2, 9, -3],
+        "int16": [2, 9, -3],
+    }
     plain = ("string", "int64", "float")
     tensors = d.since >= 4 and (source not in plain or target not in plain or d.maybe("tensors"))
     suffix = {"string": "strings", "int64": "int64s", "float": "floats"}
@@ -141,7 +159,11 @@ def encoder(d: Draw) -> None:
         d.attributes[f"keys_{suffix[source]}"] = keys[source]
         d.attributes[f"values_{suffix[target]}"] = values[target]
         if d.maybe("default"):
-            default = {"string": ("default_string", "?"), "int64": ("default_int64", 77), "float": ("default_float", 1.25)}
+            default = {
+                "string": ("default_string", "?"),
+                "int64": ("default_int64", 77),
+                "float": ("default_float", 1.25),
+            }
             name, value = default[target]
             d.attributes[name] = value
     shape = d.shape()
@@ -250,8 +272,12 @@ def svm_regressor(d: Draw) -> None:
     _kernel(d, columns)
     d.attr("post_transform", ["NONE"])
     d.attr("one_class", [0, 1])
-    d.attributes.update(n_supports=vectors, support_vectors=_floats(d, vectors * columns), rho=_floats(d, 1),
-                        coefficients=_floats(d, vectors))  # fmt: skip
+    d.attributes.update(
+        n_supports=vectors,
+        support_vectors=_floats(d, vectors * columns),
+        rho=_floats(d, 1),
+        coefficients=_floats(d, vectors),
+    )
     matrix(d, "T", columns)
 
 

@@ -69,8 +69,13 @@ def reshape(d: Draw) -> None:
     count = int(np.prod(shape))
     kind = d.choose("target", ["flat", "-1", "0 copies", "factors", "more ones"])
     zero = d.attr("allowzero", [0, 1])
-    target = {"flat": [count], "-1": [-1], "0 copies": [0] * min(len(shape), 1) + [-1], "factors": [*shape][::-1],
-              "more ones": [1, *shape, 1]}[kind]  # fmt: skip
+    target = {
+        "flat": [count],
+        "-1": [-1],
+        "0 copies": [0] * min(len(shape), 1) + [-1],
+        "factors": [*shape][::-1],
+        "more ones": [1, *shape, 1],
+    }[kind]
     if 0 in target and (zero or count == 0) and -1 in target:
         target = [*shape]
     if count == 0:
@@ -151,8 +156,11 @@ def pad(d: Draw) -> None:
     low = {"positive": 0, "zero": 0, "negative": -1, "mixed": -1}[sign]
     high = {"positive": 3, "zero": 0, "negative": 0, "mixed": 3}[sign]
     limit = [shape[p] - 1 if mode == "reflect" else shape[p] if mode in ("wrap", "edge") else 9 for p in places]
-    pads = [max(min(d.integer(low, high), n), 0 if shape[p] < 3 else low)
-            for _ in range(2) for p, n in zip(places, limit, strict=True)]  # fmt: skip
+    pads = [
+        max(min(d.integer(low, high), n), 0 if shape[p] < 3 else low)
+        for _ in range(2)
+        for p, n in zip(places, limit, strict=True)
+    ]
     pads = [max(n, 0) if mode != "constant" and min(shape) == 0 else n for n in pads]
     d.x(d.array("T", shape))
     if axes and d.maybe("negative axis"):
@@ -215,8 +223,14 @@ def fill(d: Draw) -> None:
 def constant(d: Draw) -> None:
     kinds = [name for name in d.operator.schema.attributes if name != "sparse_value"]
     kind = d.choose("attribute", kinds)
-    values: dict[str, Any] = {"value_int": -3, "value_ints": [1, -2, 2**40], "value_float": -0.5, "value_floats": [1.5, 0.0],
-                              "value_string": "é", "value_strings": ["a", ""]}  # fmt: skip
+    values: dict[str, Any] = {
+        "value_int": -3,
+        "value_ints": [1, -2, 2**40],
+        "value_float": -0.5,
+        "value_floats": [1.5, 0.0],
+        "value_string": "é",
+        "value_strings": ["a", ""],
+    }
     if kind == "value":
         d.attributes[kind] = numpy_helper.from_array(d.array("T", d.shape()), "value")
     else:
@@ -233,8 +247,12 @@ def count(d: Draw) -> None:
     start, limit = (limit, start) if sign in ("down", "none") else (start, limit)
     whole = element.startswith(("int", "uint"))
     for value in (start, limit, delta):
-        d.x(d.of(element, (), "plain") * 0 + np.asarray(value if whole else value + (0.0 if value == delta else 0.25)).astype(
-            d.of(element, (), "plain").dtype))  # fmt: skip
+        d.x(
+            d.of(element, (), "plain") * 0
+            + np.asarray(value if whole else value + (0.0 if value == delta else 0.25)).astype(
+                d.of(element, (), "plain").dtype
+            )
+        )
 
 
 def crop(d: Draw) -> None:

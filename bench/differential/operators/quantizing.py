@@ -37,7 +37,11 @@ def linear(d: Draw) -> None:
         kind = d.type(zeros)
         source = d.type("T1")
         second = ("T2" if "T3" in types else None) if d.since >= 23 else None
-        x = d.of(source, shape, d.choose("values", ["plain", "ties", "edges"])) if source.startswith(("float", "double", "bfloat")) else d.of(source, shape, "plain")
+        x = (
+            d.of(source, shape, d.choose("values", ["plain", "ties", "edges"]))
+            if source.startswith(("float", "double", "bfloat"))
+            else d.of(source, shape, "plain")
+        )
         d.x(x)
         d.x(_scale(d, scale, source if second is None and d.since >= 19 else d.type(second) if second else "float"))
         if d.has("saturate") and kind.startswith("float8"):

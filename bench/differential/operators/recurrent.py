@@ -5,9 +5,27 @@ import numpy as np
 from ..draw import Draw
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-ACTIVATIONS = ["Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"]
-WITH = {"Affine": (1.5, 0.25), "LeakyRelu": (0.1, None), "ThresholdedRelu": (0.5, None), "ScaledTanh": (0.75, 1.25),
-        "HardSigmoid": (0.25, 0.5), "Elu": (0.5, None)}  # fmt: skip
+ACTIVATIONS = [
+    "Relu",
+    "Tanh",
+    "Sigmoid",
+    "Affine",
+    "LeakyRelu",
+    "ThresholdedRelu",
+    "ScaledTanh",
+    "HardSigmoid",
+    "Elu",
+    "Softsign",
+    "Softplus",
+]
+WITH = {
+    "Affine": (1.5, 0.25),
+    "LeakyRelu": (0.1, None),
+    "ThresholdedRelu": (0.5, None),
+    "ScaledTanh": (0.75, 1.25),
+    "HardSigmoid": (0.25, 0.5),
+    "Elu": (0.5, None),
+}
 """alpha and beta of the activations that have them."""
 
 
@@ -51,12 +69,20 @@ def cell(d: Draw) -> None:
 
 
 def attention(d: Draw) -> None:
-    batch, heads, width, length, past = d.integer(1, 2), d.choose("heads", [1, 2]), d.integer(1, 4), d.integer(1, 3), d.integer(1, 3)
+    batch, heads, width, length, past = (
+        d.integer(1, 2),
+        d.choose("heads", [1, 2]),
+        d.integer(1, 4),
+        d.integer(1, 3),
+        d.integer(1, 3),
+    )
     groups = d.choose("groups", [1, 2])
     rank = d.choose("rank", ["4-D", "3-D"])
     keys = d.integer(1, 4)
+
     def shaped(count: int, size: int) -> tuple[int, ...]:
         return (batch, count, size, width) if rank == "4-D" else (batch, size, count * width)
+
     if rank == "3-D":
         d.attributes["q_num_heads"], d.attributes["kv_num_heads"] = heads * groups, heads
     d.attr("is_causal", [0, 1])
@@ -76,7 +102,11 @@ def attention(d: Draw) -> None:
     total = keys + (past if before else 0)
     if mask:
         shape = (length, total)
-        d.x(d.of("bool", shape) | (np.arange(total) == 0) if d.type("U", ["bool", d.type("T1")]) == "bool" else d.array("U", shape, "plain"))
+        d.x(
+            d.of("bool", shape) | (np.arange(total) == 0)
+            if d.type("U", ["bool", d.type("T1")]) == "bool"
+            else d.array("U", shape, "plain")
+        )
     elif before:
         d.skip()
     if before:
@@ -120,7 +150,13 @@ def causal(d: Draw) -> None:
 def linear_attention(d: Draw) -> None:
     rule = d.attr("update_rule", ["linear", "gated", "delta", "gated_delta"])
     rule = rule.decode() if isinstance(rule, bytes) else rule
-    batch, length, heads, width, value = d.integer(1, 2), d.integer(1, 3), d.integer(1, 2), d.integer(1, 3), d.integer(1, 3)
+    batch, length, heads, width, value = (
+        d.integer(1, 2),
+        d.integer(1, 3),
+        d.integer(1, 2),
+        d.integer(1, 3),
+        d.integer(1, 3),
+    )
     d.attributes["q_num_heads"] = d.attributes["kv_num_heads"] = heads
     d.attr("scale", [0.0, 0.5])
     for size in (width, width, value):

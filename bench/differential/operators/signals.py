@@ -75,9 +75,11 @@ def boxes(d: Draw) -> None:
     corner = d.rng.integers(0, 5, (batches, count, 2))
     d.x(np.concatenate([corner, corner + d.rng.integers(1, 5, corner.shape)], -1).astype(np.float32))
     d.x(d.rng.permuted(np.arange(batches * classes * count)).reshape(batches, classes, count).astype(np.float32) / 64)
-    for name, value in (("max_output_boxes_per_class", np.asarray([d.integer(0, 4)], np.int64)),
-                        ("iou_threshold", np.asarray([d.pick([0.0, 0.3, 0.5, 1.0])], np.float32)),
-                        ("score_threshold", np.asarray([d.pick([0.0, 0.2])], np.float32))):  # fmt: skip
+    for name, value in (
+        ("max_output_boxes_per_class", np.asarray([d.integer(0, 4)], np.int64)),
+        ("iou_threshold", np.asarray([d.pick([0.0, 0.3, 0.5, 1.0])], np.float32)),
+        ("score_threshold", np.asarray([d.pick([0.0, 0.2])], np.float32)),
+    ):
         if d.maybe(name):
             d.x(value)
         else:
@@ -129,7 +131,11 @@ def tfidf(d: Draw) -> None:
     if d.maybe("weights"):
         d.attributes["weights"] = [0.5, 1.0, 2.0, 0.25, 3.0, 1.5]
     values = d.rng.integers(1, 5, (6,) if rank == "1-D" else (2, 6))
-    d.x(np.array([WORDS[i] for i in values.ravel()], object).reshape(values.shape) if text else values.astype(d.type("T")))
+    d.x(
+        np.array([WORDS[i] for i in values.ravel()], object).reshape(values.shape)
+        if text
+        else values.astype(d.type("T"))
+    )
     d.options["min_gram_length"] = str(low)
 
 

@@ -17,7 +17,9 @@ def reduction(d: Draw) -> None:
     rank = len(shape)
     kind = d.choose("axes", [*["none"], *(["some", "all", "negative", "empty"] if rank else [])])
     axes = [int(i) for i in d.rng.permutation(rank)[: d.integer(1, max(rank, 1))]]
-    axes = {"none": None, "some": axes, "all": list(range(rank)), "negative": [a - rank for a in axes], "empty": []}[kind]
+    axes = {"none": None, "some": axes, "all": list(range(rank)), "negative": [a - rank for a in axes], "empty": []}[
+        kind
+    ]
     d.x(d.array("T", shape, d.choose("values", ["plain", "ties", "edges", "special"] if exact else SMALL)))
     if d.has("axes"):
         if axes:
@@ -37,9 +39,15 @@ def softmax(d: Draw) -> None:
 def matmul(d: Draw) -> None:
     left, right, k = d.integer(1, 4), d.integer(1, 4), d.choose("inner size", [1, 3, 17, 0])
     case = d.choose("rank", ["2-D x 2-D", "1-D x 1-D", "1-D x 2-D", "2-D x 1-D", "3-D x 3-D", "4-D x 2-D", "broadcast"])
-    shapes = {"2-D x 2-D": ((left, k), (k, right)), "1-D x 1-D": ((k,), (k,)), "1-D x 2-D": ((k,), (k, right)),
-              "2-D x 1-D": ((left, k), (k,)), "3-D x 3-D": ((2, left, k), (2, k, right)),
-              "4-D x 2-D": ((2, 1, left, k), (k, right)), "broadcast": ((3, 1, left, k), (2, k, right))}[case]  # fmt: skip
+    shapes = {
+        "2-D x 2-D": ((left, k), (k, right)),
+        "1-D x 1-D": ((k,), (k,)),
+        "1-D x 2-D": ((k,), (k, right)),
+        "2-D x 1-D": ((left, k), (k,)),
+        "3-D x 3-D": ((2, left, k), (2, k, right)),
+        "4-D x 2-D": ((2, 1, left, k), (k, right)),
+        "broadcast": ((3, 1, left, k), (2, k, right)),
+    }[case]
     for shape in shapes:
         d.x(d.array("T", shape, d.choose("values", SMALL)))
 
@@ -58,8 +66,23 @@ def gemm(d: Draw) -> None:
 
 
 def einsum(d: Draw) -> None:
-    cases = {"ij,jk->ik": 2, "ij,jk": 2, "ij->ji": 1, "ij->": 1, "ii->i": 1, "ii": 1, "bij,bjk->bik": 2, "...ij,...jk->...ik": 2,
-             "i,i->": 2, "i,j->ij": 2, "ij,ij->j": 2, "ij,jk,kl->il": 3, "...->...": 1, "bhwc,hkc->bhwk": 2, "ij -> ij": 1}  # fmt: skip
+    cases = {
+        "ij,jk->ik": 2,
+        "ij,jk": 2,
+        "ij->ji": 1,
+        "ij->": 1,
+        "ii->i": 1,
+        "ii": 1,
+        "bij,bjk->bik": 2,
+        "...ij,...jk->...ik": 2,
+        "i,i->": 2,
+        "i,j->ij": 2,
+        "ij,ij->j": 2,
+        "ij,jk,kl->il": 3,
+        "...->...": 1,
+        "bhwc,hkc->bhwk": 2,
+        "ij -> ij": 1,
+    }
     equation = d.choose("equation", list(cases))
     d.attributes["equation"] = equation
     sizes = {letter: d.integer(1, 4) for letter in "ijklbhwc"}
@@ -105,7 +128,11 @@ def group_norm(d: Draw) -> None:
     d.attributes["num_groups"] = groups
     d.attr("epsilon", [1e-5, 1e-3])
     d.attr("stash_type", [1])
-    shape = (d.integer(1, 2), groups * d.integer(1, 2), *(d.integer(1, 3) for _ in range(d.choose("spatial", [1, 2, 3]))))
+    shape = (
+        d.integer(1, 2),
+        groups * d.integer(1, 2),
+        *(d.integer(1, 3) for _ in range(d.choose("spatial", [1, 2, 3]))),
+    )
     d.x(d.array("T", shape, "plain"))
     size = groups if d.since < 21 else shape[1]
     d.x(d.array("T", (size,), "plain"))

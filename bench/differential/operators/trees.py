@@ -56,8 +56,14 @@ def _grow(d: Draw, made: Forest, tree: int, columns: int, modes: list[str], dept
 
 
 def _nodes(d: Draw, made: Forest, double: bool) -> None:
-    d.attributes.update(nodes_treeids=made.trees, nodes_nodeids=made.ids, nodes_modes=made.modes,
-                        nodes_featureids=made.features, nodes_truenodeids=made.true, nodes_falsenodeids=made.false)  # fmt: skip
+    d.attributes.update(
+        nodes_treeids=made.trees,
+        nodes_nodeids=made.ids,
+        nodes_modes=made.modes,
+        nodes_featureids=made.features,
+        nodes_truenodeids=made.true,
+        nodes_falsenodeids=made.false,
+    )
     _real(d, "nodes_values", made.values, double)
     if d.maybe("missing tracks"):
         d.attributes["nodes_missing_value_tracks_true"] = made.missing
@@ -98,7 +104,9 @@ def classifier(d: Draw) -> None:
     _nodes(d, made, double)
     binary = count == 2 and d.maybe("one score for two classes")
     rows = [(t, n, c) for t, n in made.leaves for c in ([d.attributes.get("", 0)] if binary else range(count))]
-    d.attributes.update(class_treeids=[r[0] for r in rows], class_nodeids=[r[1] for r in rows], class_ids=[r[2] for r in rows])
+    d.attributes.update(
+        class_treeids=[r[0] for r in rows], class_nodeids=[r[1] for r in rows], class_ids=[r[2] for r in rows]
+    )
     _real(d, "class_weights", _weights(d, len(rows)), double)
     d.attr("post_transform", POST)
     if d.maybe("base_values"):
@@ -113,7 +121,9 @@ def regressor(d: Draw) -> None:
     made = forest(d, columns, _modes(d))
     _nodes(d, made, double)
     rows = [(t, n, c) for t, n in made.leaves for c in range(count)]
-    d.attributes.update(target_treeids=[r[0] for r in rows], target_nodeids=[r[1] for r in rows], target_ids=[r[2] for r in rows])
+    d.attributes.update(
+        target_treeids=[r[0] for r in rows], target_nodeids=[r[1] for r in rows], target_ids=[r[2] for r in rows]
+    )
     _real(d, "target_weights", _weights(d, len(rows)), double)
     d.attr("aggregate_function", ["SUM", "AVERAGE", "MIN", "MAX"])
     d.attr("post_transform", POST)
@@ -128,7 +138,17 @@ def ensemble(d: Draw) -> None:
     made = forest(d, columns, modes)
     inner = [i for i, mode in enumerate(made.modes) if mode != "LEAF"]
     if not inner:
-        made = Forest([0, 0, 0], [0, 1, 2], [modes[0], "LEAF", "LEAF"], [0, 0, 0], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], [0, 0, 0], [(0, 1), (0, 2)])
+        made = Forest(
+            [0, 0, 0],
+            [0, 1, 2],
+            [modes[0], "LEAF", "LEAF"],
+            [0, 0, 0],
+            [0.5, 0, 0],
+            [1, 0, 0],
+            [2, 0, 0],
+            [0, 0, 0],
+            [(0, 1), (0, 2)],
+        )
         inner = [0]
     place = {(made.trees[i], made.ids[i]): n for n, i in enumerate(inner)}
     leaf = {key: n for n, key in enumerate(made.leaves)}
@@ -139,7 +159,10 @@ def ensemble(d: Draw) -> None:
             key = (made.trees[i], child)
             both[f"{side}leafs"].append(int(key in leaf))
             both[side].append(leaf[key] if key in leaf else place[key])
-    numbers = {mode: n for n, mode in enumerate(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"])}
+    numbers = {
+        mode: n
+        for n, mode in enumerate(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"])
+    }
     d.attributes.update(
         tree_roots=[place[t, 0] for t in sorted(inner_trees)],
         nodes_featureids=[made.features[i] for i in inner],

@@ -41,7 +41,7 @@ def conv(d: Draw) -> None:
 
 def conv_transpose(d: Draw) -> None:
     spatial = d.choose("spatial axes", [1, 2, 3])
-    kernel, _, auto = window(d, spatial)
+    kernel, _, _ = window(d, spatial)
     group = d.attr("group", [1, 2])
     c, m = group * d.integer(1, 2), d.integer(1, 2)
     if d.maybe("kernel_shape"):
@@ -73,7 +73,13 @@ def pool(d: Draw) -> None:
 def overall(d: Draw) -> None:
     d.attr("p", [1, 2, 3])
     largest = d.operator.name == "GlobalMaxPool"
-    d.x(d.array("T", d.shape(3, 5, empty=False), d.choose("values", ["plain", "ties", "edges"] if largest else ["plain", "ties"])))
+    d.x(
+        d.array(
+            "T",
+            d.shape(3, 5, empty=False),
+            d.choose("values", ["plain", "ties", "edges"] if largest else ["plain", "ties"]),
+        )
+    )
 
 
 def unpool(d: Draw) -> None:
@@ -121,7 +127,8 @@ def resize(d: Draw) -> None:
     modes = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"]
     modes += ["half_pixel_symmetric"] if d.since >= 19 else ["tf_half_pixel_for_nn"] if d.since == 11 else []
     crop = d.has("coordinate_transformation_mode") and (
-        d.attr("coordinate_transformation_mode", modes) in ("tf_crop_and_resize", b"tf_crop_and_resize"))  # fmt: skip
+        d.attr("coordinate_transformation_mode", modes) in ("tf_crop_and_resize", b"tf_crop_and_resize")
+    )
     if d.has("nearest_mode") and mode == "nearest":
         d.attr("nearest_mode", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
     if mode == "cubic":
@@ -194,7 +201,10 @@ def columns(d: Draw) -> None:
         d.attributes["strides"] = strides = [d.integer(1, 2) for _ in block]
     if d.maybe("pads"):
         d.attributes["pads"] = pads = [d.integer(0, 1) for _ in range(2 * spatial)]
-    count = [(n + pads[i] + pads[i + spatial] - ((block[i] - 1) * dilations[i] + 1)) // strides[i] + 1 for i, n in enumerate(image)]
+    count = [
+        (n + pads[i] + pads[i + spatial] - ((block[i] - 1) * dilations[i] + 1)) // strides[i] + 1
+        for i, n in enumerate(image)
+    ]
     d.x(d.array("T", (1, 2 * int(np.prod(block)), int(np.prod(count))), "plain"))
     d.ints(image)
     d.ints(block)
@@ -215,7 +225,7 @@ def deformed(d: Draw) -> None:
     out = [(size[i] + pads[i] + pads[i + 2] - kernel[i]) // strides[i] + 1 for i in range(2)]
     d.x(d.array("T", (1, c, *size), "plain"))
     d.x(d.array("T", (2, c // group, *kernel), "plain"))
-    d.x((d.array("T", (1, offsets * kernel[0] * kernel[1] * 2, *out), "plain") / 4))
+    d.x(d.array("T", (1, offsets * kernel[0] * kernel[1] * 2, *out), "plain") / 4)
     if d.maybe("B"):
         d.x(d.array("T", (2,), "plain"))
     else:

@@ -48,7 +48,8 @@ Kind = int | bytes | None
 """What an operand is: the element type of a tensor, another type serialized, or None where it is left out."""
 
 LACKING = re.compile(
-    r"not support|only supports|IsPrimitiveDataType|IsDataType|type mismatch|linked to C type|Unexpected input data type",
+    r"not support|only supports|IsPrimitiveDataType|IsDataType|type mismatch|linked to C type|Unexpected input data "
+     "type",
     re.IGNORECASE,
 )
 """Reasons of kernels that do not have what the text allows, where the operands are not to blame."""
@@ -261,4 +262,6 @@ def has_kernel(domain: str, op_type: str, version: int) -> bool:
     """Does onnxruntime have a kernel of the operator, for any types?"""
     known = native_version(domain, op_type, version)
     ranges = _kernels().get((domain, op_type), ()) if known is not None else ()
-    return known is not None and any(low == known or (low <= known <= high < ENDLESS) for low, high in ranges)
+    return known is not None and any(
+        low == known or (low <= known <= high and (high < ENDLESS or known == OLDEST)) for low, high in ranges
+    )

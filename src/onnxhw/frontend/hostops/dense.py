@@ -100,7 +100,7 @@ def training_batch_normalization(
     momentum: float = float(np.float32(0.9)),
     training_mode: int = 0,
 ) -> Array | tuple[Array, Array, Array]:
-    """BatchNormalization since operator set 14: in training with the statistics of `x`, and the running ones after it."""
+    """BatchNormalization since operator set 14: training takes those of `x`, and gives the running ones."""
     if not training_mode:
         return batch_normalization(x, scale, bias, mean, var, epsilon)
     axes = (0, *range(2, x.ndim))

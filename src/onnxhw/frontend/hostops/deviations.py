@@ -108,8 +108,8 @@ def _padded_same(call: Call, operands: Sequence[Any]) -> bool:
     if call.attributes.get("auto_pad", b"NOTSET") == b"VALID" and call.attributes.get("ceil_mode", 0):
         return True
     same = call.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
-    return same and (_dilated(call, operands) or any(
-        step > size for step, size in zip(call.attributes.get("strides", ()), call.attributes["kernel_shape"], strict=False)))
+    sizes = zip(call.attributes.get("strides", ()), call.attributes["kernel_shape"], strict=False)
+    return same and (_dilated(call, operands) or any(step > size for step, size in sizes))
 
 
 def _empty(call: Call, operands: Sequence[Any]) -> bool:
@@ -160,37 +160,46 @@ DEVIATIONS = (
         for name in ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
     ),
     Deviation("", "Gather", _text,
-              "'gather entries of the axis dimension of data': of a slice of more than one string the kernel copies the first "
+              "'gather entries of the axis dimension of data': of a slice of more than one string the kernel copies "
+              "the first "
               "only"),
     Deviation("", "Slice", _backward_to_the_end,
-              "'for negative stepping it is clamped to [-1, dims[axes[i]]-1]': the kernel takes an end of INT_MAX, with which "
+              "'for negative stepping it is clamped to [-1, dims[axes[i]]-1]': the kernel takes an end of INT_MAX, "
+              "with which "
               "nothing is left, for INT_MIN"),
     Deviation("", "NonZero", _scalar,
-              "'for scalar input, NonZero produces output shape (0, N) instead of (1, N), which is different from Numpy's "
+              "'for scalar input, NonZero produces output shape (0, N) instead of (1, N), which is different from "
+              "Numpy's "
               "behavior': the kernel produces (1, N)"),
     Deviation("", "MeanVarianceNormalization", _always,
-              "the function that defines it adds 1e-9 to the deviation, so that equal values give 0; the kernel gives NaN"),
+              "the function that defines it adds 1e-9 to the deviation, so that equal values give 0; the kernel gives "
+              "NaN"),
     Deviation("", "SplitToSequence", _split,
               "'If input 'split' is specified, this attribute is ignored': the kernel drops the axis nevertheless"),
     *(
         Deviation("", name, _padded_same,
-                  "'SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] / strides[i])': "
+                  "'SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] / "
+                  "strides[i])': "
                   "the kernel pads for a window without dilation, and does not round up for VALID")
         for name in ("AveragePool", "LpPool", "MaxPool")
     ),
     *(
-        Deviation("", name, _thresholded, "'ThresholdedRelu(x) - x if x >= alpha, otherwise 0': the kernel gives 0 at alpha")
+        Deviation("", name, _thresholded, "'ThresholdedRelu(x) - x if x >= alpha, otherwise 0': the kernel gives 0 at "
+                                          "alpha")
         for name in ("RNN", "GRU", "LSTM")
     ),
     Deviation("", "Sigmoid", _double,
               "'y = 1 / (1 + exp(-x))': the kernel of double gives 0 below -40, and 11 digits at -11"),
     Deviation("", "Col2Im", _dilated,
-              "'Col2Im behaves similarly to PyTorch's fold': with dilations and pads the kernel adds to other elements"),
+              "'Col2Im behaves similarly to PyTorch's fold': with dilations and pads the kernel adds to other "
+              "elements"),
     Deviation("ai.onnx.ml", "Binarizer", _not_a_number,
               "'based on the outcome of a comparison against a threshold value': the kernel refuses NaN"),
-    Deviation("", "MatMul", _empty, "'Matrix product that behaves like numpy.matmul': of no elements the kernel refuses integers"),
+    Deviation("", "MatMul", _empty, "'Matrix product that behaves like numpy.matmul': of no elements the kernel "
+                                    "refuses integers"),
     Deviation("", "BatchNormalization", _of_types,
-              "'T2: Constrain mean and variance types': with two types of operands the kernel gives statistics of a third"),
+              "'T2: Constrain mean and variance types': with two types of operands the kernel gives statistics of a "
+              "third"),
     Deviation("", "Unique", _empty, "with an axis the kernel ends the process where the tensor has no elements"),
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ def cast(x: Array, to: int = 0, saturate: int = 1, round_mode: Any = "up") -> Ar
     if x.dtype.kind in "OU" and foreign:
         x = x.astype(np.str_).astype(np.float32)
     mode = round_mode.decode() if isinstance(round_mode, bytes) else round_mode
-    return np.asarray(cast_to(x, to, bool(saturate), mode))
+    return np.asarray(cast_to(x, onnx.TensorProto.DataType.ValueType(to), bool(saturate), mode))
 
 
 def cast_like(x: Array, target: Array, saturate: int = 1, round_mode: Any = "up") -> Array:
@@ -77,12 +77,16 @@ def sequence_insert(sequence: Sequence[Array], tensor: Array, position: Array | 
 def label_encoder(x: Array, **attributes: Any) -> Array:
     """LabelEncoder since version 2: values by their keys, NaN among them, and the default of the specification."""
     keys = next(attributes[name] for name in attributes if name.startswith("keys_"))
-    kind, values = next((name.removeprefix("values_"), attributes[name]) for name in attributes if name.startswith("values_"))
+    kind, values = next(
+        (name.removeprefix("values_"), attributes[name]) for name in attributes if name.startswith("values_")
+    )
     keys, table = np.asarray(keys).reshape(-1), np.asarray(values).reshape(-1)
     known = {key: value for key, value in zip(keys.tolist(), table.tolist(), strict=True) if key == key}
     other = [value for key, value in zip(keys.tolist(), table.tolist(), strict=True) if key != key]
     default = _default(kind, table, attributes)
-    found = [known.get(key, default) if key == key else (other or [default])[0] for key in np.asarray(x).reshape(-1).tolist()]
+    found = [
+        known.get(key, default) if key == key else (other or [default])[0] for key in np.asarray(x).reshape(-1).tolist()
+    ]
     element: Any = {"int64s": np.int64, "floats": np.float32, "strings": object}.get(kind, table.dtype)
     return np.array(found, object if table.dtype.kind in "OU" else element).reshape(np.shape(x))
 
@@ -94,15 +98,20 @@ def _default(kind: str, table: Array, attributes: Any) -> Any:
     text = kind == "strings" or table.dtype.kind in "OU"
     if text:
         return attributes.get("default_string", "_Unused")
-    return attributes.get("default_float", -0.0) if kind == "floats" or table.dtype.kind == "f" else attributes.get("default_int64", -1)
+    return (
+        attributes.get("default_float", -0.0)
+        if kind == "floats" or table.dtype.kind == "f"
+        else attributes.get("default_int64", -1)
+    )
 
 
 def dict_vectorizer(x: Any, string_vocabulary: Sequence[str] = (), int64_vocabulary: Sequence[int] = ()) -> Array:
-    """DictVectorizer: one row, the values of the vocabulary in order; a missing one is 0 or empty. Numbers are double:
-    maps of other types are onnxruntime's."""
+    """DictVectorizer: one row, the values of the vocabulary in order; a missing one is 0 or empty. Reals are double:
+    maps of float are onnxruntime's."""
     text = any(isinstance(value, str) for value in x.values())
     row = [x.get(key, "" if text else 0) for key in [*string_vocabulary, *int64_vocabulary]]
-    return np.array([row], object if text else np.float64)
+    whole = bool(x) and all(isinstance(value, int | np.integer) for value in x.values())
+    return np.array([row], object if text else np.int64 if whole else np.float64)
 
 
 def label_encoder_1(
