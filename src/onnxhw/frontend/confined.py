@@ -127,7 +127,8 @@ def _asked(model: onnx.ModelProto, what: int, how: int, name: str, kind: type[Ex
         raise CrashError("E3451", f"onnx's {name} needs more than {most} MiB for it")
     if status == FAILED:
         raise kind(answer.decode(errors="replace"))
-    return onnx.ModelProto.FromString(answer)
+    found: onnx.ModelProto = onnx.ModelProto.FromString(answer)
+    return found
 
 
 def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
@@ -261,8 +262,8 @@ def _serve(requests: int, answers: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent answers it, and ends this process
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
         low, high = sorted((requests, answers))
         os.closerange(3, low)
         os.closerange(low + 1, high)
