@@ -261,8 +261,8 @@ def _serve(requests: int, answers: int) -> NoReturn:
             signal.signal(caught, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent answers it, and ends this process
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
         low, high = sorted((requests, answers))
         os.closerange(3, low)
         os.closerange(low + 1, high)
