@@ -14,8 +14,8 @@ MANIFEST: dict[str, Form] = {
     "schema": int, "board": str, "device": str, "preset": str, "config": str, "model_sha256": str, "design": str,
     "clock_hz": int, "baud": int, "seed": int, "fmax_mhz": float, "timing_met": bool, "critical_path": str,
     "deterministic": bool, "tools": {"*": str}, "resources": {"*": {"used": int, "available": int}},
-    "clocks": {"*": {"*": float}}, "shapes": [str], "limits": [str], "exact_softmax": bool, "preprocess": {"*": object}, "choice": {"*": object},
-    "files": {"*": str},
+    "clocks": {"*": {"*": float}}, "shapes": [str], "limits": [str], "exact_softmax": bool,
+    "preprocess": {"*": object}, "choice": {"*": object}, "files": {"*": str},
 }  # fmt: skip
 """Fields of a manifest (`onnxhw.build.manifest.Manifest`), each of which may be missing."""
 SIMULATION: dict[str, Form] = {
