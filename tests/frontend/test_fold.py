@@ -4,8 +4,10 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import MixedModel, read
 from onnxhw.frontend.reading.limits import Limits
 from onnxhw.session import InferenceSession
@@ -82,3 +84,17 @@ def test_a_result_of_unknown_shape_is_bounded_by_its_operands(model: Any) -> Non
     y = model.node("MatMul", model.input([1, SIDE], 1 / 8), part)
     mixed = read(model.output(y, rank=2).bytes(), limits=Limits(folded_bytes=MIB // 2))
     assert "folded_bytes" in next(row.reason for row in mixed.placement if row.op_type == "Slice")
+
+
+@pytest.mark.parametrize("indices", ["{4}", "{-5}", "{4611686018427387904}"])
+def test_constants_that_no_run_can_compute_are_refused(model: Any, indices: str) -> None:
+    """`check` must not promise what every run would refuse: an index that is out of range is so before."""
+    text = f"""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[1] x) => (float[1] y)
+    <float[4] data = {{1, 2, 3, 4}}, int64[1] i = {indices}>
+    {{ c = Gather (data, i)  y = Add (x, c) }}
+    """
+    with pytest.raises(InvalidModelError, match=r"E3359 .*Gather.*indices element out of data bounds") as caught:
+        read(onnx.parser.parse_model(text))
+    assert "onnxruntime::" not in str(caught.value)

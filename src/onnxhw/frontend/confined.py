@@ -41,13 +41,17 @@ FORKS = sys.platform == "linux"
 HEAD = struct.Struct("<BqQ")
 """Of a request: what to do, its number, bytes. Of an answer: 0 or the number of the error's kind, bytes."""
 INFER, CONVERT, COMPUTE = 0, 1, 2
-DONE, FAILED, MEMORY_ERROR = 0, 1, 2
+DONE, FAILED, MEMORY_ERROR, REFUSED = 0, 1, 2, 3
 CHECKED, STRICT, VALUES = 1, 2, 4
 """How to infer: with types checked, every failure an error, values propagated."""
 
 
 class CrashError(InvalidModelError):
     """onnx's own code crashes on a model, or has too little time or memory for it."""
+
+
+class RefusedError(RuntimeError):
+    """The kernel that would compute a node refuses its operands: it would do so in every run."""
 
 
 class _DiedError(Exception):
@@ -79,14 +83,14 @@ def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[Any]:
     """The results of a node of the default domain as the host would compute them (`hostnodes.computed`).
 
-    `RuntimeError` with the text of its error, or with how it ended.
+    `RuntimeError` with the text of its error, or with how it ended; `RefusedError` if the operands are to blame.
     """
     question = (node.SerializeToString(), opset, list(operands))
     if not FORKS:
         try:
             return _computed(*question)
         except Exception as error:  # whatever the libraries raise
-            raise RuntimeError(str(error)) from error
+            raise (RefusedError if _refuses(error) else RuntimeError)(str(error)) from error
     data = pickle.dumps(question, pickle.HIGHEST_PROTOCOL)
     with guarded(), _LOCK:
         try:
@@ -96,7 +100,8 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
     if status == DONE:
         results: list[Any] = pickle.loads(answer)
         return results
-    raise RuntimeError(answer.decode(errors="replace") or "it needs too much memory")
+    text = answer.decode(errors="replace")
+    raise RefusedError(text) if status == REFUSED else RuntimeError(text or "it needs too much memory")
 
 
 @contextmanager
@@ -297,8 +302,15 @@ def _answer(what: int, how: int, data: bytes) -> tuple[int, bytes]:
     except MemoryError:
         return MEMORY_ERROR, b""
     except Exception as error:
-        return FAILED, str(error).encode(errors="replace")
+        return REFUSED if _refuses(error) else FAILED, str(error).encode(errors="replace")
     return (MEMORY_ERROR, b"") if len(answer) > ANSWER + PER_BYTE * len(data) else (DONE, answer)
+
+
+def _refuses(error: Exception) -> bool:
+    """Is it the refusal of a kernel, which has what the node needs but for its operands?"""
+    from .native import NativeError  # only here: it takes long to import
+
+    return isinstance(error, NativeError)
 
 
 def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..errors import InvalidModelError
 from .blockers import BlockedError
-from .confined import computed
+from .confined import RefusedError, computed
 from .context import Context
 from .nodes import DEFAULT, Node
 from .shapes import Shape
+from .spec.findings import label
 from .tensors import array, sparse_array
 from .values import Const
 
@@ -66,7 +68,8 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
     CastLike of a constant to the type of any value, which functions have for their scales. `wanted`: may the hardware
     have a use for the result? A large one is computed only then.
 
-    `BlockedError` for a node that is left to the host: a result beyond `Limits.folded_elements`, results that together
+    `InvalidModelError` E3359 for a node that cannot be computed of its constants, in no run. `BlockedError` for a node
+    that is left to the host: a result beyond `Limits.folded_elements`, results that together
     are beyond `folded_bytes`, neither of which is computed, and one that cannot be computed.
     """
     if node.op_type not in FOLDABLE or node.domain not in DEFAULT or len(node.output) != 1:
@@ -90,10 +93,18 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
     try:
         operands = [feeds.get(name) for name in node.input]
         result = np.asarray(computed(node.proto, context.opset, operands)[0])
+    except RefusedError as error:
+        raise impossible(node, error) from error
     except RuntimeError as error:
         raise BlockedError(f"cannot be computed from its constants: {' '.join(str(error).split())[:200]}") from error
     context.folded += result.nbytes
     return Const(result)
+
+
+def impossible(node: Node, error: RefusedError) -> InvalidModelError:
+    """E3359: the constants of a node are none that its operator takes."""
+    what = f"cannot be computed of its constants: {' '.join(str(error).split())[:200]}"
+    return InvalidModelError("E3359", what, where=label(node.proto))
 
 
 def _shape(node: Node, shape: Shape) -> Const:

@@ -41,7 +41,8 @@ EXACT = ("session.x64quantprecision", "1")
 NOISE = (
     (re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : "), ""),
     (re.compile(r"Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: "), ""),
-    (re.compile(r"\S*/\S*\.(cc|h|hpp|cpp):\d+ \S+( \[with [^\]]*\])?\S*( const)?"), ""),
+    (re.compile(r"\S*/\S*\.(cc|h|hpp|cpp):\d+ "), ""),
+    (re.compile(r"(\b[\w:]+ )?\S*onnxruntime::[^(\[]*\([^)]*\)( const)?( \[with [^\]]*\])?(::\S+)?"), ""),
 )
 """Of onnxruntime's messages: what is no reason, and paths of the machine that it was built on."""
 Kind = int | bytes | None
