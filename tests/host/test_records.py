@@ -12,9 +12,10 @@ from onnxhw.host.artifact import manifest
 from onnxhw.host.records import MANIFEST, wrong_manifest, wrong_simulations
 
 FULL = Manifest(
-    "ulx3s-85f", "LFE5U-85F", "mini", "0" * 16, "0" * 64, "0" * 40, 25_000_000, 1, 31.5, True, "a to b", True,
+    "ulx3s-85f", "LFE5U-85F", "mini", "0" * 16, "0" * 64, "0" * 40, 25_000_000, 3_000_000, 1, 31.5, True, "a to b", True,
     {"yosys": "0.70"}, {"LUT4": {"used": 1, "available": 2}}, {"clk": {"achieved": 31.5, "wanted": 25}}, ["N=1"],
-    ["nodes=10"], False, {"scale": 1.0, "mean": [], "std": [], "layout": "nchw"}, {"program.ohw": "0" * 64},
+    ["nodes=10"], False, {"scale": 1.0, "mean": [], "std": [], "layout": "nchw"},
+    {"patches": None, "prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}}, {"program.ohw": "0" * 64},
 )  # fmt: skip
 RECORD = {"engine": "cxxrtl", "inferences": 1, "cycles": None, "predicted_cycles": 5, "reference": "emulator",
           "equal": True, "program_sha256": "0" * 64, "part_cycles": [1, None]}  # fmt: skip
@@ -31,7 +32,7 @@ def test_the_forms_are_those_of_the_manifest():
     assert wrong_simulations([RECORD, {**RECORD, "later": 1}]) == wrong_simulations([]) == ""
 
 
-@pytest.mark.parametrize("name", [name for name in MANIFEST if name != "preprocess"])
+@pytest.mark.parametrize("name", [name for name in MANIFEST if name not in ("preprocess", "choice")])
 def test_a_field_of_another_type_is_refused_by_name(name: str):
     """Of the same type are at most a few of the others."""
     record = json.loads(FULL.to_json())
