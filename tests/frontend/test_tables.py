@@ -40,10 +40,10 @@ def most_tables(mixed: MixedModel) -> int:
 def test_what_is_beyond_the_tables_runs_on_the_host(models: Any, count: int) -> None:
     model = chain(models(opset=20), FUNCTIONS[:count])
     feeds = model.feeds()
-    with InferenceSession(model.bytes(), "emulator", config=FOUR) as session:
+    with InferenceSession(model.bytes(), device="emulator", config=FOUR) as session:
         (found,) = session.run(None, feeds)
         mixed = session.mixed
-    with InferenceSession(model.bytes(), "golden") as session:
+    with InferenceSession(model.bytes(), device="golden") as session:
         assert most_tables(session.mixed) == count, "nothing is moved where there is no limit"
         np.testing.assert_array_equal(found, session.run(None, feeds)[0])
     np.testing.assert_array_equal(found, next(iter(model.onnxruntime(feeds).values())))
@@ -83,7 +83,7 @@ def test_what_one_function_gives_to_others_stays(models: Any) -> None:
     mixed, _ = compile_mixed(model.bytes(), FOUR)
     where = {row.op_type: row.where for row in mixed.placement if row.op_type in ("Add", "Tanh")}
     assert where == {"Add": "hardware", "Tanh": "host"}
-    with InferenceSession(model.bytes(), "emulator", config=FOUR) as session:
+    with InferenceSession(model.bytes(), device="emulator", config=FOUR) as session:
         found = session.run(None, model.feeds())
     for ours, wanted in zip(found, model.onnxruntime(model.feeds()).values(), strict=True):
         np.testing.assert_array_equal(ours, wanted)

@@ -117,7 +117,7 @@ def test_results_are_the_same_wherever_parts_run(file: Path) -> None:
              "b": random.normal(0, 3, (1, 4, 4, 4)).astype(np.float32)}  # fmt: skip
     found = []
     for prefer in ("speed", "hardware"):
-        with InferenceSession(file, "emu:mini", prefer=prefer) as session:
+        with InferenceSession(file, device="emu:mini", prefer=prefer) as session:
             found.append(session.run(None, feeds)[0])
     with InferenceSession(file) as session:
         found.append(session.run(None, feeds)[0])

@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_the_hosts_in_the_same_integers(model: Any) -> None
     rows = {row.op_type: row for row in placed.mixed.placement}
     assert (rows["Softmax"].where, rows["Add"].where) == ("host", "hardware")
     feeds = model.feeds()
-    with InferenceSession(model.bytes(), "emulator", config=preset("mini")) as ours:
+    with InferenceSession(model.bytes(), device="emulator", config=preset("mini")) as ours:
         found = ours.run(None, feeds)[0]
     with InferenceSession(model.bytes()) as whole:
         np.testing.assert_array_equal(found, whole.run(None, feeds)[0])

@@ -267,7 +267,7 @@ def test_integers_that_are_read_on_two_grids(nodes: Any, op: str, form: str, kin
     x = RNG.integers(0, 256, (1, 4, 4, 4)).astype(np.uint8).view(kind)
     wanted = twice(nodes, op, kind, "plain" if form == "qoperator" else form).onnxruntime({"x": x})
     for target in ("golden", "emulator"):
-        with InferenceSession(model.proto().SerializeToString(), target) as session:
+        with InferenceSession(model.proto().SerializeToString(), device=target) as session:
             for ours, theirs in zip(session.run(None, {"x": x}), wanted, strict=True):
                 assert ours.dtype == theirs.dtype
                 np.testing.assert_array_equal(ours, theirs)
@@ -276,7 +276,7 @@ def test_integers_that_are_read_on_two_grids(nodes: Any, op: str, form: str, kin
 def test_an_integer_input_on_two_grids_that_is_an_output_too(nodes: Any) -> None:
     model = twice(nodes, "Add", np.int8, "plain").output("x", np.int8)
     x = RNG.integers(-128, 128, (1, 4, 4, 4)).astype(np.int8)
-    with InferenceSession(model.proto().SerializeToString(), "emulator") as session:
+    with InferenceSession(model.proto().SerializeToString(), device="emulator") as session:
         y, same = session.run(None, {"x": x})
     np.testing.assert_array_equal(y, twice(nodes, "Add", np.int8, "plain").onnxruntime({"x": x})[0])
     np.testing.assert_array_equal(same, x)
@@ -320,7 +320,7 @@ def test_a_result_without_zero_point_is_of_the_operands_type(nodes: Any, op: str
             outputs.append(model.node(op, *operands, domain="com.microsoft", **OMITTED[op]))
         for output in outputs:
             model.output(output, kind)
-        with InferenceSession(model.proto().SerializeToString(), "golden") as session:
+        with InferenceSession(model.proto().SerializeToString(), device="golden") as session:
             found.append(session.run(None, {"x": x}))
     for first, second, wanted in zip(*found, strict=True):
         for ours in (first, second):
@@ -344,7 +344,7 @@ def test_a_bias_of_a_gemm_is_of_its_columns_or_its_rows(nodes: Any, shape: tuple
     y = model.node("QuantizeLinear", model.node("Gemm", x, w, c), F(2), np.int8(-5))
     model.output(y, np.int8)
     feed = {"x": (RNG.integers(-140, 140, (4, 8)) / 8).astype(np.float32)}
-    with InferenceSession(model.proto().SerializeToString(), "emulator") as session:
+    with InferenceSession(model.proto().SerializeToString(), device="emulator") as session:
         found = session.run(None, feed)
         where = {row.where for row in session.mixed.placement if row.op_type == "Gemm"}
     np.testing.assert_array_equal(found[0], model.onnxruntime(feed)[0])
