@@ -17,7 +17,7 @@ moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 regions      MaxRoiPool
 sampling     Multinomial
 lacking      casts, pads and labels of types that onnxruntime lacks
-text         RegexFullMatch
+text         RegexFullMatch, StringNormalizer
 """
 
 from onnx.reference.op_run import OpRun
