@@ -155,3 +155,22 @@ def test_string_normalizer_changes_the_case_and_nothing_else(case: str, wanted: 
 def test_string_normalizer_of_stop_words_alone_is_one_empty_string() -> None:
     (y,) = run("StringNormalizer", [np.array([["a", "b"]], object)], 10, stopwords=["a", "b"], is_case_sensitive=1)
     assert y.tolist() == [[""]]
+
+
+@pytest.mark.parametrize("labels", [[3, 4], ["a", "b"]])
+@pytest.mark.parametrize("base", [[], [0.0, 1.0]])
+def test_two_classes_of_trees_are_told_by_their_scores(labels: list[Any], base: list[float]) -> None:
+    """A stump: up to 0.5 the votes are 0.75 and 0.25, behind it -1 and 0.5."""
+    more = {"classlabels_int64s" if labels == [3, 4] else "classlabels_strings": labels}
+    if base:
+        more["base_values"] = base
+    y, z = run(
+        "TreeEnsembleClassifier", [floats(0, 1).reshape(2, 1)], 3, 2, domain="ai.onnx.ml", nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_featureids=[0, 0, 0],
+        nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+        class_treeids=[0, 0, 0, 0], class_nodeids=[1, 1, 2, 2], class_ids=[0, 1, 0, 1],
+        class_weights=[0.75, 0.25, -1.0, 0.5], **more,
+    )  # fmt: skip
+    wanted = np.array([[0.75, 0.25], [-1.0, 0.5]]) + (base or 0)
+    np.testing.assert_array_equal(z, wanted)
+    assert y.tolist() == [labels[i] for i in wanted.argmax(axis=1)]

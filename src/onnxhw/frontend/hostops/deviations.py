@@ -132,6 +132,11 @@ def _nan_among_keys(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.any(np.isnan(call.attributes.get("keys_floats", ()))))
 
 
+def _both_scored(call: Call, operands: Sequence[Any]) -> bool:
+    labels = call.attributes.get("classlabels_int64s") or call.attributes.get("classlabels_strings") or ()
+    return len(labels) == 2 and len(set(call.attributes.get("class_ids", ()))) == 2
+
+
 def _thresholded(call: Call, operands: Sequence[Any]) -> bool:
     return any(name.lower() == b"thresholdedrelu" for name in call.attributes.get("activations", ()))
 
@@ -202,6 +207,10 @@ DEVIATIONS = (
               "based on the outcome of a comparison against a threshold value"),
     Deviation("ai.onnx.ml", "LabelEncoder", _nan_among_keys, "before version 4 the kernel gives NaN the default",
               "so even a float NaN can be mapped to a value in 'values_*' attribute."),
+    Deviation("ai.onnx.ml", "TreeEnsembleClassifier", _both_scored,
+              "where both of two classes have votes, the kernel answers with the second if its votes are positive, and "
+              "with 0 and 1 for labels that are integers, and does not add both base values",
+              "Top class for each point"),
     Deviation("", "MatMul", _empty, "of no elements the kernel refuses integers",
               "Matrix product that behaves like numpy.matmul"),
     Deviation("", "BatchNormalization", _of_types, "with two types of operands the kernel gives statistics of a third",
