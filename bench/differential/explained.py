@@ -115,7 +115,7 @@ def _fewer(case: Case) -> bool:
 def _one_target(case: Case) -> bool:
     given = case.draw.attributes
     return given.get("n_targets", given.get("targets", 1)) == 1 and given.get("post_transform", "") in (
-        "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")  # fmt: skip
+        "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", 1, 2, 3)  # fmt: skip
 
 
 ORT, OURS, EITHER, SILENT = "onnxruntime", "ours", "either", "the text is silent"
@@ -205,7 +205,7 @@ TABLE: tuple[Explained, ...] = (
               "type of the result", "the schema gives tensor(float); onnx's reference gives that of its operand", ORT,
               ORT, lambda case: "type " in case.reason),
     Explained(("FeatureVectorizer", "Normalizer", "Scaler", "ZipMap", "LinearClassifier", "OneHotEncoder",
-               "LinearRegressor"),
+               "LinearRegressor", "SVMClassifier"),
               "shape of the result for one row", "silent on a vector; a matrix of one row is delivered", SILENT, ORT,
               lambda case: "shape " in case.reason),
     Explained(("DictVectorizer",), "shape of the result", "onnx's reference gives a vector", ORT, ORT,
@@ -224,7 +224,11 @@ TABLE: tuple[Explained, ...] = (
     Explained(("TreeEnsembleClassifier",), "one score for two classes",
               "no sentence on what the other score is, nor on the label: here as onnxruntime", SILENT, ORT,
               _option("one score for two classes", "True")),
-    Explained(("TreeEnsembleRegressor", "LinearRegressor"), "a post transform of one target",
+    Explained(("TreeEnsemble",), "SOFTMAX and LOGISTIC",
+              "onnxruntime takes 1 for LOGISTIC and 2 for SOFTMAX: a known difference from the text", "neither", ORT,
+              _option("post_transform", "1", "2"),
+              "'NONE' (0), 'SOFTMAX' (1), 'LOGISTIC' (2), 'SOFTMAX_ZERO' (3) or 'PROBIT' (4)"),
+    Explained(("TreeEnsemble", "TreeEnsembleRegressor", "LinearRegressor"), "a post transform of one target",
               "onnxruntime leaves one target as it is, but for PROBIT: a known difference from the text", "neither",
               ORT, _one_target, "Indicates the transform to apply to the"),
     Explained(("CastMap",), "numbers as text", "no sentence on the form of a number", SILENT, EITHER,

@@ -165,12 +165,37 @@ def tree_classifier(attributes: Attributes, x: Any) -> tuple[Any, ...] | None:
     return _labelled(attributes, _votes(attributes, _rows(x), "class", len(names)))
 
 
+def tree_ensemble(attributes: Attributes, x: Any) -> tuple[Any, ...]:
+    """Operator set 5: inner nodes and leaves are listed apart; a target without a vote has 0."""
+    count, roots = attributes["n_targets"], attributes["tree_roots"]
+    modes, splits = (onnx.numpy_helper.to_array(attributes[f"nodes_{one}"]) for one in ("modes", "splits"))
+    weights, missing = _listed(attributes, "leaf_weights"), attributes.get("nodes_missing_value_tracks_true")
+    how, post = attributes.get("aggregate_function", 1), attributes.get("post_transform", 0)
+    x = np.atleast_2d(x)
+    scores = np.zeros((len(x), count))
+    for row, features in enumerate(x):
+        votes: list[list[float]] = [[] for _ in range(count)]
+        for node in roots:
+            leaf = False
+            while not leaf:
+                feature = features[attributes["nodes_featureids"][node]]
+                yes = list(COMPARES.values())[modes[node]](feature, splits[node])
+                side = "true" if yes or (missing and missing[node] and np.isnan(feature)) else "false"
+                leaf, node = bool(attributes[f"nodes_{side}leafs"][node]), attributes[f"nodes_{side}nodeids"][node]
+            votes[attributes["leaf_targetids"][node]].append(float(weights[node]))
+        reduce = (lambda v: sum(v) / len(roots), sum, min, max)[how]
+        scores[row] = [reduce(one) if one else 0.0 for one in votes]
+    names = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+    return (transformed(scores, names[post]).astype(np.float32).astype(x.dtype),)
+
+
 FORMULAS: dict[str, Callable[[Attributes, Any], tuple[Any, ...] | None]] = {
     "LinearClassifier": linear_classifier,
     "LinearRegressor": linear_regressor,
     "Normalizer": normalizer,
     "Scaler": scaler,
     "SVMRegressor": svm_regressor,
+    "TreeEnsemble": tree_ensemble,
     "TreeEnsembleClassifier": tree_classifier,
     "TreeEnsembleRegressor": tree_regressor,
 }
@@ -186,4 +211,5 @@ def formula(draw: Draw) -> tuple[Any, ...] | None:
         found = compute(draw.attributes, values[draw.inputs[0]])
     if found is None:
         return None
-    return tuple(one if one.dtype.kind in "iO" else one.astype(np.float32) for one in found)
+    typed = draw.operator.name == "TreeEnsemble"
+    return tuple(one if typed or one.dtype.kind in "iO" else one.astype(np.float32) for one in found)
