@@ -5,6 +5,7 @@ draw        one random model: choices that fill the coverage, values near edges
 operators   what a valid node of each operator looks like
 sides       the same model in the product, in onnxruntime, and in onnx's reference evaluator with our operators
 compare     when two results are equal: by operator, with the reason
+formulas    operators of ai.onnx.ml in numpy, a third side
 explained   differences that the operator's text settles, with the quotation
 run         models of one operator, in a process of its own
 coverage    what was tried, as JSON and Markdown

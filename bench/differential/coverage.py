@@ -64,8 +64,8 @@ def write_json(path: Path, operators: list[Operator], results: Results, left: di
                      "attributes not tried": unused(one, found),
                      "others": [{k: v for k, v in row.items() if k not in ("existing", "attributes")} for row in found
                                 if row["verdict"] not in ("equal", "refused by both")]})  # fmt: skip
-    table = [{"operators": row.operators, "condition": row.condition, "quotation": row.quotation, "right": row.right,
-              "delivered": row.delivered} for row in TABLE]  # fmt: skip
+    table = [{"operators": row.operators, "condition": row.condition, "quotation": row.quotation, "body": row.body,
+              "remark": row.remark, "right": row.right, "delivered": row.delivered} for row in TABLE]  # fmt: skip
     content = {"totals": totals(results), "explained": table, "not tried": left, "operators": rows}
     path.write_text(json.dumps(content, indent=1, default=str), encoding="utf-8")
 
@@ -109,7 +109,7 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str]) 
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {' '.join(r.operators)} | {r.condition} | {r.quotation} | {r.right} | {r.delivered} |".replace("\n", " ")
+        f"| {' '.join(r.operators)} | {r.condition} | {r.evidence} | {r.right} | {r.delivered} |".replace("\n", " ")
         for r in TABLE
     ]
     lines += ["", "## Not tried", ""]

@@ -12,10 +12,12 @@ from onnxhw.frontend.hostrun import evaluate
 NAN = np.nan
 
 
-def run(op_type: str, operands: list[Any], version: int, outputs: int = 1, **attributes: Any) -> list[Any]:
+def run(
+    op_type: str, operands: list[Any], version: int, outputs: int = 1, domain: str = "", **attributes: Any
+) -> list[Any]:
     """The results of a node of these operands."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(operands)]
-    node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], **attributes)
+    node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
     values = [
         helper.make_tensor_value_info(
             name, onnx.TensorProto.STRING if x.dtype == object else helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
@@ -24,7 +26,7 @@ def run(op_type: str, operands: list[Any], version: int, outputs: int = 1, **att
         if name
     ]
     graph = helper.make_graph([node], "g", values, [onnx.ValueInfoProto(name=name) for name in node.output])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)], ir_version=10)
     return list(evaluate(model, {name: x for name, x in zip(names, operands, strict=True) if name}).values())
 
 
@@ -133,3 +135,42 @@ def test_unique_of_nothing_along_an_axis_returns() -> None:
     """The kernel of onnxruntime 1.32 ends the process here."""
     (y,) = run("Unique", [np.zeros((0, 2), np.int64)], 11, axis=0)
     assert y.shape == (0, 2)
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_nan_is_a_key_of_label_encoder(version: int) -> None:
+    """The kernel of onnxruntime 1.32 gives the default in version 2, where keys are compared bit by bit."""
+    more = {"keys_floats": [1.0, NAN], "values_int64s": [5, 7], "default_int64": -1}
+    (y,) = run("LabelEncoder", [floats(1, NAN, 3)], version, domain="ai.onnx.ml", **more)
+    assert y.tolist() == [5, 7, -1]
+
+
+@pytest.mark.parametrize(("case", "wanted"), [("NONE", ["né", "ÉA"]), ("LOWER", ["né", "éa"]), ("UPPER", ["NÉ", "ÉA"])])
+def test_string_normalizer_changes_the_case_and_nothing_else(case: str, wanted: list[str]) -> None:
+    (y,) = run("StringNormalizer", [np.array(["né", "STOP", "ÉA"], object)], 10, case_change_action=case,
+               stopwords=["stop"])  # fmt: skip
+    assert y.tolist() == wanted
+
+
+def test_string_normalizer_of_stop_words_alone_is_one_empty_string() -> None:
+    (y,) = run("StringNormalizer", [np.array([["a", "b"]], object)], 10, stopwords=["a", "b"], is_case_sensitive=1)
+    assert y.tolist() == [[""]]
+
+
+@pytest.mark.parametrize("labels", [[3, 4], ["a", "b"]])
+@pytest.mark.parametrize("base", [[], [0.0, 1.0]])
+def test_two_classes_of_trees_are_told_by_their_scores(labels: list[Any], base: list[float]) -> None:
+    """A stump: up to 0.5 the votes are 0.75 and 0.25, behind it -1 and 0.5."""
+    more = {"classlabels_int64s" if labels == [3, 4] else "classlabels_strings": labels}
+    if base:
+        more["base_values"] = base
+    y, z = run(
+        "TreeEnsembleClassifier", [floats(0, 1).reshape(2, 1)], 3, 2, domain="ai.onnx.ml", nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_featureids=[0, 0, 0],
+        nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+        class_treeids=[0, 0, 0, 0], class_nodeids=[1, 1, 2, 2], class_ids=[0, 1, 0, 1],
+        class_weights=[0.75, 0.25, -1.0, 0.5], **more,
+    )  # fmt: skip
+    wanted = np.array([[0.75, 0.25], [-1.0, 0.5]]) + (base or 0)
+    np.testing.assert_array_equal(z, wanted)
+    assert y.tolist() == [labels[i] for i in wanted.argmax(axis=1)]

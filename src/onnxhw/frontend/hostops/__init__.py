@@ -17,7 +17,8 @@ moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 regions      MaxRoiPool
 sampling     Multinomial
 lacking      casts, pads and labels of types that onnxruntime lacks
-text         RegexFullMatch
+text         RegexFullMatch, StringNormalizer
+trees        TreeEnsembleClassifier of two classes
 """
 
 from onnx.reference.op_run import OpRun
@@ -37,6 +38,7 @@ from . import (
     regions,
     sampling,
     text,
+    trees,
 )
 from .adapter import select
 
@@ -60,6 +62,7 @@ OPERATORS = (
     *early.OPERATORS,
     *regions.OPERATORS,
     *lacking.OPERATORS,
+    *trees.OPERATORS,
 )
 
 

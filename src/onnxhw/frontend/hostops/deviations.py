@@ -27,12 +27,16 @@ Condition = Callable[[Call, Sequence[Any]], bool]
 
 @dataclass(frozen=True)
 class Deviation:
-    """`text`: the sentence of the operator's definition, or what the kernel does that no definition has."""
+    """`quotation`: words of the operator's documentation, as onnx has them but for white space and Markdown; empty
+    where it is silent. `body`: a line of the function that defines it. `remark`: ours, what the kernel does instead.
+    """
 
     domain: str
     op_type: str
     applies: Condition
-    text: str
+    remark: str
+    quotation: str = ""
+    body: str = ""
 
 
 def _always(call: Call, operands: Sequence[Any]) -> bool:
@@ -124,82 +128,93 @@ def _not_a_number(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.any(operands[0] != operands[0]))
 
 
+def _nan_among_keys(call: Call, operands: Sequence[Any]) -> bool:
+    return bool(np.any(np.isnan(call.attributes.get("keys_floats", ()))))
+
+
+def _both_scored(call: Call, operands: Sequence[Any]) -> bool:
+    labels = call.attributes.get("classlabels_int64s") or call.attributes.get("classlabels_strings") or ()
+    return len(labels) == 2 and len(set(call.attributes.get("class_ids", ()))) == 2
+
+
 def _thresholded(call: Call, operands: Sequence[Any]) -> bool:
     return any(name.lower() == b"thresholdedrelu" for name in call.attributes.get("activations", ()))
 
 
 DEVIATIONS = (
     Deviation("", "Attention", _attention,
-              "the function that defines it adds -inf where the mask is False, the kernel the least number; takes a "
-              "mask with nonpad_kv_seqlen, which the kernel refuses; and rounds every step in float16"),
-    Deviation("", "Softmax", _half,
-              "'Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)': in float16 the "
-              "function that defines it rounds every step"),
-    Deviation("", "LinearAttention", _always, "its body ends in 'Subgraph must have the shape set'"),
+              "the kernel adds the least number; it refuses a mask with nonpad_kv_seqlen; in float16 it does not round "
+              "every step as the function that defines it",
+              "a boolean attn_mask intersects the allowed set (its disallowed positions contribute -inf to the bias)",
+              "AttnBiasShort = Where (attn_mask, ScalarZero, FloatNegInf)"),
+    Deviation("", "Softmax", _half, "in float16 the function that defines it rounds every step, the kernel does not",
+              "Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)"),
+    Deviation("", "LinearAttention", _always, "onnxruntime refuses the body for a shape that it does not infer"),
     *(
         Deviation("", name, _always, "zeros of the transform come out as up to 1e-4, which onnx's tests refuse")
         for name in ("DFT", "STFT")
     ),
-    Deviation("", "Dropout", _training,
-              "a seed gives the same numbers in each run, and the kernel's generator goes on from run to run"),
-    Deviation("", "MaxUnpool", _placed,
-              "'The second input tensor, I, contains the indices to the (locally maximal) elements' of the pool's "
-              "input; with output_size the kernel takes them for indices of the output"),
-    Deviation("", "ReduceMax", _of_nothing,
-              "'Reduction over an empty set of values yields minus infinity (if supported by the datatype) or the "
-              "minimum value of the data type otherwise': the kernel refuses bool"),
-    Deviation("", "Resize", _corners,
-              "'x_original = x_resized * (length_original - 1) / (length_resized - 1)', where 'scale = length_resized "
-              "/ length_original': the kernel cuts length_resized off to an integer first"),
-    Deviation("", "Div", _integers, "the kernel ends the process where the least integer is divided by -1"),
-    Deviation("", "BatchNormalization", _statistics,
-              "'Output case #2: Y (test mode)': the kernel gives more outputs without computing them"),
     *(
-        Deviation("", name, _always,
-                  "a seed gives the same numbers in each run, and the kernel's generator goes on from run to run")
-        for name in ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+        Deviation("", name, applies,
+                  "silent on a second run: here a seed gives the same numbers in each, the kernel's generator goes on",
+                  "Seed to the random generator, if not specified we will auto generate one.")
+        for name, applies in (("Dropout", _training), ("Bernoulli", _always), ("RandomNormal", _always),
+                              ("RandomNormalLike", _always), ("RandomUniform", _always), ("RandomUniformLike", _always))
     ),
-    Deviation("", "Gather", _text,
-              "'gather entries of the axis dimension of data': of a slice of more than one string the kernel copies "
-              "the first "
-              "only"),
+    Deviation("", "MaxUnpool", _placed,
+              "with output_size the kernel takes them for indices of the output, not of the input of the pool",
+              "contains the indices to the (locally maximal) elements corresponding to the elements in the first input "
+              "tensor X"),
+    Deviation("", "ReduceMax", _of_nothing, "the kernel refuses bool",
+              "Reduction over an empty set of values yields minus infinity (if supported by the datatype) or the "
+              "minimum value of the data type otherwise."),
+    Deviation("", "Resize", _corners,
+              "length_resized is the length that scale gives, a fraction; the kernel cuts it off to an integer first",
+              "x_original = x_resized * (length_original - 1) / (length_resized - 1)"),
+    Deviation("", "Div", _integers, "the kernel ends the process where the least integer is divided by -1"),
+    Deviation("", "BatchNormalization", _statistics, "the kernel gives more outputs without computing them",
+              "Output case #2: Y (test mode)"),
+    Deviation("", "Gather", _text, "of a slice of more than one string the kernel copies the first only",
+              "gather entries of the axis dimension of data"),
     Deviation("", "Slice", _backward_to_the_end,
-              "'for negative stepping it is clamped to [-1, dims[axes[i]]-1]': the kernel takes an end of INT_MAX, "
-              "with which "
-              "nothing is left, for INT_MIN"),
-    Deviation("", "NonZero", _scalar,
-              "'for scalar input, NonZero produces output shape (0, N) instead of (1, N), which is different from "
-              "Numpy's "
-              "behavior': the kernel produces (1, N)"),
+              "the kernel takes an end of INT_MAX, with which nothing is left, for INT_MIN",
+              "for negative stepping it is clamped to [-1, dims[axes[i]]-1]"),
+    Deviation("", "NonZero", _scalar, "the kernel produces (1, N)",
+              "for scalar input, NonZero produces output shape (0, N) instead of (1, N), which is different from "
+              "Numpy's behavior"),
     Deviation("", "MeanVarianceNormalization", _always,
               "the function that defines it adds 1e-9 to the deviation, so that equal values give 0; the kernel gives "
-              "NaN"),
-    Deviation("", "SplitToSequence", _split,
-              "'If input 'split' is specified, this attribute is ignored': the kernel drops the axis nevertheless"),
+              "NaN", body="Processed_STD = Add (STD, Epsilon)"),
+    Deviation("", "SplitToSequence", _split, "the kernel drops the axis nevertheless",
+              "If input 'split' is specified, this attribute is ignored."),
     *(
         Deviation("", name, _padded_same,
-                  "'SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] / "
-                  "strides[i])': "
-                  "the kernel pads for a window without dilation, and does not round up for VALID")
+                  "the kernel pads for a window without dilation, and does not round up for VALID",
+                  "SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] / "
+                  "strides[i])")
         for name in ("AveragePool", "LpPool", "MaxPool")
     ),
     *(
-        Deviation("", name, _thresholded, "'ThresholdedRelu(x) - x if x >= alpha, otherwise 0': the kernel gives 0 at "
-                                          "alpha")
+        Deviation("", name, _thresholded, "the kernel gives 0 at alpha",
+                  "ThresholdedRelu(x) - x if x >= alpha else 0")
         for name in ("RNN", "GRU", "LSTM")
     ),
-    Deviation("", "Sigmoid", _double,
-              "'y = 1 / (1 + exp(-x))': the kernel of double gives 0 below -40, and 11 digits at -11"),
-    Deviation("", "Col2Im", _dilated,
-              "'Col2Im behaves similarly to PyTorch's fold': with dilations and pads the kernel adds to other "
-              "elements"),
-    Deviation("ai.onnx.ml", "Binarizer", _not_a_number,
-              "'based on the outcome of a comparison against a threshold value': the kernel refuses NaN"),
-    Deviation("", "MatMul", _empty, "'Matrix product that behaves like numpy.matmul': of no elements the kernel "
-                                    "refuses integers"),
-    Deviation("", "BatchNormalization", _of_types,
-              "'T2: Constrain mean and variance types': with two types of operands the kernel gives statistics of a "
-              "third"),
+    Deviation("", "Sigmoid", _double, "the kernel of double gives 0 below -40, and 11 digits at -11",
+              "y = 1 / (1 + exp(-x))"),
+    Deviation("", "Col2Im", _dilated, "with dilations and pads the kernel adds to other elements",
+              "Col2Im behaves similarly to PyTorch's fold"),
+    Deviation("ai.onnx.ml", "Binarizer", _not_a_number, "the kernel refuses NaN, of which no comparison is true",
+              "based on the outcome of a comparison against a threshold value"),
+    Deviation("ai.onnx.ml", "LabelEncoder", _nan_among_keys, "before version 4 the kernel gives NaN the default",
+              "so even a float NaN can be mapped to a value in 'values_*' attribute."),
+    Deviation("ai.onnx.ml", "TreeEnsembleClassifier", _both_scored,
+              "where both of two classes have votes, the kernel answers with the second if its votes are positive, and "
+              "with 0 and 1 for labels that are integers, and does not add both base values",
+              "Top class for each point"),
+    Deviation("", "MatMul", _empty, "of no elements the kernel refuses integers",
+              "Matrix product that behaves like numpy.matmul"),
+    Deviation("", "BatchNormalization", _of_types, "with two types of operands the kernel gives statistics of a third",
+              "Constrain mean and variance types to float tensors."),
     Deviation("", "Unique", _empty, "with an axis the kernel ends the process where the tensor has no elements"),
 )  # fmt: skip
 
