@@ -93,7 +93,7 @@ def _open_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode))
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def _command(command: "Callable[[], int]", life: int, made: int) -> None:
