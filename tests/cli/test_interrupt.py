@@ -8,7 +8,13 @@ import time
 import uuid
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxhw.cli import main
+from onnxhw.cli.supervisor import _descendants
 
 INTERRUPTED = "interrupted; nothing was written half\n"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -52,6 +58,14 @@ class Command:
                 continue
         return found
 
+    def used(self):
+        """Processor seconds of the command so far."""
+        fields = [
+            (Path("/proc") / str(child) / "stat").read_text().rpartition(")")[2].split()
+            for child in _descendants(self.process.pid)
+        ]
+        return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
+
     def wait_for(self, sign):
         """Until `sign()` is true."""
         while not sign():
@@ -75,7 +89,8 @@ class Command:
         while self.family() and time.monotonic() < end:  # killed, but not gone yet
             time.sleep(0.02)
         assert self.family() == []
-        assert list((self.place / "temporary").iterdir()) == []
+        left = {path.name for path in (self.place / "temporary").iterdir()}
+        assert left <= {".ses"}, "which onnxruntime has for all its processes"
         left = {path.name for path in (self.place / "work").glob("build/*/*")}
         whole = {"program.ohw", "manifest.json", "report.html", "trace.json", "model.onnx"}
         assert left == whole or list((self.place / "work").iterdir()) == [], "all or nothing"
@@ -102,6 +117,50 @@ def test_an_interrupted_simulation_leaves_nothing(number, start, digits, digits_
     command = start("simulate", digits, "-p", "mini", "-e", "emulator", "-i", digits_test, "-o", "results/out.npz")
     command.wait_for(lambda: "prepare emulator" in command.stderr.read_text())
     command.interrupt(number)
+
+
+def looping():
+    """A model of which the host runs 9,999,999 iterations between two operations of the hardware."""
+    info, node, real, grid = helper.make_tensor_value_info, helper.make_node, TensorProto.FLOAT, ["s", "z"]
+    body = helper.make_graph(
+        [node("Identity", ["go"], ["on"]), node("Tanh", ["v"], ["w"])], "body",
+        [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("v", real, None)],
+        [info("on", TensorProto.BOOL, []), info("w", real, None)],
+    )  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", ["x", *grid], ["a"]), node("DequantizeLinear", ["a", *grid], ["b"]),
+        node("DequantizeLinear", ["k", *grid], ["kernel"]), node("Conv", ["b", "kernel"], ["c"]),
+        node("QuantizeLinear", ["c", *grid], ["d"]), node("DequantizeLinear", ["d", *grid], ["e"]),
+        node("Loop", ["n", "", "e"], ["y"], body=body),
+    ]  # fmt: skip
+    values = {"s": np.float32(0.125), "z": np.int8(0), "k": np.ones((4, 4, 1, 1), np.int8), "n": np.int64(9_999_999)}
+    graph = helper.make_graph(
+        nodes, "looping", [info("x", real, [1, 4, 4, 4])],
+        [info("y", real, [None] * 4)],
+        [numpy_helper.from_array(value, name) for name, value in values.items()],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_long_loop_of_the_host_is_interrupted(number, start, tmp_path):
+    onnx.save(looping(), tmp_path / "loop.onnx")
+    command = start(
+        "simulate", tmp_path / "loop.onnx", "-p", "mini", "-e", "emulator", "--random", "1", "-o", "out.npz"
+    )
+    command.wait_for(lambda: "prepare emulator" in command.stderr.read_text())
+    command.interrupt(number)
+
+
+@pytest.mark.slow
+def test_a_long_loop_is_interrupted_in_run(start, tmp_path, repository):
+    onnx.save(looping(), tmp_path / "loop.onnx")
+    np.savez(tmp_path / "x.npz", x=np.zeros((1, 4, 4, 4), np.float32))
+    words = ["compile", str(tmp_path / "loop.onnx"), "-p", "mini", "-o", str(tmp_path / "out"), "-q"]
+    assert main(words) == 0
+    command = start("run", tmp_path / "out", "-d", "emu:", "-i", tmp_path / "x.npz", "-o", "y.npz")
+    command.wait_for(lambda: command.used() > 4)
+    command.interrupt()
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4, 0.6, 0.8, 1.2])

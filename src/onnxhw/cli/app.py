@@ -109,11 +109,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except OnnxhwError as error:
-        return _said(output, error)
+        return said(output, error)
     except click.UsageError as error:
-        return _said(output, _usage(error))
+        return said(output, _usage(error))
     except click.ClickException as error:
-        return _said(output, UsageError("E2902", error.format_message()))
+        return said(output, UsageError("E2902", error.format_message()))
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except (BrokenPipeError, SystemExit):  # the latter is the answer of click and rich to the former
@@ -121,17 +121,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             where, hint = str(error.filename or ""), "choose a shorter name"
-            return _said(output, UsageError("E2916", "the file name is too long", where=where, hint=hint))
+            return said(output, UsageError("E2916", "the file name is too long", where=where, hint=hint))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-            return _said(output, crash(error, args, output.verbosity))
+            return said(output, crash(error, args, output.verbosity))
         to_nowhere(sys.stdout)  # it may be what cannot be written
         what = f"the result cannot be written: {error.strerror}"
-        return _said(output, UsageError("E2912", what, hint="make room, or write elsewhere"))
+        return said(output, UsageError("E2912", what, hint="make room, or write elsewhere"))
     except Exception as error:
-        return _said(output, crash(error, args, output.verbosity))
+        return said(output, crash(error, args, output.verbosity))
 
 
-def _said(output: Output, error: OnnxhwError) -> int:
+def said(output: Output, error: OnnxhwError) -> int:
     """The exit status of an error that has been printed, as far as somebody takes what is printed."""
     try:
         output.error(error)

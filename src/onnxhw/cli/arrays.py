@@ -11,6 +11,9 @@ from ..preprocess.stored import Stored, stored_arrays
 
 Array = npt.NDArray[Any]
 
+NAMES, NAME = 12, 60
+"""Most names of arrays in a message, and most characters of each."""
+
 HINT = "numpy.save(path, array) or numpy.savez(path, NAME=array) write such files"
 
 
@@ -27,7 +30,8 @@ def read_arrays(
     if isinstance(found, Stored):
         return {None: found[: count if wanted[0] in rows else None]}
     if not any(name in found for name in wanted):
-        held = ", ".join(found.names) or "nothing"
+        more = ", ..." if len(found.names) > NAMES else ""
+        held = ", ".join(name[:NAME] for name in found.names[:NAMES]) + more or "nothing"
         what = f"none of its arrays is named like an input; it has {held}"
         raise UsageError("E2905", what, where=str(path), hint=f"inputs: {', '.join(wanted)}")
     return {

@@ -23,6 +23,13 @@ INTERRUPTED = "interrupted; nothing was written half\n"
 STATUS = 130
 KEPT = "onnxhw-crash-"
 """How the name of the one temporary file begins that outlives its command."""
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+"""Signals that a process gets for what it does itself."""
+ENDINGS = {
+    "SIGKILL": (", most likely for lack of memory", "close other programs, or raise the memory limit of this one"),
+    "SIGXCPU": (": its processor time is limited", "raise the limit, see ulimit -t"),
+}
+"""Why the system ends a process by a signal, and what to do."""
 
 
 def supervised(command: "Callable[[], int]") -> int:
@@ -30,10 +37,19 @@ def supervised(command: "Callable[[], int]") -> int:
 
     130 if a signal ended it, which is said on stderr; errors E1950 and E2950 if it crashed or the system ended it.
     """
+    _open_streams()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, as some who start processes do, no status would come
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    life, alive = os.pipe()
-    files, made = os.pipe()
-    child = os.fork()
+    try:
+        life, alive = os.pipe()
+        files, made = os.pipe()
+        child = os.fork()
+    except OSError:  # no process or file is left (`ulimit`): the command may do without a second one
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        status = command()
+        if status == STATUS:
+            _say(INTERRUPTED)
+        return status
     if not child:
         os.close(alive)
         os.close(files)
@@ -53,18 +69,31 @@ def supervised(command: "Callable[[], int]") -> int:
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, passed_on)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGALRM))
     _, status = os.waitpid(child, 0)
+    for number in SIGNALS:  # the child's number may be another process's by now
+        signal.signal(number, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if not os.WIFSIGNALED(status):
-        status = os.WEXITSTATUS(status)
-    else:
+    ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    status = os.WEXITSTATUS(status) if not ended else STATUS
+    if ended or status == STATUS:
         _remove(files)
-        ended = os.WTERMSIG(status)
-        status = STATUS if interrupted or ended in SIGNALS else _crashed(ended)
+    if ended and not interrupted and ended not in SIGNALS:
+        return _crashed(ended)
     if status == STATUS:
         _say(INTERRUPTED)
     return status
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed (`>&-`) go to no device: else the next pipe would be one, and get its text."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def _command(command: "Callable[[], int]", life: int, made: int) -> None:
@@ -97,13 +126,20 @@ def _leave(number: int, frame: "FrameType | None") -> None:
 
 
 def _send(process: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(OSError):  # it has ended, or is somebody else's by now, as behind `sudo`
         os.kill(process, number)
 
 
 def _end(child: int) -> None:
-    """Kill the child and all that it has started."""
-    for process in [child, *_descendants(child)]:
+    """Kill the child and all that it has started, which is stopped first: it might start more meanwhile."""
+    stopped: list[int] = []
+    new = [child]
+    while new:
+        for process in new:
+            _send(process, signal.SIGSTOP)
+        stopped += new
+        new = [process for process in _descendants(child) if process not in stopped]
+    for process in stopped:
         _send(process, signal.SIGKILL)
 
 
@@ -130,9 +166,7 @@ def _descendants(process: int) -> list[int]:
 
 
 def _remove(files: int) -> None:
-    """Remove the temporary files that a killed command had made and not yet put anywhere."""
-    import shutil
-
+    """Remove the temporary files that an ended command had made and not yet put anywhere."""
     os.set_blocking(files, False)
     data = b""
     try:
@@ -145,26 +179,34 @@ def _remove(files: int) -> None:
         if os.path.basename(path).startswith(KEPT):
             continue
         if os.path.isdir(path) and not os.path.islink(path):
+            import shutil  # hardly ever: it takes long to import
+
             shutil.rmtree(path, ignore_errors=True)
-        elif os.path.lexists(path):
-            os.unlink(path)
+        else:
+            with contextlib.suppress(OSError):  # it is gone, as it mostly is
+                os.unlink(path)
 
 
 def _crashed(number: int) -> int:
     """Say that the command crashed, or that the system ended it; its status."""
     from ..errors import InternalError, OnnxhwError, UsageError
+    from .app import said
     from .output import Output
+    from .streams import forgiving
 
-    name = signal.Signals(number).name
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        name = f"signal {number}"
     error: OnnxhwError
-    if number == signal.SIGKILL:
-        what = f"the system ended the command ({name}), most likely for lack of memory"
-        error = UsageError("E2950", what, hint="close other programs, or raise the memory limit of this one")
-    else:
+    if name in CRASHES:
         what = f"the command crashed in native code ({name})"
         error = InternalError("E1950", what, hint="this is a bug: please report it with the model")
-    Output(json="--json" in sys.argv).error(error)
-    return error.exit_status
+    else:
+        why, hint = ENDINGS.get(name, ("", "run it again"))
+        error = UsageError("E2950", f"the system ended the command ({name}){why}", hint=hint)
+    with forgiving():
+        return said(Output(json="--json" in sys.argv), error)
 
 
 def _say(text: str) -> None:

@@ -277,7 +277,8 @@ def _serve(requests: int, answers: int) -> NoReturn:
         while True:
             what, how, size = HEAD.unpack(_receive(requests, HEAD.size))
             data = _receive(requests, size)
-            _bound(limits.RLIMIT_AS, space + MEMORY + PER_BYTE * size)
+            if space:
+                _bound(limits.RLIMIT_AS, space + MEMORY + PER_BYTE * size)
             signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20))
             status, answer = _answer(what, how, data)
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -320,9 +321,12 @@ def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
 
 
 def _address_space() -> int:
-    """Bytes of this process's address space."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of this process's address space; 0 where there is no /proc, and then no bound on it."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _bound(what: int, soft: int) -> None:

@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 Refuse = Callable[[str], UsageError]
 """Makes the error of a text that says what is wrong."""
 
+VERSIONS = ((1, 0), (2, 0), (3, 0))
+"""Of the format of .npy files."""
 DIMENSIONS = 32
 """Most axes of an array: numpy before its release 2 has no more."""
 HEADER = 1 << 14
@@ -47,6 +49,8 @@ class Stored:
         try:
             self._stream = opened()
             version = npy.read_magic(self._stream)
+            if version not in VERSIONS:
+                raise ValueError("a version that there is not")
             length = int.from_bytes(self._stream.read(2 if version == (1, 0) else 4), "little")
             if length > HEADER:
                 raise ValueError("a header of so many bytes")
@@ -63,7 +67,7 @@ class Stored:
         whole = all(type(length) is int for length in self.shape)
         if not whole or len(sizes) > DIMENSIONS or prod(sizes) * max(1, self.dtype.itemsize) >= 1 << 62:
             raise refuse(f"{what} has a shape that no array has: {str(list(self.shape))[:80]}")
-        if self.dtype.kind in "mM" or self.dtype.names:
+        if self.dtype.kind in "mMV":  # V: records, arrays as elements, mere bytes
             raise refuse(f"{what} holds dates or records, not numbers")
         self.bytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self._begin + self.bytes > size:
