@@ -41,6 +41,10 @@ class OnnxhwError(Exception):
         }
 
 
+class DeclaredShapeWarning(UserWarning):
+    """W3391: a result has another shape than the model declares, and inference knows nothing that confirms it."""
+
+
 class InternalError(OnnxhwError):
     """A bug of ours: an invariant of the compiler does not hold."""
 

@@ -6,7 +6,8 @@ stay open, values are propagated too, but not through nodes with a vector that i
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 
@@ -17,6 +18,8 @@ from ..errors import InvalidModelError
 from .bodies import nested
 from .ceilings import rounded_up, whole_windows
 from .confined import infer_shapes
+from .declared import Contradiction, merged, put_away
+from .nodes import reads
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
@@ -45,32 +48,57 @@ def propagating() -> frozenset[str]:
     )
 
 
-def infer(
-    model: onnx.ModelProto, where: str, check: Check
-) -> tuple[onnx.GraphProto, dict[str, Shape], Mapping[str, Shape]]:
-    """The graph with inferred types of values and outputs, its static shapes, and those that onnx would infer.
+@dataclass(frozen=True)
+class Inferred:
+    """What inference finds.
 
-    The last are empty where there is no difference.
+    graph : with types of values and outputs; shapes : those of its values that are static.
+    counted : shapes that onnx would infer instead, and models may declare; empty where there is no difference.
+    contradictions : outputs that are declared with another shape; marks : of outputs whose shape is only declared
+    (`declared.merged`); sure : static shapes to which no declaration of an output has contributed.
+    """
 
-    `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
+    graph: onnx.GraphProto
+    shapes: dict[str, Shape]
+    counted: Mapping[str, Shape]
+    contradictions: list[Contradiction]
+    marks: dict[str, str]
+    sure: Mapping[str, Shape]
+
+
+def infer(model: onnx.ModelProto, where: str, check: Check, bound: Mapping[str, Collection[int]]) -> Inferred:
+    """The types of all values; what `model` declares of its outputs is replaced by what is inferred, in place.
+
+    `bound`: axes of outputs whose size is a dimension variable's. `InvalidModelError` E3010 for shapes or types that
+    contradict each other, outputs excepted; `check` sees the shapes of every round.
     """
     check(static_shapes(model.graph))
     names = {name for node in model.graph.node for name in node.output if name}
-    model, counted = _amended(model)
-    inferred = _first(model, where)
+    declared = put_away(model.graph)
+    amended, counted = _amended(model)
+    inferred = _first(amended, where)
+    sure = static_shapes(inferred)
+    contradictions, marks, changed = merged(declared, inferred, bound, counted)
+    for graph in (model.graph, amended.graph):
+        types = {value.name: value.type for value in inferred.output}
+        for value in graph.output:
+            if value.name in types:
+                value.type.CopyFrom(types[value.name])
+    if changed and any(not changed.isdisjoint(reads(node)) for node in amended.graph.node):
+        inferred = _first(amended, where)
     found = static_shapes(inferred)
     check(found)
-    for _ in range(ROUNDS if not names <= found.keys() and _carries(model.graph) else 0):
+    for _ in range(ROUNDS if not names <= found.keys() and _carries(amended.graph) else 0):
         if names <= found.keys():
             break
-        more = propagated(model, inferred)
+        more = propagated(amended, inferred)
         added = {name: shape for name, shape in static_shapes(more).items() if name not in found}
         if not added:
             break
         _add(inferred, more, added)
         found |= added
         check(found)
-    return inferred, found, counted
+    return Inferred(inferred, found, counted, contradictions, marks, sure)
 
 
 def _carries(graph: onnx.GraphProto) -> bool:
