@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw import InferenceSession
 from onnxhw.cli.app import run
@@ -142,3 +142,19 @@ def test_the_command_line_says_it(tmp_path: Any, capfd: pytest.CaptureFixture[st
     onnx.save(model("g (float[2,3] x) => (float[2,4] y) { y = Relu(x) }"), tmp_path / "m.onnx")
     assert run(["check", str(tmp_path / "m.onnx")]) in (0, 4)
     assert "W3390" in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_axes_of_pad_are_of_both_types(dtype: type, constant: bool) -> None:
+    """onnx's inference refuses those of int32, which the operator takes."""
+    axes = numpy_helper.from_array(np.array([1], dtype), "a")
+    nodes = [helper.make_node("Constant", [], ["a"], value=axes)] if constant else []
+    nodes += [helper.make_node("Pad", ["x", "p", "", "a"], ["y"])]
+    value = helper.make_tensor_value_info
+    constants = [numpy_helper.from_array(np.array([1, 2]), "p"), *([] if constant else [axes])]
+    graph = helper.make_graph(nodes, "g", [value("x", 1, [2, 3])], [value("y", 1, [2, 6])], constants)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    assert found(proto) == []
+    with InferenceSession(proto) as session:
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], np.pad(X, [(0, 0), (1, 2)]))

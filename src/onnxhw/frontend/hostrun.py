@@ -165,8 +165,8 @@ class Evaluator(ReferenceEvaluator):
                 hint="correct the types and shapes that the model declares, or remove them, or export it again",
             )
         if name in self._expected.loose and (remark := self._expected.remark(name, value)):
-            text = f"W3391 value {name!r} {remark}, which nothing else confirms"
-            warnings.warn(text, DeclaredShapeWarning, stacklevel=2)
+            text = f"value {name!r} {remark}, which nothing else confirms"
+            warnings.warn(DeclaredShapeWarning("W3391", text), stacklevel=2)
 
 
 def _computed(node: Any, operands: list[Any], more: dict[str, Any]) -> Any:

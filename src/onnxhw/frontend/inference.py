@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
+import numpy as np
 import onnx
-from onnx import defs, shape_inference
+from onnx import defs, numpy_helper, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
@@ -36,6 +37,8 @@ FAILURES = (shape_inference.InferenceError, ValueError, RuntimeError)
 BROADCASTING = ("Add", "Sub", "Mul")
 UNSEEN = "onnxhw.unseen"
 """A domain of which inference knows nothing."""
+AXES = 3
+"""Which input of Pad has its axes."""
 FORGOTTEN = {"STFT": ("onesided", 1)}
 """Attributes whose default onnx's inference does not know; the operators' schemas do."""
 
@@ -167,9 +170,11 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
 
 def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
-    domain, defaults that inference forgets written out, pools with the windows that they have. The same object if
-    nothing is to do. With it, the result of `whole_windows`."""
-    if not any(_stranger(node) or _forgotten(node) or rounded_up(node) for node in _nodes(model.graph)):
+    domain, defaults that inference forgets written out, axes as it reads them, pools with the windows that they have.
+    The same object if nothing is to do. With it, the result of `whole_windows`."""
+    if not any(
+        _stranger(node) or _forgotten(node) or rounded_up(node) or _padded_by_axes(node) for node in _nodes(model.graph)
+    ):
         return model, {}
     amended = onnx.ModelProto()
     amended.CopyFrom(model)
@@ -178,6 +183,7 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
             node.domain = UNSEEN
         elif _forgotten(node):
             node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
+    _widen_axes(amended.graph)
     amended.opset_import.add(domain=UNSEEN, version=1)
     return amended, whole_windows(amended, undeclared)
 
@@ -193,6 +199,28 @@ def _forgotten(node: onnx.NodeProto) -> bool:
         and canonical(node.domain) == ""
         and FORGOTTEN[node.op_type][0] not in [attribute.name for attribute in node.attribute]
     )
+
+
+def _padded_by_axes(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Pad" and len(node.input) > AXES and canonical(node.domain) == ""
+
+
+def _widen_axes(graph: onnx.GraphProto) -> None:
+    """Constant axes of Pad in int64: the operator takes int32 too, and onnx's inference does not."""
+    known = {tensor.name: tensor for tensor in graph.initializer}
+    pads = []
+    for node in _nodes(graph):
+        if node.op_type == "Constant":
+            known.update((name, one.t) for name in node.output for one in node.attribute if one.name == "value")
+        elif _padded_by_axes(node):
+            pads.append(node)
+    for number, node in enumerate(pads):
+        axes = known.get(node.input[AXES])
+        if axes is not None and axes.data_type == onnx.TensorProto.INT32:
+            name = f"{UNSEEN}.axes{number}"
+            values = numpy_helper.to_array(axes).astype(np.int64)
+            graph.initializer.append(numpy_helper.from_array(values, name))
+            node.input[AXES] = name
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
