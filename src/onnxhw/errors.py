@@ -41,6 +41,14 @@ class OnnxhwError(Exception):
         }
 
 
+class DeclaredShapeWarning(UserWarning):
+    """W3391: a result has another shape than the model declares, and inference knows nothing that confirms it."""
+
+    def __init__(self, code: str, what: str) -> None:
+        self.code = code
+        super().__init__(f"{code} {what}")
+
+
 class InternalError(OnnxhwError):
     """A bug of ours: an invariant of the compiler does not hold."""
 

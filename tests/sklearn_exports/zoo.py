@@ -243,6 +243,15 @@ TRANSFORMERS: dict[str, Callable[[], Any]] = {
 }
 WITH_SCORES = ("IsolationForest", "LocalOutlierFactor")
 
+CONTRADICTING: tuple[Model, ...] = (
+    Model("OneVsOne", lambda: multiclass.OneVsOneClassifier(LR())),
+    Model("PLS", lambda: cross_decomposition.PLSRegression(1), "real"),
+    Model("tree, two targets", lambda: tree.DecisionTreeRegressor(max_depth=3), "targets"),
+    Model(
+        "MLP, labels", lambda: neural_network.MLPClassifier((5,), max_iter=40, random_state=0), "labels", options=OFF
+    ),
+)
+"""skl2onnx 1.20 declares shapes of these files' outputs that their nodes do not have: onnxruntime warns, and runs."""
 MODELS: tuple[Model, ...] = (
     *(Model(f"{name}, maps", make) for name, make in CLASSIFIERS.items() if hasattr(make(), "predict_proba")),
     *(
@@ -331,13 +340,5 @@ MODELS: tuple[Model, ...] = (
     ),
     Model("columns of text and numbers", mixed, "mixed"),
     Model("columns of text and numbers, matrix", mixed, "mixed", options=OFF),
+    *CONTRADICTING,
 )
-CONTRADICTING: tuple[Model, ...] = (
-    Model("OneVsOne", lambda: multiclass.OneVsOneClassifier(LR())),
-    Model("PLS", lambda: cross_decomposition.PLSRegression(1), "real"),
-    Model("tree, two targets", lambda: tree.DecisionTreeRegressor(max_depth=3), "targets"),
-    Model(
-        "MLP, labels", lambda: neural_network.MLPClassifier((5,), max_iter=40, random_state=0), "labels", options=OFF
-    ),
-)
-"""skl2onnx 1.20 declares shapes of these files' outputs that their nodes do not have."""

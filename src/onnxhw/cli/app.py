@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if os.environ.get("ONNXHW_DEBUG"):
         output.verbosity = 1
     try:
-        with interruptible():
+        with interruptible(), output.warned():
             result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0

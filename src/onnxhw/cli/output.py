@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import OnnxhwError
+from ..errors import DeclaredShapeWarning, OnnxhwError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,6 +91,21 @@ class Output:
         """A message on stderr, with ``-v`` only."""
         if self.verbosity > 0:
             click.echo(text, err=True)
+
+    @contextmanager
+    def warned(self) -> Iterator[None]:
+        """Within it, a warning that a result is not of its declared shape is a message."""
+        with warnings.catch_warnings():
+            usual = warnings.showwarning
+
+            def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+                if issubclass(category, DeclaredShapeWarning):
+                    self.message(f"warning: {message}")
+                else:
+                    usual(message, category, *more, **named)
+
+            warnings.showwarning = show
+            yield
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

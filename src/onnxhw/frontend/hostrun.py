@@ -5,6 +5,7 @@ onnx's reference (`hostnodes`). Every result is compared with what the model say
 """
 
 import hashlib
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +18,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError
 
-from ..errors import OnnxhwError, UnsupportedError, UsageError
+from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
 from .hostnodes import HostNode
 from .hostops import implementations, is_ours, sizes
 from .hostops.control import IterationsError
@@ -155,7 +156,7 @@ class Evaluator(ReferenceEvaluator):
         return [values[name] for name in output_names or self.output_names]
 
     def _hold(self, node: Any, name: str, value: Any, sizes: Sizes) -> None:
-        """E4756 for a value that is not what the model says."""
+        """E4756 for a value that is not what the model says; a warning where that is only declared."""
         if fault := self._expected.fault(name, value, sizes):
             raise UnsupportedError(
                 "E4756",
@@ -163,6 +164,9 @@ class Evaluator(ReferenceEvaluator):
                 where=label(node.onnx_node) if node is not None else f"input {name!r}",
                 hint="correct the types and shapes that the model declares, or remove them, or export it again",
             )
+        if name in self._expected.loose and (remark := self._expected.remark(name, value)):
+            text = f"value {name!r} {remark}, which nothing else confirms"
+            warnings.warn(DeclaredShapeWarning("W3391", text), stacklevel=2)
 
 
 def _computed(node: Any, operands: list[Any], more: dict[str, Any]) -> Any:

@@ -7,20 +7,22 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from .declared import INVENTED, marked
+
 Sizes = MutableMapping[str, int]
 """Dimension variables that have a size in this run."""
 SIZES = "\0sizes"
 """The name, which no value can have, under which the sizes of variables pass to nested graphs."""
-INVENTED = "unk__"
-"""How onnx's inference begins names of its own for sizes that it does not know; two inferences give the same names."""
 
 
 class Expected:
     """The types that a graph declares for its values, or that were inferred: only what can be wrong is kept."""
 
     def __init__(self, values: Iterable[onnx.ValueInfoProto]) -> None:
-        self.types = {value.name: _Tensor(value.type.tensor_type) for value in values
+        self.types = {value.name: _Tensor(value.type.tensor_type, *marked(value)) for value in values
                       if value.type.HasField("tensor_type")}  # fmt: skip
+        self.loose = frozenset(name for name, kind in self.types.items() if kind.rank_loose or kind.loose)
+        """Values of which something is only declared: a run may contradict it, and gives a `remark`."""
 
     def fault(self, name: str, value: Any, sizes: Sizes) -> str:
         """What contradicts the model in a value, empty if nothing does. Variables that are met first get their size."""
@@ -31,13 +33,18 @@ class Expected:
             return f"{_what(value)}, the model says a tensor"
         return kind.fault(value, sizes)
 
+    def remark(self, name: str, value: Any) -> str:
+        """What a value of `loose` has that the model declares otherwise; empty if nothing."""
+        return self.types[name].remark(value)
+
 
 class _Tensor:
     """The type of a tensor: element type, and per dimension a size, a variable, or None."""
 
-    __slots__ = ("dims", "element")
+    __slots__ = ("dims", "element", "loose", "rank_loose")
 
-    def __init__(self, kind: onnx.TypeProto.Tensor) -> None:
+    def __init__(self, kind: onnx.TypeProto.Tensor, rank_loose: bool, loose: frozenset[int]) -> None:
+        self.rank_loose, self.loose = rank_loose, loose
         self.element = int(kind.elem_type)
         self.dims: list[int | str | None] | None = None
         if kind.HasField("shape"):
@@ -54,13 +61,22 @@ class _Tensor:
         if self.dims is None:
             return ""
         if len(self.dims) != value.ndim:
-            return f"{_what(value)}, the model says {_shown(self.dims)}"
-        for wanted, size in zip(self.dims, value.shape, strict=True):
-            if isinstance(wanted, int) and wanted != size:
+            return "" if self.rank_loose else f"{_what(value)}, the model says {_shown(self.dims)}"
+        for axis, (wanted, size) in enumerate(zip(self.dims, value.shape, strict=True)):
+            if isinstance(wanted, int) and wanted != size and axis not in self.loose:
                 return f"{_what(value)}, the model says {_shown(self.dims)}"
             if isinstance(wanted, str) and sizes.setdefault(wanted, size) != size:
                 return f"{_what(value)}, the model says {_shown(self.dims)} where {wanted} is {sizes[wanted]}"
         return ""
+
+    def remark(self, value: Any) -> str:
+        if self.dims is None or not isinstance(value, np.ndarray | np.generic):
+            return ""
+        if len(self.dims) != value.ndim:
+            return f"has {value.ndim} axes, the model declares {_shown(self.dims)}"
+        wrong = [axis for axis in sorted(self.loose) if self.dims[axis] != value.shape[axis]]
+        sizes = ", ".join(f"{value.shape[axis]} on axis {axis}" for axis in wrong)
+        return f"has {sizes}, the model declares {_shown(self.dims)}" if wrong else ""
 
 
 def _fits(dtype: np.dtype[Any], element: int) -> bool:

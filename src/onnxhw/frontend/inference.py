@@ -6,17 +6,21 @@ stay open, values are propagated too, but not through nodes with a vector that i
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 
+import numpy as np
 import onnx
-from onnx import defs, shape_inference
+from onnx import defs, numpy_helper, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
 from .ceilings import rounded_up, whole_windows
 from .confined import infer_shapes
+from .declared import Contradiction, merged, put_away
+from .nodes import reads
 from .spec.signatures import canonical, nowhere
 
 Shape = tuple[int, ...]
@@ -33,6 +37,8 @@ FAILURES = (shape_inference.InferenceError, ValueError, RuntimeError)
 BROADCASTING = ("Add", "Sub", "Mul")
 UNSEEN = "onnxhw.unseen"
 """A domain of which inference knows nothing."""
+AXES = 3
+"""Which input of Pad has its axes."""
 FORGOTTEN = {"STFT": ("onesided", 1)}
 """Attributes whose default onnx's inference does not know; the operators' schemas do."""
 
@@ -45,32 +51,57 @@ def propagating() -> frozenset[str]:
     )
 
 
-def infer(
-    model: onnx.ModelProto, where: str, check: Check
-) -> tuple[onnx.GraphProto, dict[str, Shape], Mapping[str, Shape]]:
-    """The graph with inferred types of values and outputs, its static shapes, and those that onnx would infer.
+@dataclass(frozen=True)
+class Inferred:
+    """What inference finds.
 
-    The last are empty where there is no difference.
+    graph : with types of values and outputs; shapes : those of its values that are static.
+    counted : shapes that onnx would infer instead, and models may declare; empty where there is no difference.
+    contradictions : outputs that are declared with another shape; marks : of outputs whose shape is only declared
+    (`declared.merged`); sure : static shapes to which no declaration of an output has contributed.
+    """
 
-    `InvalidModelError` E3010 for shapes or types that contradict each other; `check` sees the shapes of every round.
+    graph: onnx.GraphProto
+    shapes: dict[str, Shape]
+    counted: Mapping[str, Shape]
+    contradictions: list[Contradiction]
+    marks: dict[str, str]
+    sure: Mapping[str, Shape]
+
+
+def infer(model: onnx.ModelProto, where: str, check: Check, bound: Mapping[str, Collection[int]]) -> Inferred:
+    """The types of all values; what `model` declares of its outputs is replaced by what is inferred, in place.
+
+    `bound`: axes of outputs whose size is a dimension variable's. `InvalidModelError` E3010 for shapes or types that
+    contradict each other, outputs excepted; `check` sees the shapes of every round.
     """
     check(static_shapes(model.graph))
     names = {name for node in model.graph.node for name in node.output if name}
-    model, counted = _amended(model)
-    inferred = _first(model, where)
+    declared = put_away(model.graph)
+    amended, counted = _amended(model)
+    inferred = _first(amended, where)
+    sure = static_shapes(inferred)
+    contradictions, marks, changed = merged(declared, inferred, bound, counted)
+    for graph in (model.graph, amended.graph):
+        types = {value.name: value.type for value in inferred.output}
+        for value in graph.output:
+            if value.name in types:
+                value.type.CopyFrom(types[value.name])
+    if changed and any(not changed.isdisjoint(reads(node)) for node in amended.graph.node):
+        inferred = _first(amended, where)
     found = static_shapes(inferred)
     check(found)
-    for _ in range(ROUNDS if not names <= found.keys() and _carries(model.graph) else 0):
+    for _ in range(ROUNDS if not names <= found.keys() and _carries(amended.graph) else 0):
         if names <= found.keys():
             break
-        more = propagated(model, inferred)
+        more = propagated(amended, inferred)
         added = {name: shape for name, shape in static_shapes(more).items() if name not in found}
         if not added:
             break
         _add(inferred, more, added)
         found |= added
         check(found)
-    return inferred, found, counted
+    return Inferred(inferred, found, counted, contradictions, marks, sure)
 
 
 def _carries(graph: onnx.GraphProto) -> bool:
@@ -139,9 +170,11 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
 
 def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
-    domain, defaults that inference forgets written out, pools with the windows that they have. The same object if
-    nothing is to do. With it, the result of `whole_windows`."""
-    if not any(_stranger(node) or _forgotten(node) or rounded_up(node) for node in _nodes(model.graph)):
+    domain, defaults that inference forgets written out, axes as it reads them, pools with the windows that they have.
+    The same object if nothing is to do. With it, the result of `whole_windows`."""
+    if not any(
+        _stranger(node) or _forgotten(node) or rounded_up(node) or _padded_by_axes(node) for node in _nodes(model.graph)
+    ):
         return model, {}
     amended = onnx.ModelProto()
     amended.CopyFrom(model)
@@ -150,6 +183,7 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
             node.domain = UNSEEN
         elif _forgotten(node):
             node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
+    _widen_axes(amended.graph)
     amended.opset_import.add(domain=UNSEEN, version=1)
     return amended, whole_windows(amended, undeclared)
 
@@ -165,6 +199,28 @@ def _forgotten(node: onnx.NodeProto) -> bool:
         and canonical(node.domain) == ""
         and FORGOTTEN[node.op_type][0] not in [attribute.name for attribute in node.attribute]
     )
+
+
+def _padded_by_axes(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Pad" and len(node.input) > AXES and canonical(node.domain) == ""
+
+
+def _widen_axes(graph: onnx.GraphProto) -> None:
+    """Constant axes of Pad in int64: the operator takes int32 too, and onnx's inference does not."""
+    known = {tensor.name: tensor for tensor in graph.initializer}
+    pads = []
+    for node in _nodes(graph):
+        if node.op_type == "Constant":
+            known.update((name, one.t) for name in node.output for one in node.attribute if one.name == "value")
+        elif _padded_by_axes(node):
+            pads.append(node)
+    for number, node in enumerate(pads):
+        axes = known.get(node.input[AXES])
+        if axes is not None and axes.data_type == onnx.TensorProto.INT32:
+            name = f"{UNSEEN}.axes{number}"
+            values = numpy_helper.to_array(axes).astype(np.int64)
+            graph.initializer.append(numpy_helper.from_array(values, name))
+            node.input[AXES] = name
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

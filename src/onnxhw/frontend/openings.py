@@ -31,7 +31,7 @@ def settled(
 
     The size is what fits, of the sizes that the model has elsewhere, if it is the only one (W3400 says so).
     `UsageError` E2542 if there is none or several, or several such dimensions. A model that contradicts itself with
-    the dimension left open stays invalid.
+    the dimension left open is read leniently: where only declarations are wrong, they are warned of.
     """
     noted = Findings()
     try:
@@ -39,7 +39,10 @@ def settled(
     except (LimitError, CrashError):
         raise
     except InvalidModelError as error:
-        key, size = _found(model, where, shapes, limits, error)
+        found = _found(model, where, shapes, limits, error)
+        if found is None:
+            return *specialise(model, where, shapes, limits, findings, lenient=True), shapes
+        key, size = found
         fixed, known = specialise(model, where, {**shapes, key: size}, limits, findings)
         findings.info(
             "W3400",
@@ -54,15 +57,18 @@ def settled(
 
 def _found(
     model: onnx.ModelProto, where: str, shapes: Mapping[str, int], limits: Limits, error: InvalidModelError
-) -> tuple[str, int]:
-    """The dimension that cannot be 1, as `specialise` calls it, and its size; `error` is what 1 gives."""
+) -> tuple[str, int] | None:
+    """The dimension that cannot be 1, as `specialise` calls it, and its size; `error` is what 1 gives.
+
+    None if that is not the fault: the model contradicts itself with the dimension left open too.
+    """
     names = open_batch(model, shapes)
     opened = {
         value.name: value.type.tensor_type.shape.dim for value in model.graph.input if value.name in names
     }
     keys = list(dict.fromkeys(dims[0].dim_param or f"{name}:0" for name, dims in opened.items()))
     if not keys or not _fits(model, shapes, limits, batch=None):
-        raise error
+        return None
     sizes: list[int] = []
     if len(keys) == 1 and len(model.graph.node) <= NODES:
         rows = [prod(dim.dim_value or 1 for dim in dims) for dims in opened.values()]

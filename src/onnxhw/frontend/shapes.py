@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 import onnx
@@ -10,7 +10,7 @@ import onnx
 from ..errors import InvalidModelError, UnsupportedError, UsageError
 from .bodies import nested
 from .ceilings import whole_windows
-from .hosttypes import INVENTED
+from .declared import INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, raise_errors
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 CONTAINERS = ("sequence_type", "optional_type", "map_type")
 """Kinds of types that hold other types."""
 
+DECLARE = "runs give the inferred shape: export the model again, or declare that"
+
 __all__ = ["Shape", "require_static", "specialise"]
 
 
@@ -32,6 +34,7 @@ def specialise(
     limits: Limits = DEFAULT,
     findings: Findings | None = None,
     batch: int | None = 1,
+    lenient: bool = False,
 ) -> tuple[onnx.ModelProto, dict[str, Shape]]:
     """A copy of the model with its dimension variables replaced, and the static shapes of its values by name.
 
@@ -44,31 +47,40 @@ def specialise(
     Raises `UsageError` E2540 for a name in `shapes` that the model does not have, E2541 for a size that contradicts
     another; `InvalidModelError` E3010 for shapes or types that contradict each other, E3400 for a declared shape that
     is not the inferred one, E338x and E339x of `spec.operators`; `LimitError` E3410 and E3411 for inferred tensors
-    beyond `limits.tensor_elements` or together beyond `limits.total_elements`.
+    beyond `limits.tensor_elements` or together beyond `limits.total_elements`. If `lenient`, an output or a value_info
+    with another fixed size or rank than inferred is W3390 in `findings`, and the inferred shape counts; a dimension
+    variable of two sizes stays an error.
     """
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
     findings = findings if findings is not None else Findings()
     _bind(fixed, dict(shapes or {}), where, findings, batch)
+    unmark(_values(fixed.graph))
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
-    inferred, found, counted = infer(fixed, where, lambda found: _limits(found, limits, where))
+    bound = bound_axes([*model.graph.value_info, *model.graph.output])
+    named = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in fixed.graph.output]
+    result = infer(fixed, where, lambda found: _limits(found, limits, where), bound)
+    inferred, found, marks = result.graph, result.shapes, dict(result.marks)
+    _outputs(result.contradictions, where, lenient, findings)
     for name, tensor in ((tensor.name, tensor) for tensor in fixed.graph.initializer):
         found.setdefault(name, tuple(tensor.dims))
-    replaced, more = _without_schema(fixed, declared)
+    replaced, more, trusted = _without_schema(fixed, declared)
     if replaced.node:
         found = {**more, **found}
         _limits(found, limits, where)
-    _declared(declared, found, counted, findings)
-    _variables([*declared.values(), *fixed.graph.output], found, findings)
+    _declared(declared, found, result.counted, bound if lenient else None, findings)
+    _variables([*declared.values(), *named], found, findings)
     _element_types(declared, inferred, findings)
     operator_rules(fixed.graph, found, findings)
     raise_errors(findings.found, where)
+    name_sizes(declared, inferred)
     fixed.graph.value_info.extend(inferred.value_info)
     known = {value.name for value in [*inferred.input, *inferred.value_info, *inferred.output]}
     fixed.graph.value_info.extend(value for value in replaced.value_info if value.name not in known)
     del fixed.graph.output[:]
     fixed.graph.output.extend(inferred.output)
+    mark(fixed.graph, {**only_declared(trusted, bound), **marks}, result.sure)
     return fixed, found
 
 
@@ -193,26 +205,28 @@ def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
 
 def _without_schema(
     model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto]
-) -> tuple[onnx.GraphProto, Mapping[str, Shape]]:
-    """Values behind operators that onnx knows no schema of, by stand-ins, and as the model declares them; and their
-    static shapes."""
+) -> tuple[onnx.GraphProto, Mapping[str, Shape], list[onnx.ValueInfoProto]]:
+    """Values behind operators that onnx knows no schema of, by stand-ins, and as the model declares them; their
+    static shapes; and which are only declared."""
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     names = {name for node in model.graph.node if node.domain not in ("", "ai.onnx") for name in node.output}
     if not names:
-        return onnx.GraphProto(), {}
+        return onnx.GraphProto(), {}, []
     skeleton = skeleton_of(model)
     found = stand_ins(skeleton, opset)
     whole_windows(skeleton, undeclared)
     trusted = [declared[name] for name in sorted(names & set(declared))]
+    sure = static_shapes(plain(skeleton)) if trusted and found else {}
+    loose = [value for value in trusted if value.name not in sure]
     skeleton.graph.value_info.extend(trusted)
     if not found and not trusted:
-        return onnx.GraphProto(), {}
+        return onnx.GraphProto(), {}, []
     first = plain(skeleton)
     whole = static_shapes(first)
     if all(name in whole for node in skeleton.graph.node for name in node.output if name):
-        return first, whole
+        return first, whole, loose
     second = propagated(skeleton, first)
-    return second, static_shapes(second)
+    return second, static_shapes(second), loose
 
 
 def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
@@ -231,25 +245,44 @@ def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
     limits.check("E3411", "total_elements", total, "all its tensors have a number of elements of", where)
 
 
+def _outputs(contradictions: list[Contradiction], where: str, lenient: bool, findings: Findings) -> None:
+    """What outputs are declared with: E3010, or W3390 if `lenient`; E3400 where a variable is said to have two."""
+    for one in contradictions:
+        if not lenient:
+            what = f"shapes contradict each other: output {one.name!r}: {one.text}"
+            raise InvalidModelError("E3010", what, where=where)
+        say = findings.error if one.bound else findings.warning
+        say("E3400" if one.bound else "W3390", f"output {one.name!r}", one.text, DECLARE)
+
+
 def _declared(
     declared: Mapping[str, onnx.ValueInfoProto],
     shapes: Mapping[str, Shape],
     counted: Mapping[str, Shape],
+    bound: Mapping[str, Collection[int]] | None,
     findings: Findings,
 ) -> None:
-    """E3400: what value_info says of a value must not contradict what is inferred, by us or (`counted`) by onnx."""
+    """E3400: what value_info says of a value must not contradict what is inferred, by us or (`counted`) by onnx.
+
+    With `bound`, the axes with variables, it is W3390 unless it is the size of a variable.
+    """
     for name, value in declared.items():
         shape, kind = shapes.get(name), value.type.tensor_type
         if shape is None or not value.type.HasField("tensor_type") or not kind.HasField("shape"):
             continue
         said = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
-        if not any(_agrees(said, one) for one in (shape, counted.get(name, shape))):
-            findings.error(
-                "E3400",
-                f"value {name!r}",
-                f"value_info says its shape is {said}, inferred is {list(shape)}",
-                "remove value_info, or export the model again",
-            )
+        if any(_agrees(said, one) for one in (shape, counted.get(name, shape))):
+            continue
+        fixed = bound is not None and (
+            len(said) != len(shape) or all(said[axis] in (None, shape[axis]) for axis in bound.get(name, ()))
+        )
+        say = findings.warning if fixed else findings.error
+        say(
+            "W3390" if fixed else "E3400",
+            f"value {name!r}",
+            f"value_info says its shape is {said}, inferred is {list(shape)}",
+            "remove value_info, or export the model again",
+        )
 
 
 def _variables(declared: Iterable[onnx.ValueInfoProto], shapes: Mapping[str, Shape], findings: Findings) -> None:
@@ -257,6 +290,8 @@ def _variables(declared: Iterable[onnx.ValueInfoProto], shapes: Mapping[str, Sha
     first: dict[str, tuple[int, str]] = {}
     for value in declared:
         shape, dims = shapes.get(value.name), value.type.tensor_type.shape.dim
+        if shape is not None and len(shape) != len(dims):
+            continue  # said elsewhere
         for size, dim in zip(shape or (), dims, strict=False):
             name = dim.dim_param
             if not name or name.startswith(INVENTED):
