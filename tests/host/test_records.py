@@ -12,10 +12,11 @@ from onnxhw.host.artifact import manifest
 from onnxhw.host.records import MANIFEST, wrong_manifest, wrong_simulations
 
 FULL = Manifest(
-    "ulx3s-85f", "LFE5U-85F", "mini", "0" * 16, "0" * 64, "0" * 40, 25_000_000, 3_000_000, 1, 31.5, True, "a to b", True,
-    {"yosys": "0.70"}, {"LUT4": {"used": 1, "available": 2}}, {"clk": {"achieved": 31.5, "wanted": 25}}, ["N=1"],
+    "ulx3s-85f", "LFE5U-85F", "mini", "0" * 16, "0" * 64, "0" * 40, 25_000_000, 3_000_000, 1, 31.5, True, "a to b",
+    True, {"yosys": "0.70"}, {"LUT4": {"used": 1, "available": 2}}, {"clk": {"achieved": 31.5, "wanted": 25}}, ["N=1"],
     ["nodes=10"], False, {"scale": 1.0, "mean": [], "std": [], "layout": "nchw"},
-    {"patches": None, "prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}}, {"program.ohw": "0" * 64},
+    {"patches": None, "prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
+    {"program.ohw": "0" * 64},
 )  # fmt: skip
 RECORD = {"engine": "cxxrtl", "inferences": 1, "cycles": None, "predicted_cycles": 5, "reference": "emulator",
           "equal": True, "program_sha256": "0" * 64, "part_cycles": [1, None]}  # fmt: skip
