@@ -248,7 +248,7 @@ class InferenceSession(Closing):
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
     ) -> list[Any]:
-        """The outputs asked for (all if None), in order, from the inputs by name.
+        """The outputs asked for (all if None or empty), in order, from the inputs by name.
 
         Where the model has batch 1, inputs of N samples give outputs of N: one inference each. Where its batch is open,
         N samples give what the model means at a batch of N: one inference each if that is proved to be the same. A feed
@@ -309,7 +309,7 @@ class InferenceSession(Closing):
 
     def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         names = [value.name for value in self.mixed.outputs]
-        wanted = names if output_names is None else list(output_names)
+        wanted = list(output_names or names)  # none means all, as in onnxruntime
         if unknown := [name for name in wanted if name not in names]:
             raise UsageError("E2501", f"the model has no output {unknown[0]!r}", hint=f"outputs: {', '.join(names)}")
         self._check_names(feeds)

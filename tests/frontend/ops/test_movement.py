@@ -186,7 +186,6 @@ REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], str]] = {
     "mixed": ("Reshape", [ints(1, 3, 10, 12)], {}, "it mixes channels and pixels"),
     "transposed": ("Transpose", [], {"perm": [0, 2, 1, 3]}, "it mixes channels and pixels"),
     "irregular": ("Gather", [np.random.default_rng(5).permutation(200)], {"axis": 3}, "do not move in at most 64"),
-    "scales": ("Resize", ["", np.ones((4, 1), np.float32)], {"mode": "nearest"}, "do not fit its axes"),
     "tie": ("Resize", ["", "", ints(1, 10, 5, 5)], {"mode": "nearest"}, "rounding decides which pixel is nearest"),
 }
 

@@ -133,6 +133,8 @@ class Chain:
         if bias is None or not error.any():
             return base, integers, self.formulas
         real = bias.real() if isinstance(bias, QuantConst) else bias.array
+        if real.size != max(real.shape[-1:], default=1) or real.size not in (1, self.channels):
+            raise BlockedError(f"its bias of shape {list(real.shape)} is not one number for each channel")
         values = np.broadcast_to(real.ravel(), (self.channels,)).astype(np.float32)
         added = per_channel_formula("Add", values, False, self.affine.name)
         return base, np.zeros(self.channels, np.int64), (added, *self.formulas)

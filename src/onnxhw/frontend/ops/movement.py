@@ -17,9 +17,8 @@ from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..confined import RefusedError, computed
+from ..confined import computed
 from ..context import Context, Handlers
-from ..fold import impossible
 from ..nodes import Node
 from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
@@ -116,8 +115,6 @@ def _evaluated(context: Context, node: Node, shape: Shape, constants: list[Array
     }
     try:
         results = computed(node.proto, context.opset, [feeds.get(name) for name in node.input])
-    except RefusedError as error:
-        raise impossible(node, error) from error
     except RuntimeError as error:
         raise BlockedError(f"cannot be evaluated: {' '.join(str(error).split())[:200]}") from error
     return [np.asarray(result, np.int64) for result in results]
