@@ -63,6 +63,8 @@ def newest() -> dict[str, int]:
 @lru_cache(maxsize=4096)
 def signature(op_type: str, domain: str, version: int) -> Signature | None:
     """What onnx defines, or None for an operator that the set does not have at that version."""
+    if version < 1:  # a file may say anything, and onnx takes 32 bits
+        return None
     try:
         schema = defs.get_schema(op_type, min(version, HIGHEST), canonical(domain))
     except defs.SchemaError:
