@@ -61,7 +61,8 @@ def test_20_softmax_is_computed() -> None:
     with InferenceSession(model, device="emulator", config=MINI) as session:
         (found,) = session.run(None, {"x": draw((1, 8))})
     assert found.sum() == pytest.approx(1, abs=1e-6)
-    np.testing.assert_array_equal(found, next(iter(evaluate(model, {"x": draw((1, 8))}).values())))
+    # The product has no quantizer: its sums leave the hardware exactly, where float32 adds products that it rounds.
+    np.testing.assert_allclose(found, next(iter(evaluate(model, {"x": draw((1, 8))}).values())), rtol=1e-6)
 
 
 def test_20_no_attribute_is_ignored() -> None:
