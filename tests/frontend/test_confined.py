@@ -21,7 +21,8 @@ def model(*nodes, shape=(2, 3, 4), opset=18):
 
 
 GOOD = helper.make_node("Relu", ["x"], ["r"])
-CRASH = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-4, name="the_one")
+CRASH = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-(1 << 28), name="the_one")
+"""It reads 2 GiB below an array: what lies just below one can be read, and then the process goes on."""
 MANY = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=(1 << 31) - 1)
 
 

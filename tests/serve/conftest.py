@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ class Served:
         self.process = subprocess.Popen(
             command, stdout=pipe, stderr=pipe, text=True, env=environment,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # also where the tests ignore it
+            start_new_session=True,
         )  # fmt: skip
         text = ""
         assert self.process.stdout is not None
@@ -71,6 +73,11 @@ class Served:
                 break
         assert text, self.process.communicate()[1]
         self.record: dict[str, Any] = json.loads(text)
+
+    def stop(self, seconds: float) -> None:
+        """Stop the whole process group, as Ctrl-Z does: the command and its supervisor."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        threading.Timer(seconds, lambda: os.killpg(self.process.pid, signal.SIGCONT)).start()
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; the exit status and what was said on stderr."""

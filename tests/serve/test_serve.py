@@ -1,9 +1,7 @@
 """The command: a real client, pyserial included, through the pins of the simulated RTL."""
 
-import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -128,9 +126,8 @@ def test_a_stopped_simulation_times_out_only_when_it_has_stood_for_long(served: 
     board = served()
     with Client(line(board.record["address"])) as client:
         client.head()
-        os.kill(board.process.pid, signal.SIGSTOP)
+        board.stop(5)
         start = time.monotonic()
-        threading.Timer(5, lambda: os.kill(board.process.pid, signal.SIGCONT)).start()
         assert client.status() == 0
         assert time.monotonic() - start > 4
         assert client.counters.retries == 0

@@ -35,6 +35,8 @@ SECONDS_PER_MIB = 2.0
 """More of it per MiB of the model, for nodes; constants take hardly any."""
 WAIT = 20.0
 """Seconds by the clock per second of processor time: a busy machine is not at fault."""
+TRIES = 3
+"""Times that nodes must pass before they are taken for harmless: what a read outside of memory meets there differs."""
 ANSWER = 64 << 20
 """Bytes of an answer, and `PER_BYTE` per byte of the model."""
 FORKS = sys.platform == "linux"
@@ -148,7 +150,8 @@ def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
         del part.graph.node[:]
         part.graph.node.extend(model.graph.node[:middle])
         try:
-            _current().ask(what, how, part.SerializeToString())
+            for _ in range(TRIES):
+                _current().ask(what, how, part.SerializeToString())
             good = middle
         except _DiedError:
             bad = middle
