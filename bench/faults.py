@@ -33,7 +33,7 @@ from onnxhw.host.model import DeviceModel
 from onnxhw.host.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 from onnxhw.program.image import memories
 
 BAUD = 1_000_000
@@ -182,7 +182,7 @@ class Campaign:
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.program: Program = compile_model(load(NETWORK), config)
+        self.program: DeviceProgram = compile_model(load(NETWORK), config)
         rng = np.random.default_rng(0)
         (port,) = self.program.inputs
         shape = self.program.tensors[port.tensor].shape

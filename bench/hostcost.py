@@ -27,13 +27,13 @@ from onnxhw.host.model import DeviceModel
 from onnxhw.host.transport import SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import ENDED, Control, Space
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 
 class IdleCore:
     """The host port of a core whose every run ends at once, in the right number of cycles."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DeviceProgram) -> None:
         config = program.config
         self.control, self.act = np.zeros(64, np.uint32), np.zeros(config.act_words * 64, np.uint32)
         self.control[Control.RUN], self.control[Control.CYCLES] = ENDED, program.cycles
@@ -79,7 +79,7 @@ def cost(call: Callable[[], object], count: int, subtract: Callable[[], float] =
     return statistics.median(times) * 1e3, min(times) * 1e3
 
 
-def measure(program: Program, count: int) -> dict[str, float]:
+def measure(program: DeviceProgram, count: int) -> dict[str, float]:
     """CPU milliseconds per inference by part, and bytes on the line."""
     line = Timed(DeviceModel(Info.of(program.config, clock_hz=50_000_000, baud=3_000_000), IdleCore(program)))
     device = Device(Client(SimulationTransport(line, 3_000_000)), "hostcost")

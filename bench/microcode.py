@@ -28,7 +28,7 @@ from onnxhw.host.framing import crc32c
 from onnxhw.host.link import Request
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import UCODE_SPACES, Control, Space
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 from onnxhw.program.image import memories
 
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
@@ -37,7 +37,7 @@ UNHARMED, WRONG, LOST = "result right", "result wrong, cycles right", "unreachab
 
 
 def campaign(
-    client: Client, program: Program, inputs: dict[str, npt.NDArray[np.int8]], flips: int, seed: int
+    client: Client, program: DeviceProgram, inputs: dict[str, npt.NDArray[np.int8]], flips: int, seed: int
 ) -> Counter[str]:
     """What `flips` flips led to, by name; `LOST`: the device did not answer, or gave a wrong result afterwards."""
     rng, found = random.Random(seed), Counter[str]()

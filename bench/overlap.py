@@ -33,13 +33,13 @@ from onnxhw.host.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 
 class TimedCore(EmulatedCore):
     """The emulated core, whose runs take their time on the line's clock, and let go of their inputs when they do."""
 
-    def __init__(self, program: Program, clock_hz: int) -> None:
+    def __init__(self, program: DeviceProgram, clock_hz: int) -> None:
         super().__init__(program.config)
         spans = timeline(program.config, program.code).spans
         free = [spans[unit][n - 1].done for unit, n in zip(("array", "vector"), program.input_free, strict=True) if n]
@@ -63,7 +63,7 @@ class TimedCore(EmulatedCore):
 
 
 @contextmanager
-def modelled(program: Program, clock_hz: int, baud: int) -> Iterator[ByteLine]:
+def modelled(program: DeviceProgram, clock_hz: int, baud: int) -> Iterator[ByteLine]:
     """The model of the device."""
     core = TimedCore(program, clock_hz)
     device = DeviceModel(Info.of(program.config, clock_hz=clock_hz, baud=baud), core)

@@ -24,10 +24,10 @@ from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.memory import Control, Space
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Program, to_host
+from onnxhw.program import DeviceProgram, to_host
 
 
-def busy_program(config: HwConfig, cycles: int) -> Program:
+def busy_program(config: HwConfig, cycles: int) -> DeviceProgram:
     """Array instructions of about `cycles` cycles with drains beside them."""
     pixels, taps = 16 * 16, 64
     rounds = max(1, cycles // (pixels * taps))
@@ -47,7 +47,8 @@ def busy_program(config: HwConfig, cycles: int) -> Program:
     weights = random.integers(0, 256, (taps * config.tile_words, config.weight_word), np.uint8)
     params = np.full((1, config.lanes), Scale(1 << 23, 36).pack(), np.uint64)
     tables = np.zeros((0, 256), np.int8)
-    return Program(config, "busy", code, weights, params, tables, {}, [], [], [], timeline(config, code).cycles, 0)
+    cycles = timeline(config, code).cycles
+    return DeviceProgram(config, "busy", code, weights, params, tables, {}, [], [], [], cycles, 0)
 
 
 def cpu() -> float:

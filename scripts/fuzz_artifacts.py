@@ -36,7 +36,7 @@ from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.program.layout import to_host
 from onnxhw.program.mixed import MixedProgram
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -48,7 +48,7 @@ LONG = 300_000
 """Cycles beyond which a program is not simulated; it is proved all the same."""
 
 
-def same(program: Program, core: CoreModel) -> str:
+def same(program: DeviceProgram, core: CoreModel) -> str:
     """Run on the emulator and the RTL; what was compared."""
     config = program.config
     if config.fingerprint != preset("mini").fingerprint:
@@ -113,7 +113,7 @@ def arrays(path: Path, core: CoreModel) -> str:
     return "taken"
 
 
-def _whole() -> Program:
+def _whole() -> DeviceProgram:
     from onnxhw.program import container
 
     return container.loads(bases().programs[0])

@@ -32,7 +32,7 @@ from onnxhw.feeds import matches
 from onnxhw.frontend.confined import guarded
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 
 PIECE = 10_000
 """Mutants between two lines of the log."""
@@ -99,7 +99,7 @@ def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> di
     return found
 
 
-def _run_host(mixed: frontend.MixedModel, values: dict[str, Any], begun: set[str]) -> str:
+def _run_host(mixed: frontend.PartitionedModel, values: dict[str, Any], begun: set[str]) -> str:
     for part in mixed.parts:
         _part(part, values)
     begun.add("computed on the host")
@@ -125,7 +125,7 @@ def _run_hardware(data: bytes, values: dict[str, Any], begun: set[str]) -> str:
     begun.add("compiled")
     compared = 0
     for part, made in zip(mixed.parts, program.parts, strict=True):
-        if not isinstance(made, Program):
+        if not isinstance(made, DeviceProgram):
             _part(part, values)
             continue
         assert isinstance(part, HardwarePart)

@@ -25,7 +25,7 @@ from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container
 from onnxhw.program.mixed import MixedProgram
-from onnxhw.program.model import Layer, Program
+from onnxhw.program.model import DeviceProgram, Layer
 from onnxhw.program.schema import message
 from onnxhw.sched import check
 
@@ -33,31 +33,31 @@ MUTANTS = 150
 
 
 @pytest.fixture(scope="module")
-def program() -> Program:
+def program() -> DeviceProgram:
     return compiled(network(), preset("mini"))
 
 
-def changed(program: Program, unit: str, index: int, **fields: int) -> Program:
+def changed(program: DeviceProgram, unit: str, index: int, **fields: int) -> DeviceProgram:
     """With other fields in one instruction, and the cycles that this takes."""
     code = {name: list(items) for name, items in program.code.items()}
     code[unit][index] = code[unit][index].but(**fields)
     return dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
 
 
-def vector(program: Program, op: VectorOp) -> int:
+def vector(program: DeviceProgram, op: VectorOp) -> int:
     return next(index for index, i in enumerate(program.code["vector"]) if i.op == op)
 
 
-def entry(program: Program, name: str, **fields: Any) -> Program:
+def entry(program: DeviceProgram, name: str, **fields: Any) -> DeviceProgram:
     tensors = {**program.tensors, name: dataclasses.replace(program.tensors[name], **fields)}
     return dataclasses.replace(program, tensors=tensors)
 
 
-def place(program: Program, name: str, **fields: Any) -> Program:
+def place(program: DeviceProgram, name: str, **fields: Any) -> DeviceProgram:
     return entry(program, name, place=dataclasses.replace(program.tensors[name].place, **fields))
 
 
-def port(program: Program, **fields: Any) -> Program:
+def port(program: DeviceProgram, **fields: Any) -> DeviceProgram:
     return dataclasses.replace(program, outputs=[dataclasses.replace(program.outputs[0], **fields)])
 
 
@@ -65,7 +65,7 @@ def steps(*found: Any) -> Any:
     return lambda p: port(p, steps=found)
 
 
-def beyond(program: Program) -> Program:
+def beyond(program: DeviceProgram) -> DeviceProgram:
     """ADD with a second multiplier that the datapath does not hold."""
     params = program.params.copy()
     row = program.code["vector"][vector(program, VectorOp.ADD)].param_base  # type: ignore[attr-defined]
@@ -105,7 +105,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_program_is_refused_as_the_files_fault(program: Program, tmp_path: Path, what: str) -> None:
+def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, tmp_path: Path, what: str) -> None:
     """As read from a file whose checksum is right. The code is no bug of ours, the exit status 2."""
     path = tmp_path / "program.ohw"
     try:
@@ -118,7 +118,7 @@ def test_a_wrong_program_is_refused_as_the_files_fault(program: Program, tmp_pat
         assert caught.value.code == "E2460"
 
 
-def test_a_right_program_and_one_with_other_weights_are_taken(program: Program, tmp_path: Path) -> None:
+def test_a_right_program_and_one_with_other_weights_are_taken(program: DeviceProgram, tmp_path: Path) -> None:
     """A changed weight is another valid program."""
     assert proof.prove(program) is program
     other = dataclasses.replace(program, weights=np.where(program.weights, program.weights ^ 1, 0).astype(np.uint8))

@@ -36,7 +36,7 @@ from onnxhw import engines
 from onnxhw.bench.measure import measure, model
 from onnxhw.build.cache import Cache, key_of
 from onnxhw.config import HwConfig, preset
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 
 SCALE_SIM_SCRIPT = Path(__file__).with_name("scale_sim_run.py")
 NNGEN_POINTS = ((1, 1, 32), (2, 2, 32), (4, 4, 128))
@@ -79,7 +79,7 @@ def ours(name: str, config: HwConfig, rtl: bool) -> dict[str, Any]:
     tell(f"{name} on {config.name}")
 
     @contextmanager
-    def runner(program: Program) -> Iterator[Any]:
+    def runner(program: DeviceProgram) -> Iterator[Any]:
         with engines.open("cxxrtl", config, progress=tell) as engine:
             engine.load(program)
             yield lambda inputs, trace: engine.run(program, inputs, trace)

@@ -36,7 +36,7 @@ def product(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Outcome:
     """What a user gets of `InferenceSession`; what `check` refuses is refused before the run."""
     try:
         session = InferenceSession(model.SerializeToString())
-        refuse(session.mixed)
+        refuse(session.model)
     except Exception as error:
         return _refused(error, checked=isinstance(error, OnnxhwError))
     try:

@@ -11,7 +11,7 @@ from .engines import Engine
 from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
 from .isa.timing import sums, timeline
-from .program.model import Entry, Program
+from .program.model import DeviceProgram, Entry
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
@@ -83,7 +83,7 @@ class Difference:
         return f"word {self.word}, lane {self.lane} of activation memory; made by {by}"
 
 
-def compare(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> Difference | None:
+def compare(program: DeviceProgram, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> Difference | None:
     """Run both rungs and return their first difference, or None if every tensor that both show is equal."""
     a, b = rung_a.run(program, inputs, True), rung_b.run(program, inputs, True)
     expected, got = {**a.outputs, **a.tensors}, {**b.outputs, **b.tensors}
@@ -105,7 +105,7 @@ def compare(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -
     return None
 
 
-def check(program: Program, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> None:
+def check(program: DeviceProgram, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> None:
     """`compare`, raised as `MismatchError` E8401."""
     difference = compare(program, inputs, rung_a, rung_b)
     if difference is not None:
@@ -119,7 +119,7 @@ def _location(entry: Entry, element: tuple[int, ...], word: int) -> tuple[int, i
     return entry.place.base + block * entry.place.plane + y * entry.place.row + x, lane
 
 
-def _culprits(program: Program, ready: int, address: int, lane: int) -> list[Culprit]:
+def _culprits(program: DeviceProgram, ready: int, address: int, lane: int) -> list[Culprit]:
     """The last of the first `ready` vector instructions that wrote the lane, and the array work that it drained."""
     code, config = program.code, program.config
     times = timeline(config, code)
@@ -150,7 +150,7 @@ def _rows(vector: Vector, base: int, step_cb: int, step_oh: int, step_ow: int) -
     return set((addresses & 0xFFFF).reshape(-1).tolist())
 
 
-def _drained(program: Program, vector: Vector) -> Iterator[int]:
+def _drained(program: DeviceProgram, vector: Vector) -> Iterator[int]:
     """Array instructions whose sums a drain reads, latest first."""
     drained = _rows(vector, vector.a_base, vector.a_cb, vector.a_oh, vector.a_ow)
     for index in reversed(range(vector.after_array)):

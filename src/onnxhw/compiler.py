@@ -9,7 +9,7 @@ from .config import HwConfig
 from .cost import Cost, Prefer, ms_text, of_program, slower
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import Batch, MixedModel, Source, load, prepare, refuse, require_hardware
+from .frontend import Batch, PartitionedModel, Source, load, prepare, refuse, require_hardware
 from .frontend.convert import Conversion
 from .frontend.diagnostics import Diagnostic
 from .frontend.partition import Division
@@ -19,7 +19,7 @@ from .ir.graph import Graph
 from .ir.parts import HardwarePart
 from .passes import choose, variants
 from .program.mixed import MixedProgram
-from .program.model import Program
+from .program.model import DeviceProgram
 from .program.traffic import Rates
 from .report.fit import excess, larger, roomier, scheduled, weight_bytes
 
@@ -51,7 +51,9 @@ PREFER = "--prefer hardware leaves them on the hardware"
 """What to do about it."""
 
 
-def compile(model: Model, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None) -> Program:
+def compile(
+    model: Model, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None
+) -> DeviceProgram:
     """The checked program of a model that runs on the hardware as a whole.
 
     With `patches`, inputs of a first convolution are loaded as patches of its window if that takes fewer cycles,
@@ -79,7 +81,7 @@ class Placing(Generic[T]):
     without any of them there, `large` what was too large for one program.
     """
 
-    mixed: MixedModel
+    model: PartitionedModel
     made: T
     moved: tuple[UnsupportedError, ...]
     first: tuple[Graph, ...]
@@ -87,7 +89,7 @@ class Placing(Generic[T]):
 
     def too_large(self, config: HwConfig, where: str) -> DoesNotFitError | None:
         """Of a model of which nothing runs on the hardware for its size alone: what is too large."""
-        if self.mixed.hardware:
+        if self.model.hardware:
             return None
         return size_error(self.first, self.moved, config, where) if self.moved or not self.large else self.large
 
@@ -96,20 +98,20 @@ class Placing(Generic[T]):
         `frontend.require_hardware`."""
         if error := self.too_large(config, where):
             raise error
-        require_hardware(self.mixed, where)
+        require_hardware(self.model, where)
 
 
 def place(
     source: Source,
     config: HwConfig,
-    attempt: Callable[[MixedModel], T],
+    attempt: Callable[[PartitionedModel], T],
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
     exact_softmax: bool = False,
     runnable: bool = True,
     scheduled: int | None = None,
-    costs: Callable[[MixedModel, T], Sequence[Cost]] | None = None,
+    costs: Callable[[PartitionedModel, T], Sequence[Cost]] | None = None,
 ) -> Placing[T]:
     """Read a model and `attempt` something with it until it is placed so that this succeeds.
 
@@ -176,7 +178,7 @@ class _Chosen:
     known: dict[tuple[object, ...], DoesNotFitError | None] = field(default_factory=dict)
     """What `_drafts` has found."""
 
-    def placed(self, runnable: bool) -> MixedModel:
+    def placed(self, runnable: bool) -> PartitionedModel:
         """The model, so placed."""
         return parts_of(*self.converted, runnable, self.division)
 
@@ -189,7 +191,7 @@ class _Chosen:
         self.division.aside |= named
         return bool(named)
 
-    def shrink(self, mixed: MixedModel, error: DoesNotFitError) -> bool:
+    def shrink(self, mixed: PartitionedModel, error: DoesNotFitError) -> bool:
         """Divide the parts until none is seen to be too large, and at least once; False if there is no part.
 
         What is to be seen of no part only `error` knows: all are halved, or if each is one operation go to the host.
@@ -255,7 +257,7 @@ class _Chosen:
         return self.known[key]
 
 
-def _noted(mixed: MixedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> MixedModel:
+def _noted(mixed: PartitionedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> PartitionedModel:
     """The model with notes on what is too large; `code` is of the error that told so."""
     config, notes = chosen.config, []
     least = AT_LEAST if chosen.bounded([part.graph for part in mixed.hardware]) else ""
@@ -286,7 +288,7 @@ def compile_mixed(
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
-) -> tuple[MixedModel, MixedProgram]:
+) -> tuple[PartitionedModel, MixedProgram]:
     """A model placed on hardware and host, and its program; `patches` and `rates` as in `compile`, `exact_softmax` as
     in `onnxhw.frontend.read`.
 
@@ -300,7 +302,7 @@ def compile_mixed(
         source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
         exact_softmax=exact_softmax,
     )
-    return placed.mixed, placed.made
+    return placed.model, placed.made
 
 
 def place_and_schedule(
@@ -316,7 +318,7 @@ def place_and_schedule(
 ) -> Placing[MixedProgram]:
     """The same, with what was moved to the host."""
 
-    def attempt(mixed: MixedModel) -> MixedProgram:
+    def attempt(mixed: PartitionedModel) -> MixedProgram:
         refuse(mixed)
         parts = [
             _schedule(part.graph, config, patches, rates) if isinstance(part, HardwarePart) else part
@@ -324,7 +326,7 @@ def place_and_schedule(
         ]
         return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
 
-    def costs(mixed: MixedModel, made: MixedProgram) -> list[Cost]:
+    def costs(mixed: PartitionedModel, made: MixedProgram) -> list[Cost]:
         assert rates is not None
         pairs = zip(mixed.hardware, made.programs, strict=True)
         return [of_program(part.graph, program, rates) for part, program in pairs]
@@ -333,7 +335,7 @@ def place_and_schedule(
     return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax, costs=judge)
 
 
-def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates | None) -> Program:
+def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates | None) -> DeviceProgram:
     """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
     from . import sched  # only here: it takes long to import
 
@@ -369,7 +371,7 @@ def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     return sched.causes(error)
 
 
-def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
+def too_much(mixed: PartitionedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
     """The operations that go to the host first because a model is too large; empty if there are none."""
     graphs = [part.graph for part in mixed.hardware]
     if softmax := set(mixed.integer_softmax):
@@ -383,7 +385,7 @@ def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> Rea
     return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
 
 
-def too_slow(mixed: MixedModel, costs: Sequence[Cost]) -> Reasons:
+def too_slow(mixed: PartitionedModel, costs: Sequence[Cost]) -> Reasons:
     """The operations of the hardware parts that the host runs quicker."""
     found: Reasons = {}
     several = len(costs) > 1
@@ -394,7 +396,7 @@ def too_slow(mixed: MixedModel, costs: Sequence[Cost]) -> Reasons:
     return found
 
 
-def unmapped(mixed: MixedModel, error: UnsupportedError) -> Reasons:
+def unmapped(mixed: PartitionedModel, error: UnsupportedError) -> Reasons:
     """The operations that a scheduler's error names."""
     found: Reasons = {}
     for cause in _causes(error):

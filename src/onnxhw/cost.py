@@ -18,7 +18,7 @@ from typing import Any, Literal
 from .board import boards
 from .config import HwConfig
 from .ir.graph import AveragePool, Conv, Graph, MaxPool, Op
-from .program.model import Program
+from .program.model import DeviceProgram
 from .program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
 from .report.fit import Fit, weight_bytes
 
@@ -93,7 +93,7 @@ def _golden_ns(graph: Graph, op: Op) -> float:
     return OP_NS + TAP_NS * taps + MAC_NS * graph.macs_of(op) + elements
 
 
-def onnxruntime_ms(program: Program) -> float:
+def onnxruntime_ms(program: DeviceProgram) -> float:
     """What onnxruntime takes for the operations of a program, of the model's sizes."""
     made = [entry.shape for entry in program.tensors.values() if entry.op]
     return _onnxruntime_ms(len(made), program.nominal, sum(map(prod, made)))
@@ -122,7 +122,7 @@ def of_fit(graphs: Sequence[Graph], found: Fit, rates: Rates) -> list[Cost]:
     ]
 
 
-def of_program(graph: Graph, program: Program, rates: Rates) -> Cost:
+def of_program(graph: Graph, program: DeviceProgram, rates: Rates) -> Cost:
     """Of a part with its program."""
     return of_graph(graph, program.cycles, traffic_of(program), load_bytes(program), rates)
 
@@ -184,7 +184,7 @@ class Waiting:
         }
 
 
-def waiting(programs: Sequence[Program], rates: Rates) -> Waiting:
+def waiting(programs: Sequence[DeviceProgram], rates: Rates) -> Waiting:
     """Of programs that run one after the other; one alone is loaded before."""
     load = sum(map(load_bytes, programs)) if len(programs) > 1 else 0
     size = load + sum(traffic_of(program).alone for program in programs)

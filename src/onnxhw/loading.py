@@ -11,14 +11,14 @@ from .frontend.load import read_model
 from .ir.parts import GoldenPart, HostPart
 from .program import container
 from .program.mixed import MixedProgram
-from .program.model import Program
+from .program.model import DeviceProgram
 from .proof import prove, try_ports
 
 ELEMENTS = 1 << 29
 """Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""
 
 
-def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
+def load_any(path: str | os.PathLike[str]) -> DeviceProgram | MixedProgram:
     """The program of a file, proved: each part for the hardware by `onnxhw.proof.prove`, each ONNX model for the host
     read as any model is, from its bytes alone.
 
@@ -27,7 +27,7 @@ def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
     """
     found = container.load_any(path)
     where = str(path)
-    if isinstance(found, Program):
+    if isinstance(found, DeviceProgram):
         return prove(found, where)
     for number, part in enumerate(found.parts):
         if isinstance(part, HostPart):
@@ -76,7 +76,7 @@ def _whole(mixed: MixedProgram, where: str) -> None:
     configs = {program.config.fingerprint for program in mixed.programs}
     names = Counter(value.name for value in mixed.inputs)
     for part in mixed.parts:
-        gives = {port.name for port in part.outputs} if isinstance(part, Program) else {*part.outputs}
+        gives = {port.name for port in part.outputs} if isinstance(part, DeviceProgram) else {*part.outputs}
         names.update(gives)
     wrong = [f"{name!r} is made twice" for name, count in names.items() if count > 1]
     wrong += [f"nothing makes {value.name!r}" for value in mixed.outputs if value.name not in names]

@@ -25,7 +25,7 @@ from .ir.steps import STEPS
 from .isa.instructions import UNITS
 from .program import container
 from .program.kept import Patches
-from .program.model import Entry, Layer, Program
+from .program.model import DeviceProgram, Entry, Layer
 
 ELEMENTS = 1 << 24
 """Most elements of a model's tensor that a program keeps or transfers: 4 times the largest activation memory."""
@@ -35,12 +35,12 @@ SAMPLES = 256
 """Values of an int8."""
 
 
-def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Program:
+def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> DeviceProgram:
     """The proved program of a file; errors of `onnxhw.program.container.load`, and E2460 as `prove`."""
     return prove(container.load(path, config), str(path))
 
 
-def prove(program: Program, where: str = "") -> Program:
+def prove(program: DeviceProgram, where: str = "") -> DeviceProgram:
     """The program itself, if it is one that our compiler could have made; else `UsageError` E2460."""
     from .sched.check import check  # only here: it takes long to import
 
@@ -73,7 +73,7 @@ def _require(holds: bool, what: str) -> None:
 # -- the tensor table ------------------------------------------------------------------------------
 
 
-def _table(program: Program) -> None:
+def _table(program: DeviceProgram) -> None:
     """What `check` does not ask of the table: quantization, and the model's tensors."""
     for entry in program.tensors.values():
         name = f"tensor {entry.name!r}"
@@ -94,7 +94,7 @@ def _whole(entry: Entry) -> bool:
     return entry.kept is None or entry.whole
 
 
-def _layers(layers: Iterable[Layer], program: Program) -> None:
+def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:
     """An instruction belongs to one layer at most, and runs are in order."""
     used = {unit: np.zeros(len(program.code.get(unit, ())), bool) for unit in UNITS}
     for layer in layers:

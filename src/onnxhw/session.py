@@ -22,7 +22,7 @@ from .config import HwConfig, preset
 from .cost import Prefer
 from .errors import UsageError
 from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
-from .frontend import Batch, MixedModel, Source, read, read_model, refuse
+from .frontend import Batch, PartitionedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
@@ -42,7 +42,7 @@ from .ort_api import (
 )
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
-from .program.model import Program
+from .program.model import DeviceProgram
 from .program.traffic import Rates
 from .report.profile import LayerRow, profile
 from .targets import (
@@ -120,7 +120,7 @@ class InferenceSession(Closing):
         self._proto: onnx.ModelProto | None = None
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
-        self.mixed: MixedModel
+        self.model: PartitionedModel
         self.program: MixedProgram | None = None
         try:
             self._prepare(device, config, board)
@@ -146,7 +146,7 @@ class InferenceSession(Closing):
         if file and device == "golden":
             raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")
         if file:
-            self.mixed, self.program, design = read_compiled(file)
+            self.model, self.program, design = read_compiled(file)
             self.preprocess = preprocess_of(file)
             config, likely = next((program.config for program in self.program.programs), None), baud_of(file)
         simulated = config or preset(find(board).preset)
@@ -158,10 +158,10 @@ class InferenceSession(Closing):
         self.config = config or there or simulated
         self.device = self.target.address if isinstance(self.target, Device) else self.target
         if device == "golden":
-            self.mixed = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
+            self.model = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
         elif self.program is None:
             head = self.target.head if isinstance(self.target, Device) else None
-            self.mixed, self.program = compile_mixed(
+            self.model, self.program = compile_mixed(
                 self._source, self.config, shapes=self.shapes, patches=self._patches, prefer=self._prefer or "speed",
                 rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
             )  # fmt: skip
@@ -174,17 +174,17 @@ class InferenceSession(Closing):
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The inputs that have one."""
-        return [self._described(value) for value in self.mixed.inputs if value.optional]
+        return [self._described(value) for value in self.model.inputs if value.optional]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(_of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
+        return [self._described(_of_all(value, self.model.batch)) for value in self.model.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
         model = self._model_proto()
         if model is None:
-            return ModelMetadata(graph_name=self.mixed.name)
+            return ModelMetadata(graph_name=self.model.name)
         return ModelMetadata(
             model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
             model.model_version, {entry.key: entry.value for entry in model.metadata_props},
@@ -207,7 +207,7 @@ class InferenceSession(Closing):
         return self._options
 
     def _inputs(self) -> list[Value]:
-        return [_of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
+        return [_of_all(value, self.model.batch) for value in self.model.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -217,11 +217,11 @@ class InferenceSession(Closing):
         shape: list[Dim] = list(value.shape or ())
         sizes = declared.tensor_type.shape.dim
         if not self.shapes and len(shape) == len(sizes):
-            given = any(one.name == value.name for one in self.mixed.inputs)
+            given = any(one.name == value.name for one in self.model.inputs)
             undeclared = [None if given and not dim.HasField("dim_value") else size
                           for dim, size in zip(sizes, shape, strict=True)]  # fmt: skip
             shape = [dim.dim_param or size for dim, size in zip(sizes, undeclared, strict=True)]
-        if (batch := self.mixed.batch) is not None and not batch.size and value.name in batch.outputs and shape:
+        if (batch := self.model.batch) is not None and not batch.size and value.name in batch.outputs and shape:
             firsts = [one.type.tensor_type.shape.dim[0].dim_param for one in known if one.name in batch.inputs]
             shape[0] = firsts[0] or None if firsts else None
         return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
@@ -308,13 +308,13 @@ class InferenceSession(Closing):
         return [row for program in self.program.programs for row in profile(program).layers]
 
     def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        names = [value.name for value in self.mixed.outputs]
+        names = [value.name for value in self.model.outputs]
         wanted = list(output_names or names)  # none means all, as in onnxruntime
         if unknown := [name for name in wanted if name not in names]:
             raise UsageError("E2501", f"the model has no output {unknown[0]!r}", hint=f"outputs: {', '.join(names)}")
         self._check_names(feeds)
-        refuse(self.mixed)
-        given = {value.name for value in self.mixed.inputs if value.optional} & set(feeds)
+        refuse(self.model)
+        given = {value.name for value in self.model.inputs if value.optional} & set(feeds)
         if given:
             with self._overridden(given, feeds) as other:
                 found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
@@ -329,14 +329,14 @@ class InferenceSession(Closing):
             return found
         self.cycles, self.counters = 0, []
         if not self._runners:
-            self._runners = [self._runner(index, part) for index, part in enumerate(self.mixed.parts)]
-        inferences = samples(self._sample_inputs(arrays), arrays, self.mixed.batch)
+            self._runners = [self._runner(index, part) for index, part in enumerate(self.model.parts)]
+        inferences = samples(self._sample_inputs(arrays), arrays, self.model.batch)
         if len(inferences) == 1:
             check_elements(self._inputs(), arrays)
         for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
             for values, given_now in zip(inferences, run(inferences), strict=True):
                 values |= given_now
-        return [_together([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
+        return [_together([sample[name] for sample in inferences], name, self.model.batch) for name in wanted]
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
@@ -346,7 +346,7 @@ class InferenceSession(Closing):
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
-        batch = self.mixed.batch
+        batch = self.model.batch
         if batch is None or batch.size:
             return {}
         found = {}
@@ -356,15 +356,15 @@ class InferenceSession(Closing):
                 continue
             if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
                 found[value.name] = len(array)
-        integer = self.mixed.hardware or self.mixed.golden
+        integer = self.model.hardware or self.model.golden
         if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
-        if compiled(self._source) and self.mixed.batch is not None:
-            count, why = max(sizes.values()), self.mixed.batch.mixing or "its inputs are of different sizes"
+        if compiled(self._source) and self.model.batch is not None:
+            count, why = max(sizes.values()), self.model.batch.mixing or "its inputs are of different sizes"
             what = f"{count} samples are not {count} inferences of this program: {why}"
             raise UsageError("E2506", what, hint="give the .onnx file: it is placed anew for the batch")
         key = tuple(sorted(sizes.items()))
@@ -376,16 +376,16 @@ class InferenceSession(Closing):
 
     def _sample_inputs(self, arrays: Mapping[str, Any]) -> list[Value]:
         """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
-        batch = self.mixed.batch
+        batch = self.model.batch
         if batch is not None and batch.size:
             for value in self._inputs():
                 array = arrays[value.name]
                 if value.shape is not None and not matches(value.shape, np.shape(array)):
                     raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
-        return [value for value in self.mixed.inputs if not value.optional]
+        return [value for value in self.model.inputs if not value.optional]
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
-        needed, known = [v.name for v in self._inputs()], {v.name for v in self.mixed.inputs}
+        needed, known = [v.name for v in self._inputs()], {v.name for v in self.model.inputs}
         for name in feeds:
             if name not in known:
                 raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
@@ -401,7 +401,7 @@ class InferenceSession(Closing):
         if self.program is None:
             return golden_runner(graph)
         program = self.program.parts[index]
-        assert isinstance(program, Program)
+        assert isinstance(program, DeviceProgram)
         run = runner(self.target, self.config, program, graph, self._stack)
 
         def execute(batch: list[dict[str, Array8]]) -> list[dict[str, Array8]]:
@@ -418,7 +418,7 @@ class InferenceSession(Closing):
         model = read_model(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source)
         for tensor in model.graph.initializer:
             if tensor.name in names:
-                value = next(value for value in self.mixed.inputs if value.name == tensor.name)
+                value = next(value for value in self.model.inputs if value.name == tensor.name)
                 tensor.CopyFrom(numpy_helper.from_array(typed(value, feeds[tensor.name]), tensor.name))
         return self._like(model, self.shapes)
 

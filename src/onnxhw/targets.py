@@ -12,7 +12,7 @@ from . import engines, golden
 from .config import HwConfig
 from .errors import UsageError
 from .files import sha256
-from .frontend import Batch, MixedModel, read, read_model
+from .frontend import Batch, PartitionedModel, read, read_model
 from .frontend.hostrun import parsed
 from .frontend.hosttypes import SIZES
 from .frontend.reading.limits import Limits
@@ -23,7 +23,7 @@ from .ir.graph import Array8, Graph
 from .ir.parts import GoldenPart, HardwarePart, HostPart, Value
 from .loading import load_any
 from .program.mixed import MixedProgram
-from .program.model import Program
+from .program.model import DeviceProgram
 from .program.result import Result
 
 DEVICES = ("golden", "emulator", "cxxrtl")
@@ -44,7 +44,7 @@ def compiled(model: Any) -> Path | None:
     return path if path.suffix == ".ohw" else None
 
 
-def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
+def read_compiled(path: Path) -> tuple[PartitionedModel, MixedProgram, str | None]:
     """A program file as model and parts, and the key of the bitstream beside it, if it has one.
 
     What the batch means is asked of the copy of the model beside it; without one, samples are taken as independent.
@@ -53,9 +53,9 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
     """
     found = load_any(path)
     program = found if isinstance(found, MixedProgram) else _whole(found)
-    parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, Program) else p for p in program.parts)
+    parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, DeviceProgram) else p for p in program.parts)
     inputs = tuple(value for value in program.inputs if not value.optional)
-    mixed = MixedModel(program.model, inputs, program.outputs, parts, (), batch=_batch(path.parent))
+    mixed = PartitionedModel(program.model, inputs, program.outputs, parts, (), batch=_batch(path.parent))
     return mixed, program, design_of(path.parent)
 
 
@@ -82,7 +82,7 @@ def _batch(folder: Path) -> Batch | None:
     return read(model, limits=limits, shapes={name: int(size) for name, _, size in sizes}).batch
 
 
-def _whole(program: Program) -> MixedProgram:
+def _whole(program: DeviceProgram) -> MixedProgram:
     """A program that is the whole model, as parts: one."""
     inputs, outputs = (
         tuple(dict.fromkeys(Value(port.name, port.shape, port.dtype) for port in ports))
@@ -106,7 +106,7 @@ def unknown(device: object) -> UsageError:
     return UsageError("E2500", f"no device named {device!r}", hint=f"devices: {', '.join(DEVICES)}; {FORMS}")
 
 
-def runner(target: Device | str, config: HwConfig, program: Program, graph: Graph, stack: ExitStack) -> Runs:
+def runner(target: Device | str, config: HwConfig, program: DeviceProgram, graph: Graph, stack: ExitStack) -> Runs:
     """What runs a hardware part: on a device, which loads the program when another is there, or on an engine."""
     if isinstance(target, Device):
         device = target

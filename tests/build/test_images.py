@@ -7,7 +7,7 @@ from onnxhw.build.images import images
 from onnxhw.config import PRESETS
 from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import Array, Load, Vector
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 
 NAMES = [
     "autorun", "description", "design.device.core.act.bank_0", "design.device.core.load.memory.all",
@@ -25,7 +25,7 @@ def program():
     weights = np.arange(2 * config.weight_word, dtype=np.uint8).reshape(2, -1)
     tables = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
     params = np.array([[1 << 63, 5]], np.uint64)
-    return Program(config, "m", code, weights, params, tables, {}, [], [], [], 100, 0)
+    return DeviceProgram(config, "m", code, weights, params, tables, {}, [], [], [], 100, 0)
 
 
 def test_every_memory_gets_its_contents(program):

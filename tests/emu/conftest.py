@@ -11,7 +11,7 @@ from onnxhw.fixed import ONE, Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Ordered, Vector, VectorOp
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Entry, Layer, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Layer, Place
 
 Int8 = npt.NDArray[np.int8]
 
@@ -20,7 +20,7 @@ Int8 = npt.NDArray[np.int8]
 class Case:
     """A program and the tensors it must produce for its inputs."""
 
-    program: Program
+    program: DeviceProgram
     inputs: dict[str, Int8]
     expected: dict[str, Int8]
 
@@ -67,7 +67,7 @@ def case() -> Case:
         Entry("x", places["x"], 0.5, zero, 0, 3), Entry("conv", places["conv"], 0.25, 4, 2, 4, "conv"),
         Entry("pool", places["pool"], 0.25, 4, 3, 4, "pool"), Entry("y", places["y"], 0.25, 0, 4, 4, "add"),
     ]  # fmt: skip
-    program = Program(
+    program = DeviceProgram(
         config, "tiny", code, tiles.view(np.uint8), np.array([s.pack() for s in scales], np.uint64).reshape(-1, 2),
         np.zeros((0, 256), np.int8), {entry.name: entry for entry in entries},
         [Port("input", (1, 4, 6, 6), "int8", "x")], [Port("output", (1, 4, 6, 6), "int8", "y")],

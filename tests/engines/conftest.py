@@ -10,7 +10,7 @@ from onnxhw.compiler import compile as compile_model
 from onnxhw.config import HwConfig
 from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 Inputs = dict[str, np.ndarray]
 
@@ -26,12 +26,12 @@ def graph(digits: Path) -> Graph:
 
 
 @pytest.fixture(scope="session")
-def program(graph: Graph, small: HwConfig) -> Program:
+def program(graph: Graph, small: HwConfig) -> DeviceProgram:
     return compile_model(graph, small)
 
 
 @pytest.fixture
-def inputs(program: Program) -> Callable[[int], Inputs]:
+def inputs(program: DeviceProgram) -> Callable[[int], Inputs]:
     def make(seed: int) -> Inputs:
         random = np.random.default_rng(seed)
         return {

@@ -12,7 +12,7 @@ from onnxhw.engines.software import EmulatorEngine
 from onnxhw.errors import MismatchError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Program, Result
+from onnxhw.program import DeviceProgram, Result
 
 Make = Callable[[int], dict[str, np.ndarray]]
 
@@ -27,7 +27,7 @@ class Faulty(EmulatorEngine):
         self.at = at
         self.damaged: tuple[int, int] | None = None
 
-    def run(self, program: Program, inputs: dict[str, np.ndarray], trace: bool = False) -> Result:
+    def run(self, program: DeviceProgram, inputs: dict[str, np.ndarray], trace: bool = False) -> Result:
         emulator = Emulator(program)
         machine, execute = emulator.machine, emulator.machine.execute
         culprit = program.code["vector"][self.at]
@@ -44,7 +44,7 @@ class Faulty(EmulatorEngine):
 
 
 @pytest.mark.parametrize("part", [0, 1, 2, 3])
-def test_names_the_instruction(part: int, small: HwConfig, graph: Graph, program: Program, inputs: Make) -> None:
+def test_names_the_instruction(part: int, small: HwConfig, graph: Graph, program: DeviceProgram, inputs: Make) -> None:
     at = len(program.code["vector"]) * part // 4
     faulty = Faulty(at)
     found = bisect.compare(program, inputs(part), EmulatorEngine(), faulty)
@@ -69,6 +69,6 @@ def test_names_the_instruction(part: int, small: HwConfig, graph: Graph, program
     assert caught.value.exit_status == 8
 
 
-def test_equal_rungs_have_no_difference(small: HwConfig, graph: Graph, program: Program, inputs: Make) -> None:
+def test_equal_rungs_have_no_difference(small: HwConfig, graph: Graph, program: DeviceProgram, inputs: Make) -> None:
     assert bisect.compare(program, inputs(0), engines.open("golden", small, graph=graph), EmulatorEngine()) is None
     bisect.check(program, inputs(0), EmulatorEngine(), EmulatorEngine())

@@ -14,7 +14,7 @@ from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.errors import MismatchError, ToolError, UsageError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.memory import Control, Space
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 Make = Callable[[int], dict[str, np.ndarray]]
 
@@ -32,7 +32,7 @@ def cxxrtl(small: HwConfig) -> Iterator[CxxrtlEngine]:
 
 @pytest.mark.parametrize("name", ["emulator", *HARDWARE])
 def test_equals_golden_on_every_tensor(
-    name: str, small: HwConfig, graph: Graph, program: Program, inputs: Make, request: pytest.FixtureRequest
+    name: str, small: HwConfig, graph: Graph, program: DeviceProgram, inputs: Make, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue({"cxxrtl": "compiler", "cocotb": "icarus"}.get(name, "small"))
     reference = engines.open("emulator", small)
@@ -54,7 +54,7 @@ def test_equals_golden_on_every_tensor(
 
 @pytest.mark.rtl
 @pytest.mark.usefixtures("compiler")
-def test_a_program_is_loaded_once(cxxrtl: CxxrtlEngine, program: Program, inputs: Make) -> None:
+def test_a_program_is_loaded_once(cxxrtl: CxxrtlEngine, program: DeviceProgram, inputs: Make) -> None:
     cxxrtl.run(program, inputs(0))
     before = cxxrtl.core.cycles
     cxxrtl.run(program, inputs(1))
@@ -68,7 +68,7 @@ def test_a_program_is_loaded_once(cxxrtl: CxxrtlEngine, program: Program, inputs
 
 @pytest.mark.rtl
 @pytest.mark.usefixtures("compiler")
-def test_a_run_that_does_not_end_is_named(cxxrtl: CxxrtlEngine, program: Program, inputs: Make) -> None:
+def test_a_run_that_does_not_end_is_named(cxxrtl: CxxrtlEngine, program: DeviceProgram, inputs: Make) -> None:
     array = program.code["array"]
     stuck = dataclasses.replace(array[-1], after_vector=len(program.code["vector"]))
     hopeless = dataclasses.replace(program, code={**program.code, "array": [*array[:-1], stuck]})
@@ -79,7 +79,7 @@ def test_a_run_that_does_not_end_is_named(cxxrtl: CxxrtlEngine, program: Program
 
 @pytest.mark.rtl
 @pytest.mark.usefixtures("compiler")
-def test_a_damaged_memory_is_seen(cxxrtl: CxxrtlEngine, program: Program, inputs: Make) -> None:
+def test_a_damaged_memory_is_seen(cxxrtl: CxxrtlEngine, program: DeviceProgram, inputs: Make) -> None:
     """The engine computes with what the core holds, not with what it was given."""
     good = cxxrtl.run(program, inputs(0), True)
     cxxrtl.core.write(Space.WEIGHT, 0, np.full(16, 0x7F7F7F7F, np.uint32))
@@ -100,7 +100,7 @@ def test_the_core_tells_its_configuration(cxxrtl: CxxrtlEngine, small: HwConfig)
 @pytest.mark.rtl
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
-def test_waveform_of_a_run(cxxrtl: CxxrtlEngine, program: Program, inputs: Make, tmp_path: Path) -> None:
+def test_waveform_of_a_run(cxxrtl: CxxrtlEngine, program: DeviceProgram, inputs: Make, tmp_path: Path) -> None:
     result = cxxrtl.run(program, inputs(3), waves=tmp_path / "run.vcd", wave_cycles=200)
     plain = cxxrtl.run(program, inputs(3))
     assert result.cycles == plain.cycles
@@ -112,7 +112,7 @@ def test_waveform_of_a_run(cxxrtl: CxxrtlEngine, program: Program, inputs: Make,
 
 @pytest.mark.rtl
 @pytest.mark.usefixtures("icarus")
-def test_a_dead_simulator_is_named(small: HwConfig, program: Program, inputs: Make) -> None:
+def test_a_dead_simulator_is_named(small: HwConfig, program: DeviceProgram, inputs: Make) -> None:
     with CocotbEngine(small) as engine:
         engine._mailbox.stop()
         assert engine._thread is not None
@@ -127,7 +127,7 @@ def test_missing_icarus_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         engines.open("cocotb", small)
 
 
-def test_wrong_use(small: HwConfig, program: Program, inputs: Make) -> None:
+def test_wrong_use(small: HwConfig, program: DeviceProgram, inputs: Make) -> None:
     with pytest.raises(UsageError, match=r"E2402 .*emulator, cxxrtl"):
         engines.open("verilator", small)
     with pytest.raises(UsageError, match="E2403"):
@@ -138,7 +138,7 @@ def test_wrong_use(small: HwConfig, program: Program, inputs: Make) -> None:
 
 @pytest.mark.rtl
 @pytest.mark.usefixtures("compiler")
-def test_a_closed_engine_says_so(small: HwConfig, program: Program, inputs: Make) -> None:
+def test_a_closed_engine_says_so(small: HwConfig, program: DeviceProgram, inputs: Make) -> None:
     engine = CxxrtlEngine(small)
     engine.close()
     engine.close()

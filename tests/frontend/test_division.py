@@ -19,7 +19,7 @@ from onnxhw.cli import main
 from onnxhw.compiler import compile_mixed, place
 from onnxhw.config import PRESETS, HwConfig, preset
 from onnxhw.errors import DoesNotFitError
-from onnxhw.frontend import MixedModel, prepare
+from onnxhw.frontend import PartitionedModel, prepare
 from onnxhw.frontend.partition import GOLDEN, HARDWARE, HOST, KINDS, Division, stages
 from onnxhw.ir.graph import Op
 from onnxhw.ir.parts import GoldenPart
@@ -133,7 +133,7 @@ def test_it_ends_whatever_does_not_fit(models: Any) -> None:
     deep(model, 3, 24)
     seen: list[int] = []
 
-    def attempt(mixed: MixedModel) -> None:
+    def attempt(mixed: PartitionedModel) -> None:
         seen.append(max((len(part.graph.ops) for part in mixed.hardware), default=0))
         if mixed.hardware:
             raise DoesNotFitError("E5104", "for a test")
@@ -141,8 +141,8 @@ def test_it_ends_whatever_does_not_fit(models: Any) -> None:
     placed = place(model.bytes(), preset("ulx3s-85f"), attempt)
     assert seen == sorted(seen, reverse=True)
     assert (seen[0] > 4, seen[-1], len(seen) < 10) == (True, 0, True)
-    assert not placed.mixed.hardware
-    assert placed.mixed.golden
+    assert not placed.model.hardware
+    assert placed.model.golden
 
 
 def everything(model: Any) -> bytes:
@@ -172,7 +172,7 @@ def test_every_preset_gives_the_same_bytes(models: Any) -> None:
     for name in PRESETS:
         with InferenceSession(proto, device="emulator", config=preset(name)) as session:
             assert [found.tobytes() for found in session.run(None, feeds)] == wanted, name
-            aside |= {type(op).__name__ for part in session.mixed.golden for op in part.graph.ops}
+            aside |= {type(op).__name__ for part in session.model.golden for op in part.graph.ops}
     assert {"Conv", "Table"} <= aside
 
 

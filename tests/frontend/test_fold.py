@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import MixedModel, read
+from onnxhw.frontend import PartitionedModel, read
 from onnxhw.frontend.reading.limits import Limits
 from onnxhw.session import InferenceSession
 
@@ -27,11 +27,11 @@ def bomb(model: Any, count: int, reader: str) -> bytes:
     return bytes(model.output(x, rank=2).bytes())
 
 
-def folded(mixed: MixedModel) -> int:
+def folded(mixed: PartitionedModel) -> int:
     return sum(row.where == "folded" for row in mixed.placement)
 
 
-def reasons(mixed: MixedModel) -> set[str]:
+def reasons(mixed: PartitionedModel) -> set[str]:
     return {row.reason for row in mixed.placement if row.op_type == "Add" and row.where == "host"}
 
 
@@ -71,7 +71,7 @@ def test_folded_or_not_the_results_are_the_same(model: Any, limit: int, monkeypa
     x = np.random.default_rng(1).integers(-9, 9, (1, SIDE)).astype(np.float32)
     with InferenceSession(proto) as session:
         (found,) = session.run(None, {"x": x})
-        assert folded(session.mixed) == (2 if limit > 1 else 0)
+        assert folded(session.model) == (2 if limit > 1 else 0)
     one = np.arange(SIDE, dtype=np.float32)[:, None] + np.ones((1, SIDE), np.float32)
     np.testing.assert_allclose(found, x @ one @ one, rtol=1e-5)
 

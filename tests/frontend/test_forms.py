@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from onnxhw.frontend import MixedModel, read
+from onnxhw.frontend import PartitionedModel, read
 from onnxhw.session import InferenceSession
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,7 @@ def model(body: str, opset: int) -> onnx.ModelProto:
     return proto
 
 
-def places(mixed: MixedModel) -> list[tuple[str, str]]:
+def places(mixed: PartitionedModel) -> list[tuple[str, str]]:
     """Where each node runs, those that make constants aside."""
     return [(row.op_type, row.where) for row in mixed.placement if row.op_type != "Constant"]
 

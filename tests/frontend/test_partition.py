@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from onnxhw.errors import UnsupportedError
-from onnxhw.frontend import MixedModel, load, read
+from onnxhw.frontend import PartitionedModel, load, read
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.ir.verify import verify
@@ -52,7 +52,7 @@ def grow(model: Any, steps: list[tuple[int, int, int, bool]]) -> None:
         model.output(name)
 
 
-def check_order(mixed: MixedModel) -> None:
+def check_order(mixed: PartitionedModel) -> None:
     """Parts read what is there; no value is given twice; every output is given."""
     known = {value.name for value in mixed.inputs}
     for part in mixed.parts:

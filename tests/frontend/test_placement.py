@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.frontend import MixedModel, Placed, read
+from onnxhw.frontend import PartitionedModel, Placed, read
 from onnxhw.ir.parts import HardwarePart, HostPart
 
 S = 0.125
@@ -14,7 +14,7 @@ SHAPE = [1, 4, 4, 4]
 W = np.eye(4, dtype=np.int8).reshape(4, 4, 1, 1)
 
 
-def rows(mixed: MixedModel) -> dict[str, Placed]:
+def rows(mixed: PartitionedModel) -> dict[str, Placed]:
     """The last row of each operator."""
     return {row.op_type: row for row in mixed.placement}
 

@@ -12,7 +12,7 @@ from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, compile_mixed, place
 from onnxhw.config import preset
-from onnxhw.frontend import MixedModel, pipeline, prepare, read
+from onnxhw.frontend import PartitionedModel, pipeline, prepare, read
 from onnxhw.frontend.load import read as reading_of
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.program.container import dumps
@@ -32,7 +32,7 @@ def chain(model: Any, functions: list[str], shape: tuple[int, ...] = (1, 3, 4, 5
     return model.output(x)
 
 
-def most_tables(mixed: MixedModel) -> int:
+def most_tables(mixed: PartitionedModel) -> int:
     return max(len(set(tables_of(part.graph).values())) for part in mixed.hardware)
 
 
@@ -42,9 +42,9 @@ def test_what_is_beyond_the_tables_runs_on_the_host(models: Any, count: int) -> 
     feeds = model.feeds()
     with InferenceSession(model.bytes(), device="emulator", config=FOUR) as session:
         (found,) = session.run(None, feeds)
-        mixed = session.mixed
+        mixed = session.model
     with InferenceSession(model.bytes(), device="golden") as session:
-        assert most_tables(session.mixed) == count, "nothing is moved where there is no limit"
+        assert most_tables(session.model) == count, "nothing is moved where there is no limit"
         np.testing.assert_array_equal(found, session.run(None, feeds)[0])
     np.testing.assert_array_equal(found, next(iter(model.onnxruntime(feeds).values())))
     (row,) = (row for row in mixed.placement if row.where == "host" and row.op_type in FUNCTIONS)
@@ -112,9 +112,9 @@ def test_large_models_are_placed_in_two_readings(models: Any) -> None:
     x = model.input((1, 2, 3, 3), 1 / 16, 3)
     for index in range(200):
         x = model.requantize(model.node("LeakyRelu", x, alpha=index / 256), 1 / 16, 3)
-    seen: list[MixedModel] = []
+    seen: list[PartitionedModel] = []
 
-    def attempt(mixed: MixedModel) -> None:
+    def attempt(mixed: PartitionedModel) -> None:
         from onnxhw.errors import DoesNotFitError
 
         seen.append(mixed)

@@ -8,7 +8,7 @@ from onnxhw.ir.graph import Port
 from onnxhw.isa import Load
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import ENDED, RUNNING, Control, Space
-from onnxhw.program import Entry, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Place
 
 BAUD = 1_000_000
 CONFIG = HwConfig("unit", rows=4, cols=3, word=6, lanes=3, act_depth=64)
@@ -63,7 +63,7 @@ def program():
     """No meaning: every memory has contents; the input has pitch 7 and starts at lane 2."""
     rng = np.random.default_rng(1)
     x, y = Place(10, 40, 7, (1, 5, 4, 6), lane=2), Place(200, 30, 5, (1, 9, 3, 5))
-    return Program(
+    return DeviceProgram(
         config=CONFIG, model="none", code={"load": [Load(base=5, tiles=2)] * 3, "array": [], "vector": []},
         weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([[1 << 63 | 5, 7, 9]], np.uint64),
         tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),

@@ -13,7 +13,7 @@ from onnxhw.emu import Emulator
 from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.ir.graph import Graph
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 
 CONFIG = PRESETS["virtual"]
@@ -41,7 +41,7 @@ def random_feeds(graph: Graph, count: int) -> Iterator[Feed]:
         yield {port.name: fixed.dequantize(q, np.float32(grid.scale), grid.zero_point)}
 
 
-def assert_equal(program: Program, expected: Feed, result: Result) -> None:
+def assert_equal(program: DeviceProgram, expected: Feed, result: Result) -> None:
     """Every tensor and output of a traced run, and its cycles."""
     assert set(result.tensors) == set(program.tensors)
     for name, values in (result.tensors | result.outputs).items():

@@ -31,7 +31,7 @@ def test_1_one_unsupported_operator_does_not_stop_the_rest() -> None:
     """The accelerator lacks a single operator, and nothing of the network runs. Here that node runs on the host."""
     model, x = through("Trilu"), draw()
     with InferenceSession(model, device="emulator", config=MINI) as session:
-        assert [type(part) for part in session.mixed.parts] == [HardwarePart, HostPart, HardwarePart]
+        assert [type(part) for part in session.model.parts] == [HardwarePart, HostPart, HardwarePart]
         (found,) = session.run(None, {"x": x})
     (wanted,) = evaluate(model, {"x": x}).values()
     np.testing.assert_array_equal(found, wanted)

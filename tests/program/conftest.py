@@ -9,7 +9,7 @@ from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import UNITS, Ordered
-from onnxhw.program import Entry, Layer, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Layer, Place
 from onnxhw.program.kept import Constants, Patches
 
 
@@ -25,7 +25,7 @@ def random_instruction(unit: str, rng: random.Random) -> Ordered:
 
 
 @pytest.fixture
-def program() -> Program:
+def program() -> DeviceProgram:
     rng = random.Random(1)
     config = HwConfig("tiny", rows=4, cols=6, word=4, lanes=2, load_rows=2)
     code = {
@@ -48,7 +48,7 @@ def program() -> Program:
         {"op": "QuantizeLinear", "scale": 0.1, "zero_point": -3, "axis": None},
         {"op": "Reshape", "shape": [1, 6, 5, 8]},
     )
-    return Program(
+    return DeviceProgram(
         config, "models/tiny.onnx", code,
         numbers.integers(0, 256, (9, config.weight_word)).astype(np.uint8),
         np.array([scale.pack() for scale in scales], np.uint64).reshape(-1, config.lanes),

@@ -10,13 +10,13 @@ import pytest
 from onnxhw.config import FORMAT, PRESETS
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import UNITS
-from onnxhw.program import Program, container, load, save
+from onnxhw.program import DeviceProgram, container, load, save
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.schema import message, proto
 
 
-def assert_same(a: Program, b: Program) -> None:
-    for field in dataclasses.fields(Program):
+def assert_same(a: DeviceProgram, b: DeviceProgram) -> None:
+    for field in dataclasses.fields(DeviceProgram):
         left, right = getattr(a, field.name), getattr(b, field.name)
         if isinstance(left, np.ndarray):
             assert left.dtype == right.dtype, field.name
@@ -42,7 +42,7 @@ def test_a_wrong_checksum_is_refused(program) -> None:
 
 
 def test_an_empty_program(program) -> None:
-    empty = Program(
+    empty = DeviceProgram(
         program.config, "", {unit: [] for unit in UNITS},
         np.zeros((0, 12), np.uint8), np.zeros((0, 2), np.uint64), np.zeros((0, 256), np.int8), {}, [], [], [], 0, 0,
     )  # fmt: skip
@@ -92,7 +92,7 @@ def outer(payload: bytes, version: int = container.FORMAT) -> bytes:
     return bytes(file.SerializeToString(deterministic=True))
 
 
-def payload_of(program: Program):
+def payload_of(program: DeviceProgram):
     record = message("Program")
     record.ParseFromString(container._payload(program))
     return record

@@ -8,17 +8,17 @@ import pytest
 from onnxhw.config import HwConfig
 from onnxhw.isa import Load
 from onnxhw.isa.memory import COUNTERS, Control, Space
-from onnxhw.program import Entry, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Place
 from onnxhw.program.image import memories, stretches, tensor_image, tensor_of, tensor_spans
 
 CONFIG = HwConfig("unit", rows=4, cols=3, word=6, lanes=3, act_depth=64)
 
 
 @pytest.fixture
-def sample() -> Program:
+def sample() -> DeviceProgram:
     """No meaning: every memory has contents; the tensor has pitch 7 and starts at lane 2."""
     rng = np.random.default_rng(1)
-    return Program(
+    return DeviceProgram(
         config=CONFIG, model="none", code={"load": [Load(base=5, tiles=2)] * 3, "array": [], "vector": []},
         weights=rng.integers(0, 256, (30, 3)).astype(np.uint8), params=np.array([[1 << 63 | 5, 7, 9]], np.uint64),
         tables=np.arange(-128, 128, dtype=np.int8).reshape(1, 256),
@@ -27,7 +27,7 @@ def sample() -> Program:
     )  # fmt: skip
 
 
-def test_memories_follow_the_host_layout(sample: Program) -> None:
+def test_memories_follow_the_host_layout(sample: DeviceProgram) -> None:
     found = dict(memories(sample))
     assert set(found) == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
     first = Load(base=5, tiles=2).encode()
@@ -40,14 +40,14 @@ def test_memories_follow_the_host_layout(sample: Program) -> None:
     assert found[Space.TABLE][255] == 0x7F
 
 
-def test_what_is_empty_is_left_out(sample: Program) -> None:
+def test_what_is_empty_is_left_out(sample: DeviceProgram) -> None:
     empty = dataclasses.replace(
         sample, code={}, weights=sample.weights[:0], params=sample.params[:0], tables=sample.tables[:0]
     )
     assert list(memories(empty)) == []
 
 
-def test_a_tensor_comes_back_from_the_words_that_were_written(sample: Program) -> None:
+def test_a_tensor_comes_back_from_the_words_that_were_written(sample: DeviceProgram) -> None:
     values = np.random.default_rng(2).integers(-128, 128, (1, 5, 4, 6)).astype(np.int8)
     memory: dict[int, int] = {}
     for address, words in tensor_image(sample, {"x": values}):

@@ -11,13 +11,13 @@ from onnxhw.ir.graph import Port
 from onnxhw.isa.instructions import Array, Load, Ordered, Vector, VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program.layout import Place
-from onnxhw.program.model import Entry, Layer, Program
+from onnxhw.program.model import DeviceProgram, Entry, Layer
 
 CONFIG = PRESETS["mini"]
 
 
 @pytest.fixture(scope="session")
-def program() -> Program:
+def program() -> DeviceProgram:
     """Conv 3x3 of 4 -> 8 channels on 8 x 8 in two column tiles, MaxPool 2x2, then a 1x1 conv on 2 x 2 pixels."""
     code: dict[str, list[Ordered]] = {
         "load": [Load(base=0, tiles=9), Load(base=36, tiles=9), Load(base=72, tiles=2, after_vector=3)],
@@ -44,7 +44,7 @@ def program() -> Program:
         Layer("pool1", "MaxPool", 0, {"vector": [(2, 3)]}),
         Layer("conv<2>", "Conv", 8 * 4 * 4, {"load": [(2, 3)], "array": [(2, 3)], "vector": [(3, 4)]}),
     ]
-    return Program(
+    return DeviceProgram(
         CONFIG,
         "sample",
         code,
@@ -61,6 +61,6 @@ def program() -> Program:
 
 
 @pytest.fixture(scope="session")
-def digits() -> Program:
+def digits() -> DeviceProgram:
     """The digits network on the largest array, where instructions of the vector unit overlap."""
     return compile_model(Path(__file__).parents[2] / "examples" / "digits.onnx", PRESETS["ulx3s-85f"])

@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.program.kept import Patches
 from onnxhw.program.layout import Place
-from onnxhw.program.model import Entry, Program
+from onnxhw.program.model import DeviceProgram, Entry
 from onnxhw.report.kept import patched, sentences
 
 WINDOW = Patches((3, 3), (2, 1), (1, 1), (1, 1, 1, 1))
@@ -16,7 +16,7 @@ WINDOW = Patches((3, 3), (2, 1), (1, 1), (1, 1, 1, 1))
     ("channels", "plain", "patches"),
     [(1, 72 * 4, 40 * 3 * 4), (4, 72 * 4, 40 * 9 * 4), (5, 72 * 8, 40 * 12 * 4)],
 )
-def test_the_bytes_are_those_that_travel(program: Program, channels: int, plain: int, patches: int) -> None:
+def test_the_bytes_are_those_that_travel(program: DeviceProgram, channels: int, plain: int, patches: int) -> None:
     """9x8 pixels and 5x8 windows, four lanes to a host word, on the words of four lanes of `mini`."""
     shape = (1, channels, 9, 8)
     place = Place(0, 40, 8, (1, 9 * channels, 5, 8))
@@ -31,5 +31,5 @@ def test_the_bytes_are_those_that_travel(program: Program, channels: int, plain:
     ]
 
 
-def test_inputs_as_they_are_are_not_told_of(program: Program) -> None:
+def test_inputs_as_they_are_are_not_told_of(program: DeviceProgram) -> None:
     assert patched([program]) == []

@@ -10,15 +10,15 @@ from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.memory import Control, Space, host_stride
-from onnxhw.program import Program, from_host, to_host
+from onnxhw.program import DeviceProgram, from_host, to_host
 from onnxhw.program.image import memories
 from onnxhw.rtl.core import Core
 
 Act = np.ndarray
-Check = Callable[[Program, Act, dict[str, int], Act], None]
+Check = Callable[[DeviceProgram, Act, dict[str, int], Act], None]
 
 
-def units(program: Program) -> list[int]:
+def units(program: DeviceProgram) -> list[int]:
     """What the registers from `Control.LOAD_COUNT` on take: instructions per unit."""
     return [len(program.code.get(unit, ())) for unit in UNITS]
 
@@ -29,7 +29,7 @@ class CompiledBench:
     def __init__(self, config: HwConfig) -> None:
         self.config = config
 
-    def each(self, cases: Iterable[tuple[Program, Act]], check: Check) -> None:
+    def each(self, cases: Iterable[tuple[DeviceProgram, Act]], check: Check) -> None:
         """As `Bench.each`."""
         word = self.config.word
         addresses = np.arange(self.config.act_words)
@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, config: HwConfig) -> None:
         self.config, self.core = config, Core(config)
 
-    def each(self, cases: Iterable[tuple[Program, Act]], check: Check) -> None:
+    def each(self, cases: Iterable[tuple[DeviceProgram, Act]], check: Check) -> None:
         """Run every case; ``check(program, before, registers, after)`` sees the whole activation memory."""
 
         async def testbench(ctx: Any) -> None:
@@ -75,14 +75,14 @@ class Bench:
         await ctx.tick()
         ctx.set(core.host_we, 0)
 
-    async def _load(self, ctx: Any, program: Program, act: Act) -> None:
+    async def _load(self, ctx: Any, program: DeviceProgram, act: Act) -> None:
         for space, words in [*memories(program), (Space.ACT, to_host(act.view(np.uint8), self.config.word))]:
             for address, word in enumerate(words):
                 await self._write(ctx, space, address, int(word))
         for i, count in enumerate(units(program)):
             await self._write(ctx, Space.CONTROL, Control.LOAD_COUNT + i, count)
 
-    async def _run(self, ctx: Any, program: Program) -> dict[str, int]:
+    async def _run(self, ctx: Any, program: DeviceProgram) -> dict[str, int]:
         await self._write(ctx, Space.CONTROL, Control.BUDGET, program.cycles + 200)
         await self._write(ctx, Space.CONTROL, Control.RUN, 1)
         await ctx.tick().repeat(3)

@@ -10,7 +10,7 @@ from onnxhw.fixed import Scale
 from onnxhw.isa import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.instructions import WINDOW_BANK, wait_reads
 from onnxhw.isa.timing import sums, tiles, timeline
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 
 def random_scale(rng: random.Random, op: VectorOp) -> Scale:
@@ -235,9 +235,9 @@ class Builder:
         self.params += [[random_scale(r, op).pack() for _ in range(c.lanes)] for _ in range(rows)]
         self.code["vector"].append(instruction)
 
-    def program(self) -> Program:
+    def program(self) -> DeviceProgram:
         cycles = timeline(self.config, self.code).cycles
-        return Program(
+        return DeviceProgram(
             self.config,
             "random",
             self.code,
@@ -253,7 +253,7 @@ class Builder:
         )
 
 
-def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[Program, np.ndarray]:
+def random_program(config: HwConfig, seed: int, length: int = 6) -> tuple[DeviceProgram, np.ndarray]:
     """A program of about `length` vector instructions and two more, and the initial activation memory."""
     build = Builder(config, seed)
     for _ in range(length):

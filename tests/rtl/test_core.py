@@ -18,7 +18,7 @@ from onnxhw.isa import VectorOp
 from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.isa.timing import ORDER, timeline
-from onnxhw.program import Program, from_host, to_host
+from onnxhw.program import DeviceProgram, from_host, to_host
 from onnxhw.sched import footprint
 
 LATE = 2
@@ -141,7 +141,7 @@ class Intruder(Bench):
     written = 0
     free_at = 0
 
-    async def _run(self, ctx: Any, program: Program) -> dict[str, int]:
+    async def _run(self, ctx: Any, program: DeviceProgram) -> dict[str, int]:
         array, vector = program.input_free
         await self._write(ctx, Space.CONTROL, Control.BUDGET, program.cycles + 200)
         await self._write(ctx, Space.CONTROL, Control.INPUT_FREE, array | vector << 16)
@@ -175,7 +175,7 @@ def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None
     bench, rng = Intruder(config), np.random.default_rng(1)
     stride = host_stride(config.word)
 
-    def cases() -> Iterator[tuple[Program, np.ndarray]]:
+    def cases() -> Iterator[tuple[DeviceProgram, np.ndarray]]:
         for seed in range(3):
             program, act = random_program(config, seed, 6)
             array, vector = len(program.code["array"]) // 2, len(program.code["vector"]) // 2 + 1
@@ -190,7 +190,7 @@ def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None
             bench.words = [(int(address), int(rng.integers(1 << 32))) for address in addresses]
             yield dataclasses.replace(program, input_free=(array, vector)), act
 
-    def check(program: Program, before: np.ndarray, registers: dict[str, int], after: np.ndarray) -> None:
+    def check(program: DeviceProgram, before: np.ndarray, registers: dict[str, int], after: np.ndarray) -> None:
         assert bench.written > 20
         host = to_host(before.view(np.uint8), config.word)
         for address, word in bench.words[: bench.written]:

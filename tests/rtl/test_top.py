@@ -22,7 +22,7 @@ from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.link import Command, Info
 from onnxhw.isa.memory import Control, Space
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Entry, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Place
 from onnxhw.rtl.autorun import Standalone
 from onnxhw.rtl.core import Core
 from onnxhw.rtl.top import Device
@@ -72,7 +72,7 @@ def small_program(use_table):
     }  # fmt: skip
     params = [Scale(1 << 24, 31, bias).pack() for bias in (0, -700, 5000, 12)]
     port = {"shape": (1, 4, 2, 3), "dtype": "int8"}
-    return Program(
+    return DeviceProgram(
         config=CONFIG, model="small", code=code,
         weights=rng.integers(0, 256, (4, 4)).astype(np.uint8), params=np.array(params, np.uint64).reshape(2, 2),
         tables=rng.integers(-128, 128, (int(use_table), 256)).astype(np.int8),

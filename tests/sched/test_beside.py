@@ -14,7 +14,7 @@ from onnxhw.errors import InternalError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array, Depthwise, Load
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, footprint, lower, schedule
 from onnxhw.sched.emit import sequence
 from onnxhw.sched.loads import Owned, ordered, parts
@@ -119,12 +119,12 @@ def test_an_input_of_the_depthwise_unit_is_free_when_a_drain_has_waited_for_it(n
         check(dataclasses.replace(program, input_free=(0, vector - 1)))
 
 
-def strips_of(program: Program) -> list[Depthwise]:
+def strips_of(program: DeviceProgram) -> list[Depthwise]:
     """The instructions of the depthwise unit."""
     return [i for i in program.code["depthwise"] if isinstance(i, Depthwise)]
 
 
-def changed(program: Program, unit: str, index: int, **fields: int) -> Program:
+def changed(program: DeviceProgram, unit: str, index: int, **fields: int) -> DeviceProgram:
     """The program with other fields in one instruction, its cycles right."""
     code = {name: list(mine) for name, mine in program.code.items()}
     code[unit][index] = dataclasses.replace(code[unit][index], **fields)

@@ -11,7 +11,7 @@ from onnxhw.emu.order import by_time, steps
 from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
-from onnxhw.program.model import Program
+from onnxhw.program.model import DeviceProgram
 from onnxhw.sched import check, schedule
 from onnxhw.sched.window import check_window, input_free
 
@@ -19,7 +19,7 @@ PAD = (1, 1, 1, 1)
 
 
 @pytest.fixture
-def program(new_net: Any, configure: Any) -> Program:
+def program(new_net: Any, configure: Any) -> DeviceProgram:
     """A residual network with several tiles and reused memory."""
     net = new_net(3)
     x = net.conv(net.input(3, 12, 10), 8, pads=PAD)
@@ -30,30 +30,30 @@ def program(new_net: Any, configure: Any) -> Program:
     return schedule(graph, configure(4, 4, 4, 2, act_depth=256))
 
 
-def broken(program: Program, unit: str, index: int, **fields: int) -> Program:
+def broken(program: DeviceProgram, unit: str, index: int, **fields: int) -> DeviceProgram:
     """The program with some fields of one instruction changed, and the cycles that this gives."""
     code = {name: list(instructions) for name, instructions in program.code.items()}
     code[unit][index] = dataclasses.replace(code[unit][index], **fields)  # type: ignore[arg-type]  # all fields are int
     return dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
 
 
-def refused(program: Program, *codes: str) -> None:
+def refused(program: DeviceProgram, *codes: str) -> None:
     """The checker refuses, with one of these codes and the instruction's text."""
     with pytest.raises(InternalError) as caught:
         check(program)
     assert caught.value.code in codes, caught.value
 
 
-def first(program: Program, op: VectorOp) -> int:
+def first(program: DeviceProgram, op: VectorOp) -> int:
     """Index of the first vector instruction of that operation."""
     return next(i for i, v in enumerate(program.code["vector"]) if v.op == op)
 
 
-def test_a_scheduled_program_passes(program: Program) -> None:
+def test_a_scheduled_program_passes(program: DeviceProgram) -> None:
     assert check(program).cycles == program.cycles
 
 
-def test_every_ordering_field_of_the_array_matters(program: Program) -> None:
+def test_every_ordering_field_of_the_array_matters(program: DeviceProgram) -> None:
     after = 0
     for index, array in enumerate(program.code["array"]):
         if array.after_vector > after:  # else an earlier instruction has waited already
@@ -62,7 +62,7 @@ def test_every_ordering_field_of_the_array_matters(program: Program) -> None:
     assert after
 
 
-def test_every_ordering_field_of_the_vector_unit_matters(program: Program) -> None:
+def test_every_ordering_field_of_the_vector_unit_matters(program: DeviceProgram) -> None:
     after = 0
     for index, vector in enumerate(program.code["vector"]):
         if vector.after_array > after:
@@ -71,7 +71,7 @@ def test_every_ordering_field_of_the_vector_unit_matters(program: Program) -> No
     assert after
 
 
-def test_an_accumulator_bank_is_not_filled_before_it_has_been_read(program: Program) -> None:
+def test_an_accumulator_bank_is_not_filled_before_it_has_been_read(program: DeviceProgram) -> None:
     known, waits = 0, 0
     for index, array in enumerate(program.code["array"]):
         if array.more_reads and array.after_vector + array.more_reads > known:
@@ -82,7 +82,7 @@ def test_an_accumulator_bank_is_not_filled_before_it_has_been_read(program: Prog
     assert waits
 
 
-def test_a_vector_instruction_waits_for_what_it_reads(program: Program) -> None:
+def test_a_vector_instruction_waits_for_what_it_reads(program: DeviceProgram) -> None:
     waits = [index for index, vector in enumerate(program.code["vector"]) if vector.after_vector]
     assert waits
     for index in waits:
@@ -91,7 +91,7 @@ def test_a_vector_instruction_waits_for_what_it_reads(program: Program) -> None:
             refused(broken(program, "vector", index, after_vector=after - 1), "E1207")
 
 
-def test_one_instruction_too_early_is_caught(program: Program) -> None:
+def test_one_instruction_too_early_is_caught(program: DeviceProgram) -> None:
     for index, array in enumerate(program.code["array"]):
         before = max((a.after_vector for a in program.code["array"][:index]), default=0)
         if array.after_vector - 1 >= before:
@@ -99,7 +99,7 @@ def test_one_instruction_too_early_is_caught(program: Program) -> None:
             refused(changed, "E1206", "E1207", "E1208", "E1209", "E1210")
 
 
-def test_shifted_addresses_are_caught(program: Program) -> None:
+def test_shifted_addresses_are_caught(program: DeviceProgram) -> None:
     words = program.config.act_words
     drain = program.code["vector"][0]
     refused(broken(program, "vector", 0, o_base=words), "E1204")
@@ -138,7 +138,7 @@ def test_rows_met_again_too_soon_are_caught(new_net: Any, configure: Any) -> Non
     refused(broken(split, "array", 1, **at, nt_n=array.nt_n), "E1208")
 
 
-def test_a_wrong_lane_group_is_caught(program: Program) -> None:
+def test_a_wrong_lane_group_is_caught(program: DeviceProgram) -> None:
     drain = next(i for i, v in enumerate(program.code["vector"]) if v.op == VectorOp.DRAIN and v.lane_group == 0)
     groups = program.config.lane_groups
     narrow = dataclasses.replace(program.code["vector"][drain], groups=1)
@@ -146,7 +146,7 @@ def test_a_wrong_lane_group_is_caught(program: Program) -> None:
     refused(broken(program, "vector", drain, groups=narrow.groups), "E1206", "E1211")
 
 
-def test_memories_are_bounded(program: Program) -> None:
+def test_memories_are_bounded(program: DeviceProgram) -> None:
     depth = program.config.acc_depth
     refused(broken(program, "array", 0, acc_base=depth - 1), "E1204")
     refused(broken(program, "vector", 0, a_base=depth - 1), "E1204")
@@ -163,32 +163,32 @@ def test_memories_are_bounded(program: Program) -> None:
     refused(dataclasses.replace(program, config=small), "E1203")
 
 
-def test_fields_that_do_not_fit_their_bits_are_caught(program: Program) -> None:
+def test_fields_that_do_not_fit_their_bits_are_caught(program: DeviceProgram) -> None:
     refused(broken(program, "vector", 0, zy=200), "E1204")
     refused(broken(program, "vector", 0, oh_n=0), "E1204")
 
 
-def test_a_wrong_accumulator_bank_is_caught(program: Program) -> None:
+def test_a_wrong_accumulator_bank_is_caught(program: DeviceProgram) -> None:
     for unit in ("array", "vector"):
         bank = program.code[unit][0].acc_bank
         refused(broken(program, unit, 0, acc_bank=1 - bank), "E1208", "E1209")
 
 
-def test_operands_in_one_bank_are_caught(program: Program) -> None:
+def test_operands_in_one_bank_are_caught(program: DeviceProgram) -> None:
     index = first(program, VectorOp.ADD)
     add = program.code["vector"][index]
     refused(broken(program, "vector", index, b_base=add.a_base), "E1210")
 
 
 @pytest.fixture
-def product(new_net: Any, configure: Any) -> Program:
+def product(new_net: Any, configure: Any) -> DeviceProgram:
     """A product of two inputs, channel by channel, in two groups of lanes."""
     net = new_net(6)
     y = net.mat_mul(net.input(4, 6, 6), net.input(4, 6, 6))
     return schedule(net.graph(y), configure(4, 4, 4, 2, act_depth=256))
 
 
-def test_a_product_reads_what_it_may(product: Program) -> None:
+def test_a_product_reads_what_it_may(product: DeviceProgram) -> None:
     dots = [index for index, i in enumerate(product.code["vector"]) if i.op == VectorOp.DOT]
     assert len(dots) >= 2
     for index in dots:
@@ -203,7 +203,7 @@ def test_a_product_reads_what_it_may(product: Program) -> None:
         refused(broken(product, "vector", index, o_base=i.a_base), "E1207")
 
 
-def test_tiles_loaded_are_tiles_taken(program: Program) -> None:
+def test_tiles_loaded_are_tiles_taken(program: DeviceProgram) -> None:
     last = len(program.code["load"]) - 1
     tiles = program.code["load"][last].tiles
     with pytest.raises(InternalError, match="deadlock"):
@@ -212,11 +212,11 @@ def test_tiles_loaded_are_tiles_taken(program: Program) -> None:
     refused(dataclasses.replace(program, code=code), "E1205")
 
 
-def test_the_predicted_cycles_must_be_right(program: Program) -> None:
+def test_the_predicted_cycles_must_be_right(program: DeviceProgram) -> None:
     refused(dataclasses.replace(program, cycles=program.cycles + 1), "E1201")
 
 
-def test_the_tensor_table_must_be_right(program: Program) -> None:
+def test_the_tensor_table_must_be_right(program: DeviceProgram) -> None:
     output = program.outputs[0].tensor
     for name, entry in program.tensors.items():
         if entry.ready:
@@ -230,7 +230,7 @@ def test_the_tensor_table_must_be_right(program: Program) -> None:
     refused(dataclasses.replace(program, tensors={**program.tensors, output: moved}), "E1211")
 
 
-def test_an_instruction_in_the_wrong_list_is_caught(program: Program) -> None:
+def test_an_instruction_in_the_wrong_list_is_caught(program: DeviceProgram) -> None:
     code = {**program.code, "array": program.code["vector"]}
     refused(dataclasses.replace(program, code=code), "E1202")
 
@@ -246,7 +246,7 @@ def test_reading_the_bank_that_the_array_reads_is_caught(new_net: Any, configure
     refused(changed, "E1210")
 
 
-def test_the_window_of_the_inputs_is_as_early_as_it_can_be(program: Program) -> None:
+def test_the_window_of_the_inputs_is_as_early_as_it_can_be(program: DeviceProgram) -> None:
     """One instruction earlier on either unit, or no such instruction, is refused."""
     array, vector = program.input_free
     assert 0 < array < len(program.code["array"])
@@ -264,7 +264,7 @@ def test_the_window_of_the_inputs_is_as_early_as_it_can_be(program: Program) -> 
         check_window(dataclasses.replace(program, code=changed))
 
 
-def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program: Program) -> None:
+def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program: DeviceProgram) -> None:
     (port,) = program.inputs
     place = program.tensors[port.tensor].place
     rng = np.random.default_rng(0)
@@ -288,7 +288,7 @@ def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program
     assert not outputs((program.input_free[0] - 1, program.input_free[1]))
 
 
-def test_outputs_that_lie_where_inputs_do_leave_no_window(program: Program) -> None:
+def test_outputs_that_lie_where_inputs_do_leave_no_window(program: DeviceProgram) -> None:
     """The next inputs must then come after the outputs have been read."""
     (source,), (result,) = program.inputs, program.outputs
     moved = dataclasses.replace(program.tensors[result.tensor], place=program.tensors[source.tensor].place)

@@ -14,7 +14,7 @@ from onnxhw.errors import InternalError, UsageError
 from onnxhw.ir.graph import Graph
 from onnxhw.ir.verify import verify, window_size
 from onnxhw.isa.instructions import Load
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, depthwise, lower, schedule
 
 NetType = Any
@@ -30,7 +30,7 @@ CONFIGS = {
 """D = W beyond and equal to C, half words, words that R does not fill, strips of one output column."""
 
 
-def windows(program: Program) -> int:
+def windows(program: DeviceProgram) -> int:
     """How many instructions the depthwise unit has."""
     return len(program.code["depthwise"])
 
@@ -40,7 +40,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "cycles_alone", lambda works, config: works[0].on_array)
 
 
-def equal(net: NetType, graph: Graph, hw: HwConfig) -> Program:
+def equal(net: NetType, graph: Graph, hw: HwConfig) -> DeviceProgram:
     verify(graph)
     program = schedule(graph, hw)
     values = net.values()
@@ -155,7 +155,7 @@ def test_what_it_cannot_do(fields: dict[str, Any], new_net: NetType) -> None:
     assert windows(equal(net, graph, CONFIGS["W4 C5"])) == 0
 
 
-def broken(program: Program, unit: str, **fields: int) -> Program:
+def broken(program: DeviceProgram, unit: str, **fields: int) -> DeviceProgram:
     """The program with a field of its first instruction changed, its cycles right."""
     first, *rest = program.code[unit]
     code = {**program.code, unit: [dataclasses.replace(first, **fields), *rest]}

@@ -18,7 +18,7 @@ from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.timing import timeline
-from onnxhw.program import Entry, Place, Program
+from onnxhw.program import DeviceProgram, Entry, Place
 
 TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
                 param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip
@@ -30,7 +30,7 @@ def tiny() -> HwConfig:
 
 
 @pytest.fixture(scope="session")
-def tiny_program() -> Program:
+def tiny_program() -> DeviceProgram:
     """A 1x1 convolution of (1, 4, 2, 3)."""
     rng = np.random.default_rng(3)
     places = {"x": Place(0, 0, 3, (1, 4, 2, 3)), "y": Place(40, 0, 3, (1, 4, 2, 3))}
@@ -43,7 +43,7 @@ def tiny_program() -> Program:
     }  # fmt: skip
     params = [Scale(1 << 24, 31, bias).pack() for bias in (0, -700, 5000, 12)]
     shape = (1, 4, 2, 3)
-    return Program(
+    return DeviceProgram(
         config=TINY, model="tiny", code=code,
         weights=rng.integers(0, 256, (4, 4)).astype(np.uint8), params=np.array(params, np.uint64).reshape(2, 2),
         tables=np.zeros((0, 256), np.int8),

@@ -9,7 +9,7 @@ from onnxhw.engines.cxxrtl import Design, build, elaborate
 from onnxhw.engines.cxxrtl.device_model import INPUTS, OUTPUTS, WIDTHS, DeviceModel, device_libraries
 from onnxhw.host.client import Client
 from onnxhw.host.transport import SimulationTransport
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 from onnxhw.rtl.core import Core
 from onnxhw.rtl.top import Device
 
@@ -44,7 +44,7 @@ def test_the_ports_are_those_of_the_core(tiny: HwConfig) -> None:
     assert {*INPUTS, *OUTPUTS} == set(WIDTHS)
 
 
-def test_two_designs_in_step_are_the_device(tiny: HwConfig, tiny_program: Program) -> None:
+def test_two_designs_in_step_are_the_device(tiny: HwConfig, tiny_program: DeviceProgram) -> None:
     """A session with a program, inferences, and rests between them, replayed at the pins of the whole device."""
     rng = np.random.default_rng(7)
     with DeviceModel(device_libraries(tiny, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:

@@ -16,7 +16,7 @@ from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.device_model import DeviceModel, device_libraries
 from onnxhw.host.client import Client
 from onnxhw.host.transport import SimulationTransport
-from onnxhw.program import Program
+from onnxhw.program import DeviceProgram
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -25,13 +25,13 @@ CLOCK = 8 * BAUD
 FLIPS = 30
 
 
-def found(config: HwConfig, program: Program, flips: int) -> Counter[str]:
+def found(config: HwConfig, program: DeviceProgram, flips: int) -> Counter[str]:
     x = np.random.default_rng(0).integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)
     with DeviceModel(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as pins:
         return campaign(Client(SimulationTransport(PinnedLine(pins, CLOCK), BAUD)), program, {"x": x}, flips, seed=1)
 
 
-def test_flipped_microcode_never_leaves_the_device_unreachable(tiny: HwConfig, tiny_program: Program) -> None:
+def test_flipped_microcode_never_leaves_the_device_unreachable(tiny: HwConfig, tiny_program: DeviceProgram) -> None:
     outcomes = found(tiny, tiny_program, FLIPS)
     assert outcomes.total() == FLIPS
     assert outcomes[LOST] == 0
@@ -39,7 +39,7 @@ def test_flipped_microcode_never_leaves_the_device_unreachable(tiny: HwConfig, t
 
 
 def test_the_campaign_sees_a_device_that_does_not_recover(
-    tiny: HwConfig, tiny_program: Program, monkeypatch: pytest.MonkeyPatch
+    tiny: HwConfig, tiny_program: DeviceProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here because the words are never put right."""
     real, calls = microcode.commit, 0

@@ -111,7 +111,7 @@ def reference(model: onnx.ModelProto, **feeds: np.ndarray[Any, Any]) -> list[np.
 def test_what_is_free_at_batch_1_is_not_at_batch_2(kind: str, device: str) -> None:
     model = net("N", ("Relu", kind))
     with InferenceSession(model, device=device, config=preset("mini")) as session:
-        assert len(session.mixed.hardware) == 1
+        assert len(session.model.hardware) == 1
         for count in (2, 1, 3):
             x = draw(count)
             (got,), (wanted,) = session.run(None, {"x": x}), reference(model, x=x)
@@ -122,13 +122,13 @@ def test_what_is_free_at_batch_1_is_not_at_batch_2(kind: str, device: str) -> No
 def test_hardware_stays_in_use_beside_host_nodes_that_keep_samples_apart() -> None:
     model = net("N", ("Conv", "Hardmax", "Bias"))
     with InferenceSession(model, device="emulator", config=preset("mini")) as session:
-        assert len(session.mixed.host) == 1
+        assert len(session.model.host) == 1
         x = draw(3)
         (got,) = session.run(None, {"x": x})
         np.testing.assert_array_equal(got, reference(model, x=x)[0])
         assert session.program is not None
         assert session.cycles == 3 * session.program.cycles
-    mixing = InferenceSession(net("N", ("Conv", "Hardmax over samples", "Bias"))).mixed.batch
+    mixing = InferenceSession(net("N", ("Conv", "Hardmax over samples", "Bias"))).model.batch
     assert mixing is not None
     assert "along axis 0" in mixing.mixing
 
@@ -141,9 +141,9 @@ def test_a_fixed_batch_runs_on_the_hardware() -> None:
     pooled = made.node("Reshape", made.step("Pool", x), "flat")
     model = made.model(x, pooled)
     with InferenceSession(model, device="emulator", config=preset("mini")) as session:
-        assert session.mixed.batch is not None
-        assert session.mixed.batch.size == 3
-        assert not session.mixed.host
+        assert session.model.batch is not None
+        assert session.model.batch.size == 3
+        assert not session.model.host
         assert [value.shape for value in session.get_inputs()] == [[3, 4, 2, 2]]
         assert [value.shape for value in session.get_outputs()] == [[3, 4, 2, 2], [3, 4]]
         for got, wanted in zip(session.run(None, {"x": draw(3)}), reference(model, x=draw(3)), strict=True):
@@ -158,15 +158,15 @@ def test_a_fixed_batch_runs_on_the_hardware() -> None:
 def test_a_fixed_batch_whose_samples_meet_is_whole_on_the_host() -> None:
     model = net(3, ("Conv", "Running sum"))
     session = InferenceSession(model)
-    assert session.mixed.batch is None
-    assert not session.mixed.hardware
-    assert [found.code for found in session.mixed.diagnostics if found.code.startswith("W34")] == ["W3401"]
+    assert session.model.batch is None
+    assert not session.model.hardware
+    assert [found.code for found in session.model.diagnostics if found.code.startswith("W34")] == ["W3401"]
     np.testing.assert_array_equal(session.run(None, {"x": draw(3)})[0], reference(model, x=draw(3))[0])
 
 
 def test_an_open_batch_that_is_given_a_size_runs_on_the_hardware() -> None:
     session = InferenceSession(net("N", ("Conv",)), shapes={"N": 2})
-    assert len(session.mixed.hardware) == 1
+    assert len(session.model.hardware) == 1
     np.testing.assert_array_equal(session.run(None, {"x": draw(2)})[0], reference(net("N", ("Conv",)), x=draw(2))[0])
 
 
@@ -185,9 +185,9 @@ def test_an_input_of_batch_1_goes_with_every_sample(batch: Batch) -> None:
     made.inputs.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2]))
     model = made.model(made.grid(made.node("Add", made.grid("x"), made.grid("y"))))
     session = InferenceSession(model)
-    assert session.mixed.batch is not None
-    assert session.mixed.batch.inputs == {"x"}
-    assert len(session.mixed.hardware) == 1
+    assert session.model.batch is not None
+    assert session.model.batch.inputs == {"x"}
+    assert len(session.model.hardware) == 1
     x, y = draw(2), draw(1, 1)
     np.testing.assert_array_equal(session.run(None, {"x": x, "y": y})[0], reference(model, x=x, y=y)[0])
     with pytest.raises(UsageError, match=r"E2503.*'y' must have shape \[1, 4, 2, 2\]"):
@@ -242,5 +242,5 @@ def test_random_networks_mean_what_the_reference_says(steps: tuple[str, ...], fi
         assert got.shape == wanted.shape
         np.testing.assert_array_equal(got, wanted)
     apart = not set(steps) & set(MIXING)
-    if session is not None and session.mixed.batch is not None:
-        assert (not session.mixed.batch.mixing) == apart
+    if session is not None and session.model.batch is not None:
+        assert (not session.model.batch.mixing) == apart

@@ -66,7 +66,7 @@ def test_every_device_gives_what_the_model_means(device: str) -> None:
     x = draw()
     wanted = evaluate(mixed(), {"x": x})
     with InferenceSession(mixed(), device=device, config=preset("mini")) as session:
-        assert len(session.mixed.parts) == 3
+        assert len(session.model.parts) == 3
         results = session.run(None, {"x": x})
         assert len(session.get_outputs()) == len(results) == 2
         for value, got in zip(session.get_outputs(), results, strict=True):
@@ -211,7 +211,7 @@ def test_a_float_model_runs_on_the_host() -> None:
     net = Net()
     model = net.model(net.node("Erf", net.node("Relu", "x")))
     session = InferenceSession(model)
-    assert session.mixed.hardware == []
+    assert session.model.hardware == []
     (got,), (wanted,) = session.run(None, {"x": draw()}), evaluate(model, {"x": draw()}).values()
     np.testing.assert_array_equal(got, wanted)
 
@@ -223,7 +223,7 @@ def test_a_dynamic_shape_runs_on_the_host() -> None:
     net.constants.append(numpy_helper.from_array(np.array([4, -1]), "shape"))
     model = net.model(net.node("Cast", net.node("Reshape", picked, "shape"), to=TensorProto.FLOAT), rank=2)
     session = InferenceSession(model)
-    assert len(session.mixed.hardware) == 1
+    assert len(session.model.hardware) == 1
     (got,), (wanted,) = session.run(None, {"x": draw()}), evaluate(model, {"x": draw()}).values()
     np.testing.assert_array_equal(got, wanted)
 
@@ -282,7 +282,7 @@ def test_what_nothing_implements_is_refused_by_name_when_it_runs() -> None:
     net = Net()
     model = net.model(net.grid(net.node("Wobble", net.conv(net.grid("x")), domain="made.up")))
     session = InferenceSession(model)
-    (row,) = session.mixed.refused
+    (row,) = session.model.refused
     assert (row.node, row.op_type, row.domain, row.code) == (row.node, "Wobble", "made.up", "E4401")
     assert row.hint
     with pytest.raises(UnsupportedError, match=r"E4401.*\n.*Wobble"):
@@ -302,7 +302,7 @@ def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
         results = session.run(None, {"x": draw()})
         for got, wanted in zip(results, evaluate(model, {"x": draw()}).values(), strict=True):
             np.testing.assert_array_equal(got, wanted)
-        rows = {row.op_type: row for row in session.mixed.placement}
+        rows = {row.op_type: row for row in session.model.placement}
         assert rows["Conv"].where == "hardware"
         assert rows["AveragePool"].where == "host"
         assert "scale ratio" in rows["AveragePool"].reason

@@ -17,7 +17,7 @@ from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..ir.parts import HardwarePart
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..report.kept import premises
 from ..report.profile import Profile, profile
@@ -36,7 +36,7 @@ REFERENCE = {
 """File names of the MLPerf Tiny reference models."""
 
 Execute = Callable[[dict[str, Array8], bool], Result]
-Runner = Callable[[Program], AbstractContextManager[Execute]]
+Runner = Callable[[DeviceProgram], AbstractContextManager[Execute]]
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Measured:
     """A row, and the programs with their profiles."""
 
     row: Row
-    programs: tuple[tuple[Program, Profile], ...] = ()
+    programs: tuple[tuple[DeviceProgram, Profile], ...] = ()
 
 
 @dataclass(frozen=True)

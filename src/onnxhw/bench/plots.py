@@ -2,7 +2,7 @@
 
 from html import escape
 
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..report import svg
 from ..report.figure import png
 from ..report.figure import svg as element
@@ -20,7 +20,7 @@ svg {{ width: 100%; height: auto; }} p {{ color: #62666d; max-width: 100ch; }}
 """  # noqa: E501  # a rule per line
 
 
-def draw(program: Program, profile: Profile, name: str) -> dict[str, bytes]:
+def draw(program: DeviceProgram, profile: Profile, name: str) -> dict[str, bytes]:
     """File name, which begins with `name`, and content of each file: roofline and timeline as PNG, and both in one page
     that needs no other file.
 

@@ -11,7 +11,7 @@ from ..errors import InternalError, UsageError
 from ..isa.instructions import UNITS
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT_UCODE
@@ -30,7 +30,7 @@ def places(config: HwConfig) -> dict[str, str]:
     return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
 
 
-def require_block_rams(program: Program) -> None:
+def require_block_rams(program: DeviceProgram) -> None:
     """`UsageError` E2333 if the program has weights (`rtl.blocks.tail`) or microcode in lookup tables, which no image
     replaces."""
     config = program.config
@@ -55,7 +55,7 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in image]
 
 
-def contents(program: Program) -> dict[str, list[int]]:
+def contents(program: DeviceProgram) -> dict[str, list[int]]:
     """What each kind of memory (the keys of `places`) holds."""
     code = program.code
     found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in UNITS}
@@ -69,7 +69,7 @@ def contents(program: Program) -> dict[str, list[int]]:
     return found
 
 
-def _parameters(program: Program) -> npt.NDArray[np.uint8]:
+def _parameters(program: DeviceProgram) -> npt.NDArray[np.uint8]:
     """The words of the parameter memory, in bytes."""
     rows = program.params.astype("<u8").view(np.uint8)
     width, _ = param_shape(program.config)
@@ -77,7 +77,7 @@ def _parameters(program: Program) -> npt.NDArray[np.uint8]:
     return np.pad(rows, ((0, 0), (0, padding))).reshape(-1, width // 8)
 
 
-def images(program: Program, names: Sequence[str]) -> dict[str, list[int]]:
+def images(program: DeviceProgram, names: Sequence[str]) -> dict[str, list[int]]:
     """Images for `flow.with_memories` by the names of the design's memories.
 
     Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the

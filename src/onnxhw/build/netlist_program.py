@@ -13,7 +13,7 @@ from ..isa.instructions import UNITS
 from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
 from ..isa.microcode import pack
 from ..program.layout import Place, to_host
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from . import tools
 from .netlist import Netlist, Simulation, Step
@@ -25,7 +25,7 @@ MARGIN = 16
 """Cycles waited beyond the predicted ones before the counter is read."""
 
 
-def memory_writes(program: Program) -> Words:
+def memory_writes(program: DeviceProgram) -> Words:
     """The host writes that load a program: microcode, weights, parameters, tables, counts."""
     config = program.config
     for unit in UNITS:
@@ -67,7 +67,7 @@ def compile_core(netlist: Netlist, *, tick: tools.Tick | None = None) -> Simulat
 
 def run_program(
     simulation: Simulation,
-    program: Program,
+    program: DeviceProgram,
     inputs: Mapping[str, npt.NDArray[np.int8]],
     *,
     trace: bool = False,
@@ -128,7 +128,7 @@ def run_program(
     return Result(outputs, tensors if trace else {}, values[1])
 
 
-def _all_writes(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Words:
+def _all_writes(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Words:
     yield from memory_writes(program)
     for name, values in inputs.items():
         entry = program.tensors[name]

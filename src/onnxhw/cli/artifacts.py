@@ -13,7 +13,7 @@ from ..host.artifact import manifest
 from ..host.records import wrong_simulations
 from ..loading import load_any
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.traffic import Rates
 from ..proof import load
 from ..report.kept import premises
@@ -32,7 +32,7 @@ SIMULATIONS = "simulations.json"
 """What `simulate` found about the directory's program, one record per engine."""
 
 
-ProgramT = TypeVar("ProgramT", bound=Program | MixedProgram)
+ProgramT = TypeVar("ProgramT", bound=DeviceProgram | MixedProgram)
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ def artifacts(folder: Path) -> dict[str, str]:
     return {name: str(folder / name) for name in names if (folder / name).exists()}
 
 
-def read_directory(path: Path) -> Directory[Program]:
+def read_directory(path: Path) -> Directory[DeviceProgram]:
     """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are
     damaged, E2510 for parts, E2460 for a program that fails its proof."""
     return _read(path, load)
 
 
-def read_any(path: Path) -> Directory[Program | MixedProgram]:
+def read_any(path: Path) -> Directory[DeviceProgram | MixedProgram]:
     """The same, also for a program in parts."""
     return _read(path, load_any)
 
@@ -91,17 +91,17 @@ def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
         refresh_report(stage, found, _of_program(kept, path), profiles(found.program))
 
 
-def programs(program: Program | MixedProgram) -> list[Program]:
+def programs(program: DeviceProgram | MixedProgram) -> list[DeviceProgram]:
     """The program itself, or its parts for the hardware: each has a report of its own."""
     return program.programs if isinstance(program, MixedProgram) else [program]
 
 
-def profiles(program: Program | MixedProgram) -> list[Profile]:
+def profiles(program: DeviceProgram | MixedProgram) -> list[Profile]:
     """The profile of each of `programs`."""
     return [profile(part) for part in programs(program)]
 
 
-def waited(parts: Sequence[Program], rates: Rates | None) -> dict[str, Any] | None:
+def waited(parts: Sequence[DeviceProgram], rates: Rates | None) -> dict[str, Any] | None:
     """What a person waits for, for ``--json``; None where there is no line."""
     return waiting(parts, rates).record() if rates and parts else None
 
@@ -119,7 +119,7 @@ def refresh_report(
 
 def write_reports(
     folder: Path,
-    program: Program | MixedProgram,
+    program: DeviceProgram | MixedProgram,
     summaries: Sequence[Profile],
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]] = (),
@@ -133,7 +133,7 @@ def write_reports(
         write_report(folder, part, summary, manifest, own, f"-{number}" if number else "", line)
 
 
-def _of_part(record: Mapping[str, Any], number: int, part: Program) -> Mapping[str, Any]:
+def _of_part(record: Mapping[str, Any], number: int, part: DeviceProgram) -> Mapping[str, Any]:
     """A simulation's record with the cycles of one hardware part, where it has them for each."""
     cycles = record.get("part_cycles")
     if not isinstance(cycles, list):
@@ -149,7 +149,7 @@ def _of_program(simulations: Sequence[dict[str, Any]], path: Path) -> list[dict[
 
 def write_report(
     folder: Path,
-    program: Program,
+    program: DeviceProgram,
     profile: Profile,
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]] = (),
@@ -178,7 +178,7 @@ def note_reports(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[str, Any]:
     """The report for ``--json``; of a model in parts, `parts` has one for each on the hardware."""
-    program: Program | MixedProgram = found.program
+    program: DeviceProgram | MixedProgram = found.program
     parts = programs(program)
     record = {
         "model": program.model,
@@ -200,7 +200,7 @@ def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[s
     return {**record, "utilization": program.macs / peak if peak else 0.0, "parts": details}
 
 
-def _details(program: Program, summary: Profile) -> dict[str, Any]:
+def _details(program: DeviceProgram, summary: Profile) -> dict[str, Any]:
     return {
         "model": program.model,
         "macs_executed": program.macs,

@@ -53,12 +53,12 @@ def command(
     from ..bench.measure import Row, latencies, measure, model
     from ..bench.peers import table
     from ..config import preset
-    from ..program.model import Program
+    from ..program.model import DeviceProgram
     from .engine import Execute, runner
     from .outdir import staged
     from .synthesis import cached_route
 
-    def rtl(program: Program) -> AbstractContextManager[Execute]:
+    def rtl(program: DeviceProgram) -> AbstractContextManager[Execute]:
         return runner("cxxrtl", program, output)
 
     if folder:

@@ -11,7 +11,7 @@ from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..cost import Cost, Prefer
-    from ..frontend.mixed import MixedModel
+    from ..frontend.partitioned import PartitionedModel
     from ..report.fit import Fit
     from .reading import Reading
 
@@ -62,13 +62,13 @@ def command(
     chosen = target(board, preset)
     rates = chosen.rates()
 
-    def attempt(mixed: "MixedModel") -> "Fit":
+    def attempt(mixed: "PartitionedModel") -> "Fit":
         found = fit([part.graph for part in mixed.hardware], chosen.config, patches=patches, rates=rates)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
 
-    def costs(mixed: "MixedModel", found: "Fit") -> "list[Cost]":
+    def costs(mixed: "PartitionedModel", found: "Fit") -> "list[Cost]":
         return of_fit([part.graph for part in mixed.hardware], found, rates) if rates else []
 
     placed = place(
@@ -83,7 +83,7 @@ def command(
         costs=costs if prefer == "speed" else None,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
-    mixed, found = placed.mixed, placed.made
+    mixed, found = placed.model, placed.made
     too_large = placed.too_large(chosen.config, str(model))
     taken = costs(mixed, found)
     record: dict[str, Any] = {
@@ -112,7 +112,7 @@ def command(
         output.data(record)
 
 
-def _share(mixed: "MixedModel") -> float:
+def _share(mixed: "PartitionedModel") -> float:
     """The part of the operations' multiplications that is on the hardware; operators of the host have none."""
     from ..ir.parts import HostPart
 
@@ -121,7 +121,7 @@ def _share(mixed: "MixedModel") -> float:
     return here / everywhere if everywhere else float(bool(mixed.hardware))
 
 
-def _parts(mixed: "MixedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
+def _parts(mixed: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
     """A record of each part; of those on the hardware also what an inference takes there and on the host, in ms."""
     from ..ir.parts import HardwarePart, HostPart
 
@@ -144,8 +144,8 @@ def _parts(mixed: "MixedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
     return found
 
 
-def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:
-    from ..frontend.mixed import open_inputs, quantizes
+def _print(output: Output, mixed: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
+    from ..frontend.partitioned import open_inputs, quantizes
     from ..frontend.shapes import dynamic
 
     for diagnostic in mixed.diagnostics:

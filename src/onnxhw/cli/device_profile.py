@@ -6,7 +6,7 @@ from typing import Any
 
 from ..emu.counters import counters as predict
 from ..isa.timing import timeline
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..report.profile import profile
 from .output import Output
 
@@ -24,7 +24,7 @@ CAUSES = {
 """The core's counters of cycles and what they count."""
 
 
-def device_profile(program: Program, counted: Mapping[str, int], clock_mhz: float) -> dict[str, Any]:
+def device_profile(program: DeviceProgram, counted: Mapping[str, int], clock_mhz: float) -> dict[str, Any]:
     """The profile of a run, for ``--json``.
 
     The device counts a run's cycles and the causes of its stalls; `counters` has what it counted beside what the

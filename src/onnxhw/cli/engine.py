@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..ir.graph import Array8
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from .output import Output
 
@@ -12,7 +12,7 @@ Execute = Callable[[dict[str, Array8], bool], Result]
 
 
 @contextmanager
-def runner(engine: str, program: Program, output: Output) -> Iterator[Execute]:
+def runner(engine: str, program: DeviceProgram, output: Output) -> Iterator[Execute]:
     """A function ``(inputs, trace) -> Result`` that runs `program` on an engine; the program is loaded once.
 
     The engine and what it holds are released at the end.

@@ -17,7 +17,7 @@ from ..host.artifact import stacked
 from ..host.device import Device
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.traffic import Rates
 from ..report.kept import premises
@@ -115,7 +115,7 @@ def compare(
             )
 
 
-def check_target(path: Path, program: Program | MixedProgram) -> None:
+def check_target(path: Path, program: DeviceProgram | MixedProgram) -> None:
     """`UsageError` E2560 if the outputs do not go into a file of that name."""
     names = [port.name for port in program.outputs]
     if path.suffix not in (".npy", ".npz"):
@@ -141,7 +141,9 @@ def save(path: Path, outputs: dict[str, npt.NDArray[Any]]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def record(program: Program, device: Device, found: Measured, inputs: Inputs, target: Path | None) -> dict[str, Any]:
+def record(
+    program: DeviceProgram, device: Device, found: Measured, inputs: Inputs, target: Path | None
+) -> dict[str, Any]:
     """What a run gave, for ``--json``."""
     info = device.head
     counters = found.counters

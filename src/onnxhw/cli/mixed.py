@@ -14,12 +14,12 @@ import numpy.typing as npt
 from .. import golden
 from ..errors import UsageError
 from ..feeds import typed
-from ..frontend.mixed import MixedModel
+from ..frontend.partitioned import PartitionedModel
 from ..ir.graph import Array8, Graph
 from ..ir.parts import GoldenPart, HostPart, Value
 from ..preprocess import Preprocess, open_samples
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..targets import host_runner
 from .engine import Execute, runner
 from .inputs import named_arrays, refuse_too_many, wanted_inputs
@@ -56,7 +56,7 @@ class MixedFound:
     mismatch: dict[str, Any] | None = None
 
 
-def subject(program: MixedProgram, mixed: MixedModel | None, folder: Path, directory: bool) -> MixedSubject:
+def subject(program: MixedProgram, mixed: PartitionedModel | None, folder: Path, directory: bool) -> MixedSubject:
     """The subject of a program; `mixed` is the model it was made of, if that is known."""
     graphs = [part.graph for part in mixed.hardware] if mixed else []
     if [_ports(graph) for graph in graphs] == [_ports(part) for part in program.programs]:
@@ -64,7 +64,7 @@ def subject(program: MixedProgram, mixed: MixedModel | None, folder: Path, direc
     return MixedSubject(program, [skeleton(part) for part in program.programs], "emulator", folder, directory)
 
 
-def _ports(part: Graph | Program) -> list[tuple[str, str]]:
+def _ports(part: Graph | DeviceProgram) -> list[tuple[str, str]]:
     return [(port.name, port.tensor) for port in [*part.inputs, *part.outputs]]
 
 
@@ -199,7 +199,7 @@ def _golden(graph: Graph, result: MixedFound) -> Step:
 
 
 def _hardware(
-    program: Program, graph: Graph, reference: str, execute: Execute, trace: bool, result: MixedFound
+    program: DeviceProgram, graph: Graph, reference: str, execute: Execute, trace: bool, result: MixedFound
 ) -> Step:
     def step(values: Mapping[str, Any], index: int) -> dict[str, Any]:
         tensors = _prepare(graph, values)
@@ -220,7 +220,7 @@ def _prepare(graph: Graph, values: Mapping[str, Any]) -> dict[str, Array8]:
     return golden.host.prepare(graph, {port.name: values[port.name] for port in graph.inputs})
 
 
-def _wanted(program: Program, graph: Graph, reference: str, tensors: dict[str, Array8]) -> dict[str, Array8]:
+def _wanted(program: DeviceProgram, graph: Graph, reference: str, tensors: dict[str, Array8]) -> dict[str, Array8]:
     if reference == "golden model":
         return golden.run(graph, tensors)
     from .. import emu

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..board import Board, find
 from ..config import SIMULATED, HwConfig, preset
 from ..errors import UsageError
-from ..frontend.mixed import MixedModel
+from ..frontend.partitioned import PartitionedModel
 from ..ir.graph import Graph
 from ..program.mixed import MixedProgram
 from ..program.traffic import Rates
@@ -70,7 +70,7 @@ def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
 
 def compile_mixed(
     path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
-) -> tuple[MixedModel, MixedProgram]:
+) -> tuple[PartitionedModel, MixedProgram]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
     If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
@@ -84,7 +84,7 @@ def compile_mixed(
             patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
-    mixed, program = placed.mixed, placed.made
+    mixed, program = placed.model, placed.made
     for diagnostic in mixed.diagnostics:
         if diagnostic.code in ("W3403", *compiler.LARGE, compiler.SLOW):
             output.message(diagnostic.text())

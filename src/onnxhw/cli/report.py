@@ -11,7 +11,7 @@ from .options import common, examples
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..program.model import Program
+    from ..program.model import DeviceProgram
     from ..report.profile import Profile
 
 
@@ -49,7 +49,7 @@ def command(output: Output, directory: Path) -> None:
             output.line(f"{name:12} {path}")
 
 
-def _print(output: Output, program: "Program", summary: "Profile") -> None:
+def _print(output: Output, program: "DeviceProgram", summary: "Profile") -> None:
     output.line(f"{program.model} on {program.config.name}: {summary.cycles:,} cycles, "
                 f"{program.macs:,} MACs, {100 * summary.utilization:.1f} % of the array")  # fmt: skip
     print_layers(output, [asdict(row) for row in summary.layers])

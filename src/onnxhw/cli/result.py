@@ -13,12 +13,12 @@ from .. import __version__
 from ..build.manifest import Manifest
 from ..cost import waiting_sentence
 from ..files import sha256
-from ..frontend.mixed import MixedModel
+from ..frontend.partitioned import PartitionedModel
 from ..ir.parts import GoldenPart, HostPart
 from ..preprocess import Preprocess
 from ..program import container
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..report.kept import Loaded, premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, programs, waited, write_reports
 from .choice import BY_DEFAULT, Choice
@@ -34,7 +34,7 @@ TOOLS = ("onnx", "numpy", "protobuf")
 
 def write_artifacts(
     stage: Path,
-    program: Program,
+    program: DeviceProgram,
     chosen: Target,
     model: Path,
     manifest: Manifest | None = None,
@@ -55,7 +55,7 @@ def write_artifacts(
 
 def write_mixed(
     stage: Path,
-    mixed: MixedModel,
+    mixed: PartitionedModel,
     program: MixedProgram,
     chosen: Target,
     model: Path,
@@ -96,7 +96,7 @@ def _finished(manifest: Manifest, stage: Path) -> Manifest:
 
 
 def mixed_result(
-    mixed: MixedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
+    mixed: PartitionedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
 ) -> dict[str, Any]:
     """The record of a model in parts: that of a program, and where its nodes run."""
     return {
@@ -106,7 +106,7 @@ def mixed_result(
     }
 
 
-def _part(part: HostPart | GoldenPart | Program) -> dict[str, Any]:
+def _part(part: HostPart | GoldenPart | DeviceProgram) -> dict[str, Any]:
     if isinstance(part, HostPart):
         return {"where": "host", "nodes": len(part.nodes)}
     if isinstance(part, GoldenPart):
@@ -117,13 +117,13 @@ def _part(part: HostPart | GoldenPart | Program) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def result(program: Program, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool) -> dict[str, Any]:
+def result(program: DeviceProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool) -> dict[str, Any]:
     """The record for ``--json``. What only a routed design has is null without one."""
     return _record(program, chosen, manifest, folder, cached)
 
 
 def _record(
-    program: Program | MixedProgram, chosen: Target, manifest: Manifest, folder: Path, cached: bool
+    program: DeviceProgram | MixedProgram, chosen: Target, manifest: Manifest, folder: Path, cached: bool
 ) -> dict[str, Any]:
     routed = bool(manifest.fmax_mhz)
     parts = programs(program)

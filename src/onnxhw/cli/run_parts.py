@@ -110,7 +110,7 @@ def _measure(
         found = session.run(None, feeds)
         return dict(zip(names, found, strict=True)), time.perf_counter() - start
 
-    fixed = session.mixed.batch is not None and session.mixed.batch.size
+    fixed = session.model.batch is not None and session.model.batch.size
     with inference.Busier(device) as line:
         found, alone = run(inputs if fixed else first)
     if count == repeat == 1:

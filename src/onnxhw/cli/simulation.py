@@ -14,7 +14,7 @@ from ..files import sha256
 from ..ir.graph import Array8, Graph, Tensor
 from ..loading import load_any
 from ..program.mixed import MixedProgram
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_any
 from .choice import BY_DEFAULT, Choice
 from .inputs import Inputs
@@ -23,7 +23,7 @@ from .output import Output
 from .reading import TRUSTED, Reading
 
 if TYPE_CHECKING:
-    from ..frontend.mixed import MixedModel
+    from ..frontend.partitioned import PartitionedModel
     from .mixed import MixedSubject
 
 
@@ -35,7 +35,7 @@ class Subject:
     and no operations. `folder` takes the outputs; `directory` is true if it is an output directory.
     """
 
-    program: Program
+    program: DeviceProgram
     graph: Graph
     reference: str
     folder: Path
@@ -98,7 +98,7 @@ def open_subject(
     return Subject(parts.whole, mixed.hardware[0].graph, "golden model", folder, False, target)
 
 
-def _in_parts(program: MixedProgram, model: "MixedModel | None", folder: Path, directory: bool) -> "MixedSubject":
+def _in_parts(program: MixedProgram, model: "PartitionedModel | None", folder: Path, directory: bool) -> "MixedSubject":
     from .mixed import subject
 
     return subject(program, model, folder, directory)
@@ -129,7 +129,7 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> "Subject | M
     return Subject(program, load_model(model, output, reading), "golden model", found.path, True, model)
 
 
-def skeleton(program: Program) -> Graph:
+def skeleton(program: DeviceProgram) -> Graph:
     """The program's tensors and ports as a graph without operations: enough to prepare inputs and finish outputs."""
     tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))
@@ -194,7 +194,7 @@ def reference(subject: Subject, inputs: dict[str, Array8]) -> dict[str, Array8]:
 
 
 def difference(
-    program: Program, got: dict[str, Array8], wanted: dict[str, Array8], inference: int
+    program: DeviceProgram, got: dict[str, Array8], wanted: dict[str, Array8], inference: int
 ) -> dict[str, Any] | None:
     """The first element that differs, in the order of the tensor table, or None if all are equal."""
     for name in program.tensors:

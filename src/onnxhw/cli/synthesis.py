@@ -10,7 +10,7 @@ from ..build.cache import list_all, sources
 from ..build.device import version_of
 from ..config import HwConfig
 from ..errors import OnnxhwError
-from ..program.model import Program
+from ..program.model import DeviceProgram
 
 
 def line_speed(board: Board, clock_hz: int) -> int:
@@ -46,7 +46,7 @@ def options(board: Board, seeds: int | None) -> flow.Options:
 
 
 def finished(
-    built: Built, config: HwConfig, baud: int, progress: flow.Progress, program: Program | None = None
+    built: Built, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None
 ) -> Built:
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..isa.timing import timeline
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from .counters import counters
 from .machine import Machine
@@ -23,7 +23,7 @@ class Emulator:
     `timeline`, `cycles`.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DeviceProgram) -> None:
         self.program = program
         self.timeline = timeline(program.config, program.code)
         self.cycles = self.timeline.cycles
@@ -69,7 +69,7 @@ class Emulator:
         return entry.restore(self.machine.read(entry.place))
 
 
-def check_inputs(program: Program, inputs: Tensors) -> dict[str, npt.NDArray[np.int8]]:
+def check_inputs(program: DeviceProgram, inputs: Tensors) -> dict[str, npt.NDArray[np.int8]]:
     """The inputs, if they are the program's: names, type int8 and shapes; else `UsageError` E2126."""
     wanted = [port.tensor for port in program.inputs]
     if sorted(inputs) != sorted(wanted):
@@ -83,6 +83,6 @@ def check_inputs(program: Program, inputs: Tensors) -> dict[str, npt.NDArray[np.
     return dict(inputs)
 
 
-def run(program: Program, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
+def run(program: DeviceProgram, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
     """One inference on a fresh machine; see `Emulator.run`."""
     return Emulator(program).run(inputs, trace, order)

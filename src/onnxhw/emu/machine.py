@@ -16,7 +16,7 @@ from ..fixed import SUM_MAX, Ints, Scale, dot_reach, lane_add, lane_drain, wrap
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 from ..program.layout import Place
-from ..program.model import Program
+from ..program.model import DeviceProgram
 
 ADDRESS = 0xFFFF
 """Addresses are computed modulo 2**16."""
@@ -56,7 +56,7 @@ class Machine:
         self.fifo: tuple[deque[int], deque[int]] = (deque(), deque())
 
     # -- the host's side -----------------------------------------------------------------------
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Write a program's weights, parameters and tables from address 0 of their memories."""
         if program.config.fingerprint != self.config.fingerprint:
             raise InternalError("E1123", f"program for {program.config.name!r} on a machine for {self.config.name!r}")

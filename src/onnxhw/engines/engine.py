@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import UsageError
 from ..ir.graph import Graph
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
@@ -29,10 +29,10 @@ class Engine(Protocol):
 
     name: str
 
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Make a program ready; `run` does so by itself."""
 
-    def run(self, program: Program, inputs: Tensors, trace: bool = False) -> Result:
+    def run(self, program: DeviceProgram, inputs: Tensors, trace: bool = False) -> Result:
         """One inference: int8 inputs by tensor name; with `trace` every tensor of the tensor table."""
 
     def close(self) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 from ..errors import MismatchError
 from ..isa.memory import UCODE_SPACES, WATCHDOG, Control, Space
 from ..program.image import Words, memories
-from ..program.model import Program
+from ..program.model import DeviceProgram
 
 
-def budget(program: Program) -> int:
+def budget(program: DeviceProgram) -> int:
     """Cycles after which the watchdog ends a run: twice the prediction, so that a late end can still be examined."""
     return 2 * program.cycles + 1024
 
 
-def program_image(program: Program) -> Iterator[tuple[Space, int, Words]]:
+def program_image(program: DeviceProgram) -> Iterator[tuple[Space, int, Words]]:
     """Space, host address and words of everything that a program brings along; the counts come first."""
     counts = [len(program.code.get(unit, ())) for unit in UCODE_SPACES]
     yield Space.CONTROL, int(Control.LOAD_COUNT), np.array([*counts, budget(program)], np.uint32)
@@ -23,7 +23,7 @@ def program_image(program: Program) -> Iterator[tuple[Space, int, Words]]:
         yield space, 0, words
 
 
-def watchdog(program: Program, status: int, cycles: int, counts: Sequence[int]) -> MismatchError:
+def watchdog(program: DeviceProgram, status: int, cycles: int, counts: Sequence[int]) -> MismatchError:
     """What to say of a run that has not ended by itself."""
     done = ", ".join(
         f"{unit} {n} of {len(program.code.get(unit, ()))}" for unit, n in zip(UCODE_SPACES, counts, strict=False)

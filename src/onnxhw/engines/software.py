@@ -9,7 +9,7 @@ from .. import golden
 from ..closing import Closing
 from ..emu.emulator import Emulator
 from ..ir.graph import Graph
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
@@ -23,10 +23,10 @@ class GoldenEngine(Closing):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Nothing to do."""
 
-    def run(self, program: Program, inputs: Tensors, trace: bool = False) -> Result:
+    def run(self, program: DeviceProgram, inputs: Tensors, trace: bool = False) -> Result:
         """See `Engine.run`; `trace` gives the tensors that are in the program's tensor table too."""
         tensors = golden.run(self.graph, inputs)
         outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
@@ -45,12 +45,12 @@ class EmulatorEngine(Closing):
     def __init__(self) -> None:
         self._emulator: Emulator | None = None
 
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Compute the program's timeline, unless it is the one that is loaded."""
         if self._emulator is None or self._emulator.program is not program:
             self._emulator = Emulator(program)
 
-    def run(self, program: Program, inputs: Tensors, trace: bool = False) -> Result:
+    def run(self, program: DeviceProgram, inputs: Tensors, trace: bool = False) -> Result:
         """See `Engine.run`."""
         self.load(program)
         assert self._emulator is not None

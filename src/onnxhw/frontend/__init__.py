@@ -1,6 +1,6 @@
 """From an ONNX file to integer graphs, and to what the host does beside them.
 
-read         file or bytes -> MixedModel: parts for hardware and host, and a row per node
+read         file or bytes -> PartitionedModel: parts for hardware and host, and a row per node
 prepare      the same up to what depends on which nodes shall run on the host, for several placements
 load         file or bytes -> ir.graph.Graph of a model that runs on the hardware as a whole
 
@@ -15,14 +15,14 @@ batch        -> whether samples are independent                 (batch.py, mixin
 from .batch import Batch
 from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
-from .mixed import MixedModel, Placed, refuse, require_hardware
+from .partitioned import PartitionedModel, Placed, refuse, require_hardware
 from .pipeline import Prepared, Source, load, prepare, read
 from .shapes import specialise
 
 __all__ = [
     "Batch",
     "Blocker",
-    "MixedModel",
+    "PartitionedModel",
     "Placed",
     "Prepared",
     "Source",

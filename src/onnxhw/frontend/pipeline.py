@@ -18,10 +18,10 @@ from .diagnostics import Diagnostic
 from .functions import inline
 from .hostparts import host_parts
 from .load import read as reading_of
-from .mixed import MixedModel, nothing_on_hardware, quantizes
 from .normal import normalise
 from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
+from .partitioned import PartitionedModel, nothing_on_hardware, quantizes
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
@@ -43,7 +43,7 @@ def read(
     excluded: Excluded | None = None,
     exact_softmax: bool = False,
     runnable: bool = True,
-) -> MixedModel:
+) -> PartitionedModel:
     """The model, placed on hardware and host.
 
     Parameters
@@ -56,7 +56,7 @@ def read(
 
     `InvalidModelError` (E3xxx) for what is not a valid model. What the hardware cannot run is a host node, and what
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
-    where that puts some of it on the hardware and samples are proved independent: `MixedModel.batch`.
+    where that puts some of it on the hardware and samples are proved independent: `PartitionedModel.batch`.
     """
     with guarded():
         return prepare(source, limits, shapes).placed(excluded, exact_softmax, runnable)
@@ -130,7 +130,7 @@ class Prepared:
         excluded: Excluded | None = None,
         exact_softmax: bool = False,
         runnable: bool = True,
-    ) -> MixedModel:
+    ) -> PartitionedModel:
         """The model, placed; parameters as of `read`."""
         return parts_of(*self.converted(excluded, exact_softmax), runnable)
 
@@ -210,7 +210,7 @@ def parts_of(
     batch: Batch | None = None,
     runnable: bool = True,
     division: Division | None = None,
-) -> MixedModel:
+) -> PartitionedModel:
     """The parts of a conversion and its placement; `runnable` as in `read`, `division` as of `stages`."""
     division = division or Division()
     found = stages(made, division)
@@ -220,7 +220,7 @@ def parts_of(
     rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)}, division)
     graph = made.static.model.graph
     constants = {tensor.name for tensor in graph.initializer}
-    return MixedModel(
+    return PartitionedModel(
         graph.name or "model",
         tuple(_value(made, value, value.name in constants) for value in graph.input),
         tuple(_value(made, value) for value in graph.output),

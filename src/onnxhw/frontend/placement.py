@@ -8,9 +8,9 @@ import onnx
 from ..ir.graph import Graph, Port
 from ..ir.steps import SHAPE
 from .convert import Conversion
-from .mixed import Placed, Where
 from .nodes import Node
 from .partition import GOLDEN, KINDS, Division, Stages
+from .partitioned import Placed, Where
 from .refused import refusal
 from .spec.signatures import canonical
 from .values import Const, QuantConst

@@ -13,12 +13,12 @@ from ..errors import UsageError
 from ..files import read_json, reason
 from ..ir.graph import Graph, Tensor
 from ..preprocess import Preprocess
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from .records import wrong_manifest
 
 
-def read(path: Path) -> tuple[Program, str | None]:
+def read(path: Path) -> tuple[DeviceProgram, str | None]:
     """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
     if not path.is_dir():
         return proof.load(path), None
@@ -95,7 +95,7 @@ def build_id(design: str) -> int:
     return int(design[:16], 16)
 
 
-def skeleton(program: Program) -> Graph:
+def skeleton(program: DeviceProgram) -> Graph:
     """The program's tensors and ports as a graph without operations: what preparing inputs needs."""
     tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))

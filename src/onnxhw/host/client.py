@@ -13,7 +13,7 @@ from ..errors import LinkError, UsageError
 from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
 from ..isa.memory import UCODE_SPACES, Control, Space
 from ..program.image import Words, memories
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from .framing import crc32c
 from .inferences import TOKENS, Inferences, Tensors, numbers, pieces, reads
@@ -41,7 +41,7 @@ class Client(Closing):
         self.link = Link(transport)
         self._head: Info | None = None
         self._info: Info | None = None
-        self._program: Program | None = None
+        self._program: DeviceProgram | None = None
         self._token = random.randrange(TOKENS)
 
     @property
@@ -112,7 +112,7 @@ class Client(Closing):
                 hint=f"program the board with a bitstream of {config.name!r}, or compile for what is on the board",
             )
 
-    def load(self, program: Program, progress: Progress | None = None) -> None:
+    def load(self, program: DeviceProgram, progress: Progress | None = None) -> None:
         """Write a program into the device.
 
         The device first forgets the one it has, and runs none until the last command has told it the CRC of
@@ -125,7 +125,7 @@ class Client(Closing):
         self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
         self._program = program
 
-    def holds(self, program: Program) -> bool:
+    def holds(self, program: DeviceProgram) -> bool:
         """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
         self.check(program.config)
         flags, crc = self.read(REGISTERS, 0, 2).tolist()
@@ -133,7 +133,7 @@ class Client(Closing):
         same = crc == _program_crc(list(_program_writes(program))) and counts == _counts(program)
         return bool(flags & LOADED) and same
 
-    def run(self, inputs: Tensors, program: Program | None = None) -> Result:
+    def run(self, inputs: Tensors, program: DeviceProgram | None = None) -> Result:
         """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
 
         `program` names one that is on the device already (baked, or loaded by an earlier session), without
@@ -142,7 +142,7 @@ class Client(Closing):
         return self.run_all([inputs], program)[0]
 
     def run_all(
-        self, batch: Sequence[Tensors], program: Program | None = None, progress: Progress | None = None
+        self, batch: Sequence[Tensors], program: DeviceProgram | None = None, progress: Progress | None = None
     ) -> list[Result]:
         """Inferences one after the other, in order; while one is computed the next one's inputs travel.
 
@@ -187,7 +187,7 @@ def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Reque
     return pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
 
 
-def _program_writes(program: Program) -> Iterator[Request]:
+def _program_writes(program: DeviceProgram) -> Iterator[Request]:
     for space, image in memories(program):
         yield from _writes(space, 0, image)
 
@@ -196,7 +196,7 @@ def _program_crc(writes: list[Request]) -> int:
     return crc32c(b"".join(load_record(each.space, each.address, each.payload) for each in writes))
 
 
-def _counts(program: Program) -> list[int]:
+def _counts(program: DeviceProgram) -> list[int]:
     """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
     array, vector = program.input_free
     return [*(len(program.code.get(unit, ())) for unit in UCODE_SPACES), program.cycles, array | vector << 16]
@@ -206,7 +206,7 @@ def _bytes(words: list[int]) -> bytes:
     return np.array(words, "<u4").tobytes()
 
 
-def _check_inputs(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:
+def _check_inputs(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:
     wanted = {port.tensor for port in program.inputs}
     if set(inputs) != wanted:
         raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..golden import host
 from ..ir.graph import Graph
 from ..isa.link import Info
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from . import discover
 from .artifact import build_id, read, samples, skeleton, stacked
@@ -42,7 +42,7 @@ class Device(Closing):
     def __init__(self, client: Client, address: str) -> None:
         self.address, self._client = address, client
         self._lock = threading.RLock()
-        self._program: Program | None = None
+        self._program: DeviceProgram | None = None
         self._graph: Graph | None = None
         self._known = False
         """The client knows the program: it has loaded or run it."""
@@ -110,12 +110,12 @@ class Device(Closing):
 
     def load(
         self,
-        program: Program | str | Path,
+        program: DeviceProgram | str | Path,
         *,
         design: str | None = None,
         again: bool = False,
         progress: Progress | None = None,
-    ) -> Program:
+    ) -> DeviceProgram:
         """Have a program in the device; what was loaded. One that is there, complete, is not sent anew.
 
         Parameters
@@ -129,7 +129,7 @@ class Device(Closing):
         Errors: `WrongBitstreamError` E9107, `StaleBitstreamError` E9160; those of `onnxhw.program.container`;
         `UsageError` E2552 a manifest that cannot be read.
         """
-        if not isinstance(program, Program):
+        if not isinstance(program, DeviceProgram):
             program, found = read(Path(program))
             design = design or found
         with self._line():
@@ -142,7 +142,7 @@ class Device(Closing):
             self._program, self._graph, self._doubtful = program, skeleton(program), False
         return program
 
-    def run(self, feeds: Mapping[str, npt.ArrayLike], program: Program | None = None) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, npt.ArrayLike], program: DeviceProgram | None = None) -> dict[str, Array]:
         """The model's outputs by name from its inputs by name, quantized and dequantized as the model says.
 
         An input of shape ``(1, ...)`` may have N as its first dimension: N inferences, in order; inputs travel
@@ -153,19 +153,19 @@ class Device(Closing):
         graph = self._ready(program)
         return host.finish(graph, stacked(self.infer(feeds, program)))
 
-    def infer(self, feeds: Mapping[str, npt.ArrayLike], program: Program | None = None) -> list[Result]:
+    def infer(self, feeds: Mapping[str, npt.ArrayLike], program: DeviceProgram | None = None) -> list[Result]:
         """Like `run`, but the hardware's own results, one per inference: int8 tensors, cycles, counters."""
         graph = self._ready(program)
         return self.run_batch(samples(host.prepare(graph, feeds)), program)
 
-    def run_int8(self, tensors: Mapping[str, npt.NDArray[np.int8]], program: Program | None = None) -> Result:
+    def run_int8(self, tensors: Mapping[str, npt.NDArray[np.int8]], program: DeviceProgram | None = None) -> Result:
         """One inference of the loaded program: int8 tensors ``(1, C, H, W)`` by name; `program` as of `run_batch`."""
         return self.run_batch([tensors], program)[0]
 
     def run_batch(
         self,
         batch: Sequence[Mapping[str, npt.NDArray[np.int8]]],
-        program: Program | None = None,
+        program: DeviceProgram | None = None,
         progress: Progress | None = None,
     ) -> list[Result]:
         """Inferences of the loaded program in order, each of int8 tensors by name; see `Client.run_all`.
@@ -185,7 +185,7 @@ class Device(Closing):
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _ready(self, program: Program | None) -> Graph:
+    def _ready(self, program: DeviceProgram | None) -> Graph:
         """The ports and tensors of the program that shall run."""
         if program is not None and program is not self._program:
             return skeleton(program)

@@ -10,7 +10,7 @@ from ..errors import LinkError
 from ..isa.instructions import UNITS
 from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.spans import Span, spans
 from .link import Answer, Request
@@ -26,7 +26,7 @@ class Inferences:
     then performs it as soon as the run allows.
     """
 
-    def __init__(self, program: Program, clock_hz: int, token: int) -> None:
+    def __init__(self, program: DeviceProgram, clock_hz: int, token: int) -> None:
         self.program, self.token = program, token
         self.wait = program.cycles / clock_hz
         """Seconds of a run."""
@@ -90,7 +90,7 @@ class Inferences:
             )
 
 
-def _spans(program: Program, name: str) -> tuple[Span, ...]:
+def _spans(program: DeviceProgram, name: str) -> tuple[Span, ...]:
     return spans(program.tensors[name].place, program.config.word, MAX_STEP)
 
 

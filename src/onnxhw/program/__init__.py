@@ -3,14 +3,14 @@
 from .asm import assemble, disassemble
 from .container import load, save
 from .layout import Place, from_host, to_host
-from .model import Entry, Layer, Program
+from .model import DeviceProgram, Entry, Layer
 from .result import Result
 
 __all__ = [
+    "DeviceProgram",
     "Entry",
     "Layer",
     "Place",
-    "Program",
     "Result",
     "assemble",
     "disassemble",

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..isa.instructions import UNITS, Ordered
-from .model import Layer, Program
+from .model import DeviceProgram, Layer
 
 
-def disassemble(program: Program) -> str:
+def disassemble(program: DeviceProgram) -> str:
     """The text of a program's code, layer by layer."""
     return listing(program.config, program.code, program.layers, program.model)
 

@@ -26,7 +26,7 @@ from ..wire import TooManyFieldsError, WireError, table, varint, walk
 from .kept import Constants, Patches, Shape
 from .layout import Place
 from .mixed import MixedProgram
-from .model import Entry, Layer, Program
+from .model import DeviceProgram, Entry, Layer
 from .parts import pack, unpack
 from .schema import message
 
@@ -48,7 +48,7 @@ _HEAD = bytes((0x0A, len(MAGIC))) + MAGIC.encode()
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def dumps(program: Program | MixedProgram) -> bytes:
+def dumps(program: DeviceProgram | MixedProgram) -> bytes:
     """The bytes of a program file. A model of one program is that program."""
     if isinstance(program, MixedProgram):
         return dumps(program.whole) if program.whole else _wrap(pack(program, _record), MIXED)
@@ -70,7 +70,7 @@ def _exact(data: bytes, file: Any) -> bool:
     return len(data) == len(before) + len(payload) and data.startswith(before)
 
 
-def loads(data: bytes, where: str = "") -> Program:
+def loads(data: bytes, where: str = "") -> DeviceProgram:
     """The program of a file's bytes; `where` names the file in errors."""
     found = loads_any(data, where)
     if isinstance(found, MixedProgram):
@@ -83,7 +83,7 @@ def loads(data: bytes, where: str = "") -> Program:
     return found
 
 
-def loads_any(data: bytes, where: str = "") -> Program | MixedProgram:
+def loads_any(data: bytes, where: str = "") -> DeviceProgram | MixedProgram:
     """A program or a model in parts."""
     if not data.startswith(_HEAD):
         raise UsageError("E2120", "not an onnxhw program file", where=where, hint="onnxhw compile writes program.ohw")
@@ -123,7 +123,7 @@ def _damaged(where: str, why: str) -> UsageError:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def save(program: Program | MixedProgram, path: str | os.PathLike[str]) -> None:
+def save(program: DeviceProgram | MixedProgram, path: str | os.PathLike[str]) -> None:
     """Write a program file: completely or not at all. `UsageError` E2125 if it cannot be written."""
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
@@ -144,7 +144,7 @@ def save(program: Program | MixedProgram, path: str | os.PathLike[str]) -> None:
         raise UsageError("E2125", f"cannot write: {error.strerror or error}", where=str(path)) from error
 
 
-def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Program:
+def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> DeviceProgram:
     """Read a program file; with `config`, only one compiled for that configuration.
 
     `UsageError` E2124 if it cannot be read, else those of the module.
@@ -161,7 +161,7 @@ def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> Progra
     return program
 
 
-def load_any(path: str | os.PathLike[str]) -> Program | MixedProgram:
+def load_any(path: str | os.PathLike[str]) -> DeviceProgram | MixedProgram:
     """Read a program file, also of a model in parts."""
     return loads_any(_read(path), str(path))
 
@@ -179,11 +179,11 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 # -- Program -> message ----------------------------------------------------------------------------
 
 
-def _payload(program: Program) -> bytes:
+def _payload(program: DeviceProgram) -> bytes:
     return bytes(_record(program).SerializeToString(deterministic=True))
 
 
-def _record(program: Program) -> Any:
+def _record(program: DeviceProgram) -> Any:
     record = message("Program")
     record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
     record.model = program.model.encode("utf-8", "replace").decode()  # a path may hold what is no text
@@ -231,7 +231,7 @@ def _json(step: dict[str, Any], where: str) -> str:
 # -- message -> Program ----------------------------------------------------------------------------
 
 
-def _program(record: Any, where: str) -> Program:
+def _program(record: Any, where: str) -> DeviceProgram:
     try:
         config = HwConfig.from_json(record.config)
         known = config.fingerprint
@@ -247,7 +247,7 @@ def _program(record: Any, where: str) -> Program:
     tensors = [_entry(entry) for entry in record.tensors]
     if len({entry.name for entry in tensors}) < len(tensors):
         raise ValueError("two tensors have one name")
-    program = Program(
+    program = DeviceProgram(
         config=config,
         model=record.model,
         code=_code(record.code),

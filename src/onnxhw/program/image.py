@@ -9,12 +9,12 @@ import numpy.typing as npt
 from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
 from ..isa.microcode import pack
 from .layout import Place, from_host, to_host
-from .model import Program
+from .model import DeviceProgram
 
 Words = npt.NDArray[np.uint32]
 
 
-def memories(program: Program) -> Iterator[tuple[Space, Words]]:
+def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
     """The memories that a program brings along, as host words from address 0 on; empty ones are left out."""
     for unit, space in UCODE_SPACES.items():
         if code := program.code.get(unit):
@@ -28,7 +28,7 @@ def memories(program: Program) -> Iterator[tuple[Space, Words]]:
         yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)
 
 
-def tensor_image(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Iterator[tuple[int, Words]]:
+def tensor_image(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Iterator[tuple[int, Words]]:
     """Host address in ACT and words of the pieces of every tensor; words between the pieces are not touched."""
     word = program.config.word
     for name, values in inputs.items():
@@ -38,14 +38,14 @@ def tensor_image(program: Program, inputs: Mapping[str, npt.NDArray[np.int8]]) -
             yield address * host_stride(word), to_host(data[first : first + count], word)
 
 
-def tensor_spans(program: Program, name: str) -> list[tuple[int, int]]:
+def tensor_spans(program: DeviceProgram, name: str) -> list[tuple[int, int]]:
     """Host address in ACT and number of host words of the pieces of a tensor."""
     word = program.config.word
     stride = host_stride(word)
     return [(address * stride, count * stride) for address, _, count in _pieces(program.tensors[name].place, word)]
 
 
-def tensor_of(program: Program, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
+def tensor_of(program: DeviceProgram, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
     """The tensor whose pieces (see `tensor_spans`) have been read."""
     word, entry = program.config.word, program.tensors[name]
     shape = entry.place.blocks(word), *entry.place.shape[2:]

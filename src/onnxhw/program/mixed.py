@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..ir.parts import GoldenPart, HostPart, Value
-from .model import Program
+from .model import DeviceProgram
 
 
 @dataclass
@@ -13,18 +13,18 @@ class MixedProgram:
     model: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    parts: list[HostPart | GoldenPart | Program]
+    parts: list[HostPart | GoldenPart | DeviceProgram]
 
     @property
-    def programs(self) -> list[Program]:
+    def programs(self) -> list[DeviceProgram]:
         """The hardware parts."""
-        return [part for part in self.parts if isinstance(part, Program)]
+        return [part for part in self.parts if isinstance(part, DeviceProgram)]
 
     @property
-    def whole(self) -> Program | None:
+    def whole(self) -> DeviceProgram | None:
         """The program that is the whole model, if there is no other part."""
         part = self.parts[0] if len(self.parts) == 1 else None
-        return part if isinstance(part, Program) else None
+        return part if isinstance(part, DeviceProgram) else None
 
     @property
     def cycles(self) -> int:

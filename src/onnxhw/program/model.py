@@ -1,4 +1,4 @@
-"""`Program`: everything the hardware needs to run a model, and what is needed to check it."""
+"""`DeviceProgram`: everything the hardware needs to run a model, and what is needed to check it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ class Entry:
 @dataclass
 class Layer:
     """One operation for reports: its multiply-accumulates, and its instructions per unit as runs ``[first, last)`` in
-    order. `macs`: executed ones, `nominal`: those of the model, as in `Program`.
+    order. `macs`: executed ones, `nominal`: those of the model, as in `DeviceProgram`.
 
     Operations take turns on a unit, so a layer may have several runs; an instruction belongs to one layer at most.
     """
@@ -101,7 +101,7 @@ def runs_of(indices: Iterable[int]) -> list[tuple[int, int]]:
 
 
 @dataclass
-class Program:
+class DeviceProgram:
     """A compiled model.
 
     `weights` is uint8 ``[words, k * C]``, `params` packed `onnxhw.fixed.Scale` entries (uint64

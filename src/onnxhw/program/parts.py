@@ -8,11 +8,11 @@ from ..ir.parts import Dim, GoldenPart, HostPart, Value
 from ..ir.text import parse, text
 from ..ir.verify import verify
 from .mixed import MixedProgram
-from .model import Program
+from .model import DeviceProgram
 from .schema import message
 
 
-def pack(mixed: MixedProgram, record: Callable[[Program], Any]) -> bytes:
+def pack(mixed: MixedProgram, record: Callable[[DeviceProgram], Any]) -> bytes:
     """The bytes of the message; `record` makes the message of a program."""
     packed = message("Mixed")
     packed.model = mixed.model
@@ -31,7 +31,7 @@ def pack(mixed: MixedProgram, record: Callable[[Program], Any]) -> bytes:
     return bytes(packed.SerializeToString(deterministic=True))
 
 
-def unpack(packed: Any, program: Callable[[Any], Program]) -> MixedProgram:
+def unpack(packed: Any, program: Callable[[Any], DeviceProgram]) -> MixedProgram:
     """The inverse of `pack`. `ValueError` for a part that is not of one kind, or reads what is not there; errors of
     `ir.text.parse` and `ir.verify`."""
     mixed = MixedProgram(packed.model, _values(packed.inputs), _values(packed.outputs), [])
@@ -39,7 +39,7 @@ def unpack(packed: Any, program: Callable[[Any], Program]) -> MixedProgram:
     for part in packed.parts:
         if part.HasField("program") + bool(part.host) + bool(part.golden) != 1:
             raise ValueError("a part must be one of a program, a host part and a golden part")
-        made: HostPart | GoldenPart | Program
+        made: HostPart | GoldenPart | DeviceProgram
         if part.host:
             made = HostPart(tuple(part.inputs), tuple(part.outputs), part.host, tuple(part.nodes))
             reads, gives = set(part.inputs), set(part.outputs)

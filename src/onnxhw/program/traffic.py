@@ -11,7 +11,7 @@ from ..ir.graph import Graph
 from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
 from .image import memories
 from .layout import Place
-from .model import Program
+from .model import DeviceProgram
 from .spans import spans
 
 BITS = 10
@@ -79,7 +79,7 @@ def _frames(words: int) -> int:
     return -(-words // MAX_WORDS)
 
 
-def traffic_of(program: Program) -> Traffic:
+def traffic_of(program: DeviceProgram) -> Traffic:
     """Of an inference of a program."""
     inputs = dict.fromkeys(port.tensor for port in program.inputs)  # several ports may share a tensor
     outputs = [port.tensor for port in program.outputs]
@@ -99,7 +99,7 @@ def _alone(shape: tuple[int, int, int, int]) -> Place:
     return Place(0, shape[2] * shape[3], shape[3], shape)
 
 
-def load_bytes(program: Program) -> int:
+def load_bytes(program: DeviceProgram) -> int:
     """Bytes from the host that load a program: its memories, between a RESET and a COMMIT."""
     words = sum(frames_bytes(image.size) for _, image in memories(program))
     return SHORTEST + words + frames_bytes(COMMIT_WORDS)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..isa.instructions import Load, units_of
 from ..isa.timing import load_steps, tiles
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from .figure import COLOURS, figure
 from .profile import Profile
 
@@ -17,7 +17,7 @@ WIDTH = 1000
 """A bar is at least this part of the picture wide, or it would not be seen."""
 
 
-def gantt(program: Program, profile: Profile) -> "Figure":
+def gantt(program: DeviceProgram, profile: Profile) -> "Figure":
     """The picture; `UsageError` E2606 without matplotlib.
 
     A bar is a weight tile that is loaded, or an instruction of another unit, from its issue to its last step.
@@ -56,7 +56,7 @@ def gantt(program: Program, profile: Profile) -> "Figure":
     return made
 
 
-def _loads(program: Program, profile: Profile) -> list[list[tuple[int, int]]]:
+def _loads(program: DeviceProgram, profile: Profile) -> list[list[tuple[int, int]]]:
     """Start and length of every weight tile's load, per load instruction."""
     starts = iter(profile.timeline.load_start)
     code = [instruction for instruction in program.code.get("load", []) if isinstance(instruction, Load)]

@@ -7,7 +7,7 @@ from typing import Any
 from ..isa.link import MAX_STEP
 from ..program.kept import Constants, Patches
 from ..program.layout import Place
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from ..program.spans import spans
 
 
@@ -21,7 +21,7 @@ class Loaded:
     bytes: int
 
 
-def patched(programs: Sequence[Program]) -> list[Loaded]:
+def patched(programs: Sequence[DeviceProgram]) -> list[Loaded]:
     """The inputs that are loaded as patches."""
     found = []
     for program in programs:
@@ -33,12 +33,12 @@ def patched(programs: Sequence[Program]) -> list[Loaded]:
     return found
 
 
-def _travelling(place: Place, program: Program) -> int:
+def _travelling(place: Place, program: DeviceProgram) -> int:
     """Bytes of a tensor on the link, without frames."""
     return 4 * sum(span.count for span in spans(place, program.config.word, MAX_STEP))
 
 
-def constant_channels(programs: Sequence[Program]) -> dict[str, int]:
+def constant_channels(programs: Sequence[DeviceProgram]) -> dict[str, int]:
     """Channels that are not computed because they are constant, `left_out`, and all that operations make, `of`."""
     made = [entry for program in programs for entry in program.tensors.values() if entry.op]
     gone = sum(len(entry.kept.values) for entry in made if isinstance(entry.kept, Constants))
@@ -58,7 +58,7 @@ def sentences(loaded: Sequence[Loaded], constant: Mapping[str, int]) -> list[str
     return lines
 
 
-def premises(programs: Sequence[Program]) -> dict[str, Any]:
+def premises(programs: Sequence[DeviceProgram]) -> dict[str, Any]:
     """Both, for ``--json``: what a cycle count takes for granted."""
     return {
         "patches": [asdict(one) for one in patched(programs)],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..isa.instructions import units_of
 from ..isa.microcode import length
 from ..isa.timing import Timeline
-from ..program.model import Program
+from ..program.model import DeviceProgram
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Life:
         return sum(high - low for low, high in self.blocks)
 
 
-def usage(program: Program) -> list[Usage]:
+def usage(program: DeviceProgram) -> list[Usage]:
     """The memories of a program's configuration and what the program uses of them."""
     config = program.config
     act = len({word for life in lives(program, None) for low, high in life.blocks for word in range(low, high)})
@@ -55,7 +55,7 @@ def usage(program: Program) -> list[Usage]:
     return rows
 
 
-def lives(program: Program, timeline: Timeline | None) -> list[Life]:
+def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Life]:
     """The tensors in the order of their birth; without a timeline all times are 0."""
     word, out = program.config.word, []
     for entry in program.tensors.values():

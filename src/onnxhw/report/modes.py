@@ -20,7 +20,7 @@ from math import ceil
 from ..config import WINDOW, HwConfig
 from ..isa.instructions import Array, Depthwise
 from ..isa.timing import Timeline, pixels, sums, tiles
-from ..program.model import Layer, Program
+from ..program.model import DeviceProgram, Layer
 from .spent import busy, free, order_wait
 
 SHARE, ENOUGH = 0.01, 0.6
@@ -72,7 +72,7 @@ class Use:
 class Judge:
     """The layers of a program in their modes."""
 
-    def __init__(self, program: Program, times: Timeline) -> None:
+    def __init__(self, program: DeviceProgram, times: Timeline) -> None:
         self.program, self.times, self.config = program, times, program.config
         streams = [
             (span.end - busy(instruction, self.config) + 1, span.end + 1)

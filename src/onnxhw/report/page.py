@@ -9,7 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from .. import __version__
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from . import svg
 from .kept import constant_channels, patched, sentences
 from .memory import lives, usage
@@ -33,7 +33,7 @@ CAUSE_TEXT = {
 
 
 def page(
-    program: Program,
+    program: DeviceProgram,
     profile: Profile,
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from ..config import HwConfig
 from ..isa.instructions import UNITS, Ordered, units_of
 from ..isa.timing import Timeline, timeline
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from .modes import ENOUGH, SHARE, Judge
 from .spent import busy, free, order_wait
 
@@ -97,7 +97,7 @@ class Profile:
     utilization: float
 
 
-def profile(program: Program) -> Profile:
+def profile(program: DeviceProgram) -> Profile:
     """The profile of a program."""
     times = timeline(program.config, program.code)
     peak = program.config.macs_per_cycle
@@ -129,7 +129,7 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
     return UnitRow(unit, len(code), **sums)
 
 
-def _layers(program: Program, times: Timeline) -> list[LayerRow]:
+def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
     rows: list[LayerRow] = []
     frontier = 0
     judge, peak = Judge(program, times), program.config.macs_per_cycle

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config import WINDOW
-from ..program.model import Layer, Program, runs_of
+from ..program.model import DeviceProgram, Layer, runs_of
 from .figure import COLOURS, figure
 from .profile import LayerRow, Profile
 from .spent import busy
@@ -35,7 +35,7 @@ class Point:
     rate: float
 
 
-def points(program: Program, profile: Profile) -> list[Point]:
+def points(program: DeviceProgram, profile: Profile) -> list[Point]:
     """The layers that multiply and accumulate, numbered from 1 in the order of `profile.layers`."""
     found = []
     for number, (layer, row) in enumerate(zip(program.layers, profile.layers, strict=True), 1):
@@ -47,7 +47,7 @@ def points(program: Program, profile: Profile) -> list[Point]:
     return found
 
 
-def roofline(program: Program, profile: Profile) -> "Figure":
+def roofline(program: DeviceProgram, profile: Profile) -> "Figure":
     """The picture; `UsageError` E2606 without matplotlib."""
     config, found = program.config, points(program, profile)
     made = figure(12.5, max(5.6, 1.4 + 0.19 * len(found)))
@@ -69,7 +69,7 @@ def roofline(program: Program, profile: Profile) -> "Figure":
     return made
 
 
-def _work(program: Program, layer: Layer, unit: str) -> int:
+def _work(program: DeviceProgram, layer: Layer, unit: str) -> int:
     return sum(busy(program.code[unit][index], program.config) for index in layer.indices(unit))
 
 

@@ -6,7 +6,7 @@ Colours are CSS classes (``c0`` .. ``c7``), so that the page decides them for li
 from html import escape
 
 from ..isa.instructions import VectorOp, units_of
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from .memory import lives
 from .profile import Profile
 from .trace import layer_of
@@ -16,7 +16,7 @@ WIDTH, LEFT, RIGHT = 1000.0, 64.0, 8.0
 TRACK, STRIP, GAP = 26.0, 60.0, 8.0
 
 
-def units(program: Program, profile: Profile) -> str:
+def units(program: DeviceProgram, profile: Profile) -> str:
     """The units over the cycles of the run; a colour per layer."""
     colour = {layer.name: number % COLOURS for number, layer in enumerate(program.layers)}
     names = units_of(program.config)
@@ -37,7 +37,7 @@ def units(program: Program, profile: Profile) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def memory(program: Program, profile: Profile) -> str:
+def memory(program: DeviceProgram, profile: Profile) -> str:
     """Where each tensor lies in activation memory (upwards, a strip per bank) and for how long (to the right).
 
     All strips have the same scale: the highest word used in any bank.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..isa.instructions import UNITS, VectorOp, units_of
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from .profile import Profile
 
 LAYER_TRACK = 1
@@ -22,7 +22,7 @@ to whole nanoseconds; the sum of two such parts is never more than the part of t
 """
 
 
-def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
+def trace(program: DeviceProgram, profile: Profile, mhz: float | None = None) -> str:
     """The trace of a program's run, as JSON text."""
     cycle = 1 / mhz if mhz else 1.0
     events: list[dict[str, Any]] = [_named("process_name", 0, f"{program.model} on {program.config.name}")]
@@ -40,7 +40,7 @@ def trace(program: Program, profile: Profile, mhz: float | None = None) -> str:
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, separators=(",", ":")) + "\n"
 
 
-def _unit(program: Program, profile: Profile, unit: str, cycle: float) -> list[dict[str, Any]]:
+def _unit(program: DeviceProgram, profile: Profile, unit: str, cycle: float) -> list[dict[str, Any]]:
     """A unit's instructions on its tracks."""
     owner, spans = layer_of(program, unit), profile.timeline.spans[unit]
     intervals = [(span.issue, span.done if unit == "vector" else span.end) for span in spans]
@@ -70,7 +70,7 @@ def lanes(intervals: Sequence[tuple[int, int]]) -> list[int]:
     return found
 
 
-def layer_of(program: Program, unit: str) -> list[str]:
+def layer_of(program: DeviceProgram, unit: str) -> list[str]:
     """The name of the layer that each instruction of a unit belongs to."""
     names = [""] * len(program.code.get(unit, []))
     for layer in program.layers:

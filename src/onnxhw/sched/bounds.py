@@ -14,7 +14,7 @@ from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
 from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
-from ..program.model import Entry, Program
+from ..program.model import DeviceProgram, Entry
 from .footprint import ADDRESS
 
 COUNTED = (1 << 12) - 1
@@ -33,13 +33,13 @@ LOOKS = 1 << 22
 """Most pairs of a vector instruction and a tensor of the table: the checker looks at each. Ours have up to 2**18."""
 
 
-def bounds(program: Program) -> None:
+def bounds(program: DeviceProgram) -> None:
     """`InternalError` E1202 to E1205 or E1211 for what is not there, too large or means nothing."""
     _Bounds(program).all()
 
 
 class _Bounds:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DeviceProgram) -> None:
         self.program = program
         self.config: HwConfig = program.config
         self.steps = 0

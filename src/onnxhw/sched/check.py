@@ -18,7 +18,7 @@ What is proved, for every input:
   its channels have been written. (That the words
   then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
   `held` proves it from the works that they are made of;)
-- no input is touched once as many instructions have completed as `Program.input_free` says.
+- no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
 none of ours (`onnxhw.proof`).
@@ -32,7 +32,7 @@ from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Vector, VectorOp
 from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeline
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from . import footprint
 from .bounds import bounds
 from .stream import Stream, Words, running
@@ -42,7 +42,7 @@ from .window import check_window
 NEVER = 1 << 30
 
 
-def check(program: Program) -> Timeline:
+def check(program: DeviceProgram) -> Timeline:
     """Prove the program safe; returns its timeline."""
     bounds(program)
     _Checker(program).ranges()
@@ -61,7 +61,7 @@ def check(program: Program) -> Timeline:
 class _Checker:
     """The program and what its instructions touch."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DeviceProgram) -> None:
         self.program = program
         self.config: HwConfig = program.config
         code = program.code

@@ -10,7 +10,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
 from ..program.layout import Place
-from ..program.model import Entry, Layer, Program, runs_of
+from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
 from .check import check
@@ -24,7 +24,7 @@ from .window import input_free
 from .work import Region
 
 
-def schedule(graph: Graph, config: HwConfig) -> Program:
+def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
     """The program of a graph; it has passed `check`.
 
     `UnsupportedError` (E43xx) names what cannot be mapped, `DoesNotFitError` (E51xx) what is too large,
@@ -33,7 +33,7 @@ def schedule(graph: Graph, config: HwConfig) -> Program:
     return finish(draft(graph, config))
 
 
-def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None) -> Program:
+def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None) -> DeviceProgram:
     """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
     Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
@@ -123,14 +123,14 @@ def draft(graph: Graph, config: HwConfig) -> Draft:
     return Draft(plan, first(plan))
 
 
-def finish(begun: Draft, model: Graph | None = None) -> Program:
+def finish(begun: Draft, model: Graph | None = None) -> DeviceProgram:
     """The checked program of a draft; `model` is the graph that says its nominal multiply-accumulates, if another."""
     plan, graph = begun.plan, begun.plan.graph
     model = model or graph
     candidate = apart(plan, improve(plan, begun.candidate))
     table = entries(plan, candidate)
     prove(plan, candidate, table)
-    program = Program(
+    program = DeviceProgram(
         plan.config,
         graph.name,
         candidate.code,

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
-from ..program.model import Program
+from ..program.model import DeviceProgram
 
 Words = npt.NDArray[np.int64]
 
@@ -17,7 +17,7 @@ class Tenancy:
     word's last write; -1: nothing yet.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: DeviceProgram) -> None:
         self.config = program.config
         self.names = list(program.tensors)
         self.ready = [entry.ready for entry in program.tensors.values()]
@@ -63,7 +63,7 @@ class Tenancy:
         return ""
 
 
-def tensor_words(program: Program, name: str) -> Words:
+def tensor_words(program: DeviceProgram, name: str) -> Words:
     """The activation words of a tensor; `InternalError` E1211 if it has no proper place."""
     if name not in program.tensors:
         raise InternalError("E1211", "is not in the tensor table", where=f"tensor {name!r}")
@@ -73,7 +73,7 @@ def tensor_words(program: Program, name: str) -> Words:
     return words
 
 
-def lane_groups(program: Program, name: str) -> npt.NDArray[np.bool_]:
+def lane_groups(program: DeviceProgram, name: str) -> npt.NDArray[np.bool_]:
     """``[blocks, lane groups]``: which lane groups of a tensor's words hold channels of it."""
     place, config = program.tensors[name].place, program.config
     lanes = np.zeros(place.blocks(config.word) * config.word, bool)

@@ -8,15 +8,15 @@ import numpy.typing as npt
 from ..errors import InternalError
 from ..ir.graph import Port
 from ..isa.instructions import Array, Depthwise, Ordered, Vector
-from ..program.model import Program
+from ..program.model import DeviceProgram
 from . import footprint
 from .tenancy import tensor_words
 
 Words = npt.NDArray[np.int64]
 
 
-def input_free(program: Program) -> tuple[int, int]:
-    """The fewest completed array and vector instructions after which no word of an input is touched; see `Program`.
+def input_free(program: DeviceProgram) -> tuple[int, int]:
+    """The fewest completed array and vector instructions after which no word of an input is touched.
 
     A depthwise instruction has completed when a vector instruction has that waited for it: the one that drains it.
     (0, 0) if the outputs lie where inputs do: these must be read before.
@@ -33,8 +33,8 @@ def input_free(program: Program) -> tuple[int, int]:
     return last["array"], max(last["vector"], next(waited, 0) if last["depthwise"] else 0)
 
 
-def check_window(program: Program) -> None:
-    """`InternalError` E1212 if what `Program.input_free` does not wait for touches an input, or outputs lie there."""
+def check_window(program: DeviceProgram) -> None:
+    """`InternalError` E1212 if what `input_free` does not wait for touches an input, or outputs lie there."""
     if program.input_free == (0, 0):
         return
     inputs = _words(program, program.inputs)
@@ -57,7 +57,7 @@ def check_window(program: Program) -> None:
             raise InternalError("E1212", what, where=f"depthwise[{index}] {instruction.text()}")
 
 
-def _words(program: Program, ports: Sequence[Port]) -> npt.NDArray[np.bool_]:
+def _words(program: DeviceProgram, ports: Sequence[Port]) -> npt.NDArray[np.bool_]:
     """Which words of activation memory belong to these ports' tensors."""
     found = np.zeros(program.config.act_words, bool)
     for port in ports:

@@ -119,19 +119,19 @@ def test_exact_softmax_is_onnxruntime(model: Any) -> None:
     with InferenceSession(model.bytes(), exact_softmax=True) as session:
         for name, found in zip(theirs, session.run(None, feeds), strict=True):
             np.testing.assert_array_equal(found, theirs[name])
-        rows = {row.op_type: row for row in session.mixed.placement}
+        rows = {row.op_type: row for row in session.model.placement}
         assert (rows["Softmax"].where, rows["Add"].where) == ("host", "hardware")
     with pytest.raises(UnsupportedNodesError, match="as asked for"):
         load(model.bytes(), exact_softmax=True)
     with InferenceSession(model.bytes()) as session:
-        assert session.mixed.integer_softmax
-        assert "W3403" in [found.code for found in session.mixed.diagnostics]
+        assert session.model.integer_softmax
+        assert "W3403" in [found.code for found in session.model.diagnostics]
 
 
 def test_what_does_not_fit_is_the_hosts_in_the_same_integers(model: Any) -> None:
     softmax_model(model, (1, 2, 24, 24), -1, 0.1)
     placed = place_and_schedule(model.bytes(), preset("mini"))
-    rows = {row.op_type: row for row in placed.mixed.placement}
+    rows = {row.op_type: row for row in placed.model.placement}
     assert (rows["Softmax"].where, rows["Add"].where) == ("host", "hardware")
     feeds = model.feeds()
     with InferenceSession(model.bytes(), device="emulator", config=preset("mini")) as ours:

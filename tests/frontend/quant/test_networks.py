@@ -50,11 +50,11 @@ def inputs(model: onnx.ModelProto, count: int, seed: int = 1) -> list[Any]:
 def test_networks_are_one_program_and_equal_to_float32(name: str) -> None:
     model = NETWORKS[name]()
     session = InferenceSession(model.SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart"]
     products = sum(node.op_type in ("MatMul", "Conv") for node in model.graph.node)
-    ran = [row for row in session.mixed.placement if row.op_type in ("MatMul", "Conv") and row.where == "hardware"]
+    ran = [row for row in session.model.placement if row.op_type in ("MatMul", "Conv") and row.where == "hardware"]
     assert len(ran) == products
-    assert not any(isinstance(op, Table) for op in session.mixed.hardware[0].graph.ops)
+    assert not any(isinstance(op, Table) for op in session.model.hardware[0].graph.ops)
     seen = set()
     for x in inputs(model, 200):
         wanted = float_run(model, x)[model.graph.output[0].name]
@@ -110,7 +110,7 @@ def test_rounding_modes_behind_sums(mode: str) -> None:
     model = made.model([1, 8, 16, 16])
     x = np.arange(-128, 128).astype(F).reshape(1, 1, 16, 16)
     session = InferenceSession(model.SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart"]
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], float_run(model, x)[model.graph.output[0].name])
 
 
@@ -137,7 +137,7 @@ def test_a_weight_of_128_changes_its_sign(weight: int) -> None:
     model = made.model([1, 2, 16, 16])
     x = np.arange(-128, 128).astype(F).reshape(1, 1, 16, 16)
     session = InferenceSession(model.SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart"]
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], float_run(model, x)[model.graph.output[0].name])
 
 
@@ -181,7 +181,7 @@ def test_sums_leave_whole(inputs_: int) -> None:
     made.quant(4, 0.5).dense(inputs_, 5, 3)
     model = made.model([1, 5])
     session = InferenceSession(model.SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart"]
     reach = np.where(np.arange(inputs_) % 3, 9, -9).astype(F)[None]
     for x in [*inputs(model, 20), reach, -reach, np.full((1, inputs_), 9, F), np.full((1, inputs_), -9, F)]:
         wanted = float_run(model, x)[model.graph.output[0].name]
@@ -226,5 +226,5 @@ def test_any_chain_is_equal_unless_it_says_otherwise(seed: int) -> None:
     scale = onnx.numpy_helper.to_array(model.graph.initializer[0])
     x = (np.arange(-128, 128) * scale).astype(F).reshape(1, 1, 16, 16)
     session = InferenceSession(model.SerializeToString())
-    if "W3601" not in [diagnostic.code for diagnostic in session.mixed.diagnostics]:
+    if "W3601" not in [diagnostic.code for diagnostic in session.model.diagnostics]:
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], float_run(model, x)[model.graph.output[0].name])

@@ -240,7 +240,7 @@ def test_integer_sums_run_on_the_host(nodes: Any, seed: int, kinds: tuple[Any, A
     model.output(y, np.int32)
     feeds = {"x": (rng.normal(0, 40, shape) * s).astype(np.float32)}
     session = InferenceSession(model.proto().SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart", "HostPart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart", "HostPart"]
     for ours, theirs in zip(session.run(None, feeds), model.onnxruntime(feeds), strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)

@@ -346,6 +346,6 @@ def test_a_bias_of_a_gemm_is_of_its_columns_or_its_rows(nodes: Any, shape: tuple
     feed = {"x": (RNG.integers(-140, 140, (4, 8)) / 8).astype(np.float32)}
     with InferenceSession(model.proto().SerializeToString(), device="emulator") as session:
         found = session.run(None, feed)
-        where = {row.where for row in session.mixed.placement if row.op_type == "Gemm"}
+        where = {row.where for row in session.model.placement if row.op_type == "Gemm"}
     np.testing.assert_array_equal(found[0], model.onnxruntime(feed)[0])
     assert where == {"host" if shape == (4, 1) else "hardware"}

@@ -225,7 +225,7 @@ def test_what_the_host_rounds_goes_on_to_the_hardware(nodes: Any) -> None:
     model.output(y, F)
     feeds = {"x": around(np.random.default_rng(5), 0.125, 0)}
     session = InferenceSession(model.proto().SerializeToString())
-    assert [type(part).__name__ for part in session.mixed.parts] == ["HardwarePart"]
+    assert [type(part).__name__ for part in session.model.parts] == ["HardwarePart"]
     np.testing.assert_array_equal(session.run(None, feeds)[0], next(iter(evaluate(model.proto(), feeds).values())))
 
 

@@ -15,7 +15,7 @@ from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
 from ...program.image import tensor_image, tensor_of, tensor_spans
-from ...program.model import Program
+from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..image import budget, program_image, watchdog
 from ..verilog import to_verilog
@@ -44,7 +44,7 @@ class CocotbEngine(Closing):
 
         self.config = config
         tell = progress or (lambda _: None)
-        self._loaded: Program | None = None
+        self._loaded: DeviceProgram | None = None
         self._number = 0
         self._outcome: icarus.Outcome | None = None
         self._error: ToolError | None = None
@@ -77,14 +77,14 @@ class CocotbEngine(Closing):
             self._thread = None
             self._folder.cleanup()
 
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Write a program into the core, unless it is the one that is loaded."""
         if self._loaded is not program:
             self._loaded = None
             self._do(list(program_image(program)))
             self._loaded = program
 
-    def run(self, program: Program, inputs: Mapping[str, npt.NDArray[np.int8]], trace: bool = False) -> Result:
+    def run(self, program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]], trace: bool = False) -> Result:
         """See `Engine.run`."""
         checked = check_inputs(program, inputs)
         self.load(program)
@@ -116,12 +116,12 @@ class CocotbEngine(Closing):
         counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
         return Result(outputs, tensors, cycles, counters)
 
-    def _addresses(self, program: Program, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    def _addresses(self, program: DeviceProgram, names: Sequence[str]) -> npt.NDArray[np.int64]:
         word = self.config.word
         return np.concatenate([program.tensors[name].place.addresses(word).reshape(-1) for name in names])
 
     def _unpack(
-        self, program: Program, names: Sequence[str], words: npt.NDArray[Any] | None, inputs: Arrays
+        self, program: DeviceProgram, names: Sequence[str], words: npt.NDArray[Any] | None, inputs: Arrays
     ) -> dict[str, npt.NDArray[np.int8]]:
         """Tensors that were complete at one stop; inputs (stop 0) are as they were written."""
         if words is None:

@@ -12,7 +12,7 @@ from ...emu.emulator import check_inputs
 from ...errors import UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
 from ...program.image import tensor_image, tensor_of, tensor_spans
-from ...program.model import Program
+from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..image import budget, program_image, watchdog
 from .build import Library, Progress
@@ -37,7 +37,7 @@ class CxxrtlEngine(Closing):
         self.config, self._progress = config, progress
         self.library = library or core_library(config, progress=progress)
         self._core: CoreModel | None = CoreModel(self.library.path, config)
-        self._loaded: Program | None = None
+        self._loaded: DeviceProgram | None = None
 
     def close(self) -> None:
         """Release the design."""
@@ -52,7 +52,7 @@ class CxxrtlEngine(Closing):
             raise UsageError("E2401", "the engine has been closed")
         return self._core
 
-    def load(self, program: Program) -> None:
+    def load(self, program: DeviceProgram) -> None:
         """Write a program into the core, unless it is the one that is loaded."""
         if self._loaded is not program:
             self._loaded = None
@@ -61,7 +61,7 @@ class CxxrtlEngine(Closing):
 
     def run(
         self,
-        program: Program,
+        program: DeviceProgram,
         inputs: Tensors,
         trace: bool = False,
         *,
@@ -92,13 +92,13 @@ class CxxrtlEngine(Closing):
         return execute(self.core, program, checked, trace)
 
 
-def load(core: CoreModel, program: Program) -> None:
+def load(core: CoreModel, program: DeviceProgram) -> None:
     """Write a program into a core."""
     for space, address, words in program_image(program):
         core.write(space, address, words)
 
 
-def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> Result:
+def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: bool) -> Result:
     """Run the loaded program once."""
     for address, words in tensor_image(program, inputs):
         core.write(Space.ACT, address, words)
@@ -123,7 +123,7 @@ def execute(core: CoreModel, program: Program, inputs: Tensors, trace: bool) -> 
     return Result(outputs, tensors, cycles, counters)
 
 
-def _capture(core: CoreModel, program: Program, ready: int) -> dict[str, npt.NDArray[np.int8]]:
+def _capture(core: CoreModel, program: DeviceProgram, ready: int) -> dict[str, npt.NDArray[np.int8]]:
     """The tensors that are complete now."""
     word = program.config.word
     return {

@@ -1,4 +1,4 @@
-"""`MixedModel`: a model placed on hardware and host."""
+"""`PartitionedModel`: a model placed on hardware and host."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class MixedModel:
+class PartitionedModel:
     """A model in parts, in execution order; `placement` has a row per node, in the model's order.
 
     `batch`: None where the model does not say that it takes several samples. Where its `size` is not 0, inputs, outputs
@@ -103,7 +103,7 @@ def quantizes(op_type: str) -> bool:
     return op_type in QUANTIZERS or op_type.startswith("QLinear")
 
 
-def refuse(mixed: MixedModel) -> None:
+def refuse(mixed: PartitionedModel) -> None:
     """`UnsupportedError` E4401 if a node is refused."""
     if mixed.refused:
         count = len(mixed.refused)
@@ -116,7 +116,7 @@ def refuse(mixed: MixedModel) -> None:
         )
 
 
-def require_hardware(mixed: MixedModel, where: str) -> None:
+def require_hardware(mixed: PartitionedModel, where: str) -> None:
     """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006."""
     if not mixed.hardware:
         quantized = any(quantizes(row.op_type) for row in mixed.placement)
@@ -127,7 +127,7 @@ def require_hardware(mixed: MixedModel, where: str) -> None:
         raise nothing_on_hardware(where, quantized, reasons)
 
 
-def open_inputs(mixed: MixedModel) -> dict[str, tuple[Dim, ...]]:
+def open_inputs(mixed: PartitionedModel) -> dict[str, tuple[Dim, ...]]:
     """The dimensions of the inputs of known rank that have no default value, by name."""
     return {value.name: value.shape for value in mixed.inputs if value.shape is not None and not value.optional}
 
