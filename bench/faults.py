@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
@@ -182,7 +182,7 @@ class Campaign:
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.program: DeviceProgram = compile_model(load(NETWORK), config)
+        self.program: DeviceProgram = compile_graph(load(NETWORK), config)
         rng = np.random.default_rng(0)
         (port,) = self.program.inputs
         shape = self.program.tensors[port.tensor].shape

@@ -145,7 +145,7 @@ def main() -> None:
         rates()
         return
     model = asked.model or TOPOLOGIES["ic"]().SerializeToString()
-    program = compiler.compile(model, preset(asked.preset), patches=not asked.no_patches)
+    program = compiler.compile(model, preset(asked.preset), patches=not asked.no_patches).only()
     found = {"model": program.model, "preset": asked.preset, **measure(program, asked.count)}
     if asked.json:
         print(json.dumps(found, indent=2))

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--flips", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
-    program = compile_model(load(NETWORK), preset("mini"))
+    program = compile_graph(load(NETWORK), preset("mini"))
     (port,) = program.inputs
     shape = program.tensors[port.tensor].shape
     values = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)

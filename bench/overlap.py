@@ -23,7 +23,7 @@ from faults import NETWORK, PinnedLine
 
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.frontend import load
 from onnxhw.host.client import Client
@@ -87,7 +87,7 @@ def measure(
     """The record that is printed; stops with an error if a result differs from the golden model's."""
     source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
     graph, config = load(source), preset(preset_name)
-    program = compile_model(graph, config, patches=patches)
+    program = compile_graph(graph, config, patches=patches)
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxhw import golden
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.frontend import load
 from onnxhw.golden.host import prepare
@@ -44,7 +44,7 @@ def samples(graph: Graph, path: Path | None, count: int) -> npt.NDArray[np.gener
 
 def measure(device: Device, graph: Graph, preset_name: str, x: npt.NDArray[np.generic]) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
-    program = compile_model(graph, preset(preset_name))
+    program = compile_graph(graph, preset(preset_name))
     start, begun = time.monotonic(), device.client.transport.now()
     device.load(program, again=True)
     loaded, loaded_at = time.monotonic(), device.client.transport.now()

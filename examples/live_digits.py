@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxhw import golden
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError
 from onnxhw.frontend import load
@@ -64,7 +64,7 @@ class Live:
             sys.exit("the board was built from a configuration that this release cannot read")
         self.device, self.check = device, check
         self.graph = load(model)
-        self.program = device.load(compile_model(self.graph, info.config))
+        self.program = device.load(compile_graph(self.graph, info.config))
         self.layers = [(layer.name, layer.cycles) for layer in profile(self.program).layers]
         self.clock_hz = info.clock_hz
 

@@ -20,7 +20,8 @@ from google.protobuf.message import DecodeError
 from onnxhw.config import HwConfig
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.timing import timeline
-from onnxhw.program import container
+from onnxhw.program import container, records
+from onnxhw.program.parts import Program
 from onnxhw.program.schema import message
 
 EDGES = (0, 1, 2, 3, 127, 128, 255, 256, 4095, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
@@ -72,21 +73,18 @@ def program(base: Base, rng: random.Random) -> bytes:
     data = rng.choice(base.programs)
     file = message("File")
     file.ParseFromString(data)
-    payload = file.payload
     if rng.random() < 0.1:
-        return container._wrap(damaged(payload, rng), file.format)
-    record = message("Program" if file.format == container.FORMAT else "Mixed")
-    record.ParseFromString(payload)
+        return container._wrap(damaged(file.payload, rng))
+    record = message("Program")
+    record.ParseFromString(file.payload)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        if file.format != container.FORMAT and rng.random() < 0.5:
+        if len(record.parts) != 1 and rng.random() < 0.5:
             _part(rng.choice(record.parts or [record.parts.add()]), rng)
         else:
-            found = [record]
-            if file.format != container.FORMAT:
-                found = [part.program for part in record.parts if part.HasField("program")]
+            found = [part.device for part in record.parts if part.HasField("device")]
             with suppress(ValueError, TypeError, LookupError):  # an earlier change left nothing to change
                 rng.choice(CHANGES)(rng.choice(found), rng)
-    return container._wrap(bytes(record.SerializeToString(deterministic=True)), file.format)
+    return container._wrap(bytes(record.SerializeToString(deterministic=True)))
 
 
 def _code(record: Any, rng: random.Random) -> None:
@@ -110,7 +108,7 @@ def _code(record: Any, rng: random.Random) -> None:
 
 def _right_cycles(record: Any) -> None:
     """The cycles of the code, if it ends and is not too long to tell."""
-    code = container._code(record.code)
+    code = records._code(record.code)
     tiles = sum(i.tiles * i.nt_n for i in code["load"])  # type: ignore[attr-defined]
     if tiles < 100_000:
         try:
@@ -399,8 +397,8 @@ def bases() -> Base:
 
     from onnxhw.build.manifest import Manifest
     from onnxhw.cli.selftest_network import network
-    from onnxhw.compiler import compile as compiled
-    from onnxhw.compiler import compile_mixed
+    from onnxhw.compiler import compile
+    from onnxhw.compiler import compile_graph as compiled
     from onnxhw.config import preset
     from onnxhw.errors import OnnxhwError
 
@@ -414,10 +412,10 @@ def bases() -> Base:
     )
     graph.outputs[1] = replace(graph.outputs[1], shape=(1, 10), dtype="float32", steps=ends)
     whole = compiled(graph, config)
-    programs = [container.dumps(whole)] * 3
+    programs = [container.dumps(Program.of(whole))] * 3
     for model in mutants.seeds():
         try:
-            made = compile_mixed(model, config)[1]
+            made = compile(model, config)
         except OnnxhwError:
             continue
         if made.programs:

@@ -35,8 +35,8 @@ from onnxhw.engines.cxxrtl.engine import execute, load
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.program.layout import to_host
-from onnxhw.program.mixed import MixedProgram
 from onnxhw.program.model import DeviceProgram
+from onnxhw.program.parts import Program
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -75,9 +75,7 @@ def same(program: DeviceProgram, core: CoreModel) -> str:
 
 def program(path: Path, core: CoreModel) -> str:
     """Load, prove, and run each part for the hardware; the parts for the host must not fail in an unknown way."""
-    found = loading.load_any(path)
-    if not isinstance(found, MixedProgram):
-        return same(found, core)
+    found = loading.load(path)
     results = [same(part, core) for part in found.programs]
     from onnxhw.session import InferenceSession
 
@@ -100,20 +98,20 @@ def program(path: Path, core: CoreModel) -> str:
 def arrays(path: Path, core: CoreModel) -> str:
     """Every sample of a file of inputs."""
     from onnxhw.cli.inputs import file_inputs
-    from onnxhw.cli.simulation import skeleton
-
-    graph = skeleton(_whole())
+    from onnxhw.golden import host
+    from onnxhw.host.artifact import skeleton
     from onnxhw.preprocess import Preprocess
 
-    inputs = file_inputs(graph, path, 4, Preprocess())
+    graph = skeleton(_whole().only())
+    inputs = file_inputs(_whole().inputs, path, 4, Preprocess())
     for index in range(inputs.count):
-        for name, values in inputs.one(index).items():
+        for name, values in host.prepare(graph, inputs.one(index)).items():
             assert values.dtype == np.int8, name
             assert values.shape == graph.tensors[name].shape, name
     return "taken"
 
 
-def _whole() -> DeviceProgram:
+def _whole() -> Program:
     from onnxhw.program import container
 
     return container.loads(bases().programs[0])
@@ -155,8 +153,8 @@ def _quick() -> None:
 
     whole = _whole()
     summaries = artifacts.profiles(whole)
-    drawings = page.svg.units(whole, summaries[0]), page.svg.memory(whole, summaries[0])
-    artifacts.load_any = lambda path: whole  # type: ignore[assignment]
+    drawings = page.svg.units(whole.only(), summaries[0]), page.svg.memory(whole.only(), summaries[0])
+    artifacts.load = lambda path: whole  # type: ignore[assignment]
     artifacts.profiles = lambda program: summaries  # type: ignore[assignment]
     page.svg.units = lambda *_: drawings[0]  # type: ignore[assignment]
     page.svg.memory = lambda *_: drawings[1]  # type: ignore[assignment]

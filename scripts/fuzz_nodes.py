@@ -56,21 +56,21 @@ class DifferentError(AssertionError):
 def outcome(data: bytes, feeds: dict[str, Any], rng: Random, begun: set[str]) -> str:
     """What becomes of a mutant: a code, or how far it came. Exceptions of any other kind pass."""
     try:
-        mixed = frontend.read(data)
-        if mixed.refused:
+        placed = frontend.read(data)
+        if placed.refused:
             return "refused"
-        hardware = any(isinstance(part, HardwarePart) for part in mixed.parts)
+        hardware = any(isinstance(part, HardwarePart) for part in placed.parts)
         if rng.random() > (COMPILED if hardware else COMPUTED):
             return "placed, hardware" if hardware else "placed, host"
     except InternalError:
         raise
     except OnnxhwError as error:
         return error.code
-    values = _inputs(mixed.inputs, feeds, rng)
+    values = _inputs(placed.inputs, feeds, rng)
     if values is None:
         return "placed, not run"
     try:
-        return _run_hardware(data, values, begun) if hardware else _run_host(mixed, values, begun)
+        return _run_hardware(data, values, begun) if hardware else _run_host(placed, values, begun)
     except InternalError:
         raise
     except OnnxhwError as error:
@@ -99,8 +99,8 @@ def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> di
     return found
 
 
-def _run_host(mixed: frontend.PartitionedModel, values: dict[str, Any], begun: set[str]) -> str:
-    for part in mixed.parts:
+def _run_host(placed: frontend.PartitionedModel, values: dict[str, Any], begun: set[str]) -> str:
+    for part in placed.parts:
         _part(part, values)
     begun.add("computed on the host")
     return "run: host"
@@ -121,10 +121,10 @@ def _prepared(graph: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_hardware(data: bytes, values: dict[str, Any], begun: set[str]) -> str:
-    mixed, program = compiler.compile_mixed(data, CONFIG)
+    placed = compiler.place_and_schedule(data, CONFIG)
     begun.add("compiled")
     compared = 0
-    for part, made in zip(mixed.parts, program.parts, strict=True):
+    for part, made in zip(placed.model.parts, placed.made.parts, strict=True):
         if not isinstance(made, DeviceProgram):
             _part(part, values)
             continue

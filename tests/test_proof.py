@@ -14,18 +14,19 @@ import artifact_mutants
 
 from onnxhw import loading, proof
 from onnxhw.cli.selftest_network import network
-from onnxhw.compiler import compile as compiled
+from onnxhw.compiler import compile_graph as compiled
 from onnxhw.config import preset
 from onnxhw.emu import run
 from onnxhw.errors import InternalError, OnnxhwError, UsageError
 from onnxhw.fixed import Scale
+from onnxhw.host import artifact
 from onnxhw.ir.graph import Graph, Port, Tensor
 from onnxhw.ir.parts import GoldenPart, HostPart, Value
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container
-from onnxhw.program.mixed import MixedProgram
 from onnxhw.program.model import DeviceProgram, Layer
+from onnxhw.program.parts import Program
 from onnxhw.program.schema import message
 from onnxhw.sched import check
 
@@ -109,10 +110,10 @@ def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, t
     """As read from a file whose checksum is right. The code is no bug of ours, the exit status 2."""
     path = tmp_path / "program.ohw"
     try:
-        path.write_bytes(container.dumps(WRONG[what](program)))
+        path.write_bytes(container.dumps(Program.of(WRONG[what](program))))
     except ValueError:
         pytest.fail("cannot be written")
-    for load in (proof.load, loading.load_any):
+    for load in (artifact.read, loading.load):
         with pytest.raises(UsageError, match=r"program\.ohw: no valid program") as caught:
             load(path)
         assert caught.value.code == "E2460"
@@ -122,8 +123,8 @@ def test_a_right_program_and_one_with_other_weights_are_taken(program: DevicePro
     """A changed weight is another valid program."""
     assert proof.prove(program) is program
     other = dataclasses.replace(program, weights=np.where(program.weights, program.weights ^ 1, 0).astype(np.uint8))
-    container.save(other, tmp_path / "p.ohw")
-    assert proof.load(tmp_path / "p.ohw").cycles == program.cycles
+    container.save(Program.of(other), tmp_path / "p.ohw")
+    assert loading.load(tmp_path / "p.ohw").cycles == program.cycles
 
 
 def test_no_mutant_runs_that_the_checker_refuses(tmp_path: Path) -> None:
@@ -132,12 +133,12 @@ def test_no_mutant_runs_that_the_checker_refuses(tmp_path: Path) -> None:
     for number in range(MUTANTS):
         path.write_bytes(artifact_mutants.mutant(base, "program", 16, number))
         try:
-            found = loading.load_any(path)
+            found = loading.load(path)
         except InternalError as error:
             pytest.fail(f"{number}: {error}")
         except OnnxhwError:
             continue
-        for part in found.programs if isinstance(found, MixedProgram) else [found]:
+        for part in found.programs:
             assert check(part).cycles == part.cycles, number
             shapes = {port.tensor: part.tensors[port.tensor].shape for port in part.inputs}
             result = run(part, {name: np.zeros(shape, np.int8) for name, shape in shapes.items()})
@@ -177,9 +178,9 @@ def test_a_part_for_the_host_reads_no_files(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     Path("secret.bin").write_bytes(b"abcd")
     values = (Value("x", (), "bool"),), (Value("y", (4,), "uint8"),)
-    container.save(MixedProgram("m", *values, [HostPart(("x",), ("y",), secret(how))]), "m.ohw")
+    container.save(Program("m", *values, [HostPart(("x",), ("y",), secret(how))]), "m.ohw")
     with pytest.raises(UsageError, match=r"part 0, for the host: .*\(E3[0-9]+\)") as caught:
-        loading.load_any("m.ohw")
+        loading.load("m.ohw")
     assert caught.value.code == "E2461"
 
 
@@ -188,12 +189,12 @@ def test_a_part_for_the_host_has_the_inputs_and_outputs_that_it_names(tmp_path: 
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value[0]], [value[1]])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
     ends = (Value("x", (1,), "float32"),), (Value("y", (1,), "float32"),)
-    container.save(MixedProgram("m", *ends, [HostPart(("x",), ("y",), model)]), tmp_path / "m.ohw")
-    assert isinstance(loading.load_any(tmp_path / "m.ohw"), MixedProgram)
+    container.save(Program("m", *ends, [HostPart(("x",), ("y",), model)]), tmp_path / "m.ohw")
+    assert len(loading.load(tmp_path / "m.ohw").parts) == 1
     for part in (HostPart((), ("y",), model), HostPart(("x",), ("z",), model), HostPart(("x",), ("y",), model[:-3])):
-        container.save(MixedProgram("m", *ends, [part]), tmp_path / "m.ohw")
+        container.save(Program("m", *ends, [part]), tmp_path / "m.ohw")
         with pytest.raises(UsageError, match=r"E2461|E2460"):
-            loading.load_any(tmp_path / "m.ohw")
+            loading.load(tmp_path / "m.ohw")
 
 
 @pytest.mark.parametrize(("old", "new"), [("float32", "flo32"), ('"name": "q"', '"nam": "q"'), ("[1, 8]", "[1, 9]")])
@@ -204,14 +205,14 @@ def test_operations_for_the_host_have_ports_that_fit(tmp_path: Path, old: str, n
     ports = Port("x", (1, 8), "float32", "t", (step,)), Port("y", (1, 8, 1, 1), "int8", "t")
     graph = Graph("g", {"t": tensor}, [], [ports[0]], [ports[1]])
     ends = (Value("x", (1, 8), "float32"),), (Value("y", (1, 8, 1, 1), "int8"),)
-    data = container.dumps(MixedProgram("m", *ends, [GoldenPart(graph)]))
+    data = container.dumps(Program("m", *ends, [GoldenPart(graph)]))
     (tmp_path / "m.ohw").write_bytes(data)
-    assert isinstance(loading.load_any(tmp_path / "m.ohw"), MixedProgram)
-    file, mixed = message("File"), message("Mixed")
+    assert len(loading.load(tmp_path / "m.ohw").parts) == 1
+    file, packed = message("File"), message("Program")
     file.ParseFromString(data)
-    mixed.ParseFromString(file.payload)
-    assert old in mixed.parts[0].golden
-    mixed.parts[0].golden = mixed.parts[0].golden.replace(old, new)
-    (tmp_path / "m.ohw").write_bytes(container._wrap(mixed.SerializeToString(deterministic=True), container.MIXED))
+    packed.ParseFromString(file.payload)
+    assert old in packed.parts[0].golden
+    packed.parts[0].golden = packed.parts[0].golden.replace(old, new)
+    (tmp_path / "m.ohw").write_bytes(container._wrap(packed.SerializeToString(deterministic=True)))
     with pytest.raises(UsageError, match="E2461"):
-        loading.load_any(tmp_path / "m.ohw")
+        loading.load(tmp_path / "m.ohw")

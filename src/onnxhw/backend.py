@@ -46,10 +46,10 @@ class OnnxhwBackendRep(BackendRep, Closing):
     @property
     def where(self) -> str:
         """Of the sizes of the last run."""
-        mixed = self.session.model
-        if not mixed.hardware:
+        model = self.session.model
+        if model is None or not model.hardware:
             return "host"
-        return "mixed" if mixed.host or mixed.golden else "hardware"
+        return "mixed" if model.host or model.golden else "hardware"
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The outputs in order, also by name, from a sequence (or a single array) or a mapping of inputs."""
@@ -73,7 +73,8 @@ class OnnxhwBackendRep(BackendRep, Closing):
             session = InferenceSession(self.model, device=self._target, shapes=sizes)
             self._target = session.target  # a device is opened once, by the first session
             self._placed[key] = session
-            refuse(session.model)
+            if session.model is not None:
+                refuse(session.model)
         return self._placed[key]
 
 
@@ -83,7 +84,7 @@ def bind(session: InferenceSession, inputs: Any) -> dict[str, Any]:
         return dict(inputs)
     given: Sequence[Any] = inputs if isinstance(inputs, Sequence) else [inputs]
     required = [value.name for value in session.get_inputs()]
-    every = [value.name for value in session.model.inputs]
+    every = [value.name for value in session.program.inputs]
     if len(given) not in (len(every), len(required)):
         raise UsageError("E2711", f"{len(given)} inputs given, the model has {len(required)}: {', '.join(required)}")
     return dict(zip(required if len(given) == len(required) else every, given, strict=True))

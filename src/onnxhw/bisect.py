@@ -12,6 +12,7 @@ from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
 from .isa.timing import sums, timeline
 from .program.model import DeviceProgram, Entry
+from .program.result import first_difference
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
@@ -91,25 +92,24 @@ def compare(program: DeviceProgram, inputs: Tensors, rung_a: Engine, rung_b: Eng
         if name not in expected or name not in got:
             continue
         left, right = np.asarray(expected[name]), np.asarray(got[name])
-        where = np.argwhere(left != right.reshape(left.shape))
-        if len(where):
-            element = tuple(int(i) for i in where[0])
-            kept = entry.element((element[0], element[1], element[2], element[3]))
+        found = first_difference(left, right.reshape(left.shape))
+        if found:
+            at = found.element
+            kept = entry.element((at[0], at[1], at[2], at[3]))
             address, lane = _location(entry, kept, program.config.word) if kept else (None, None)
-            wanted, found = int(left[element]), int(right.reshape(left.shape)[element])
             culprits = [] if address is None or lane is None else _culprits(program, entry.ready, address, lane)
-            rungs = rung_a.name, rung_b.name
             return Difference(
-                name, entry.op, element, wanted, found, len(where), left.size, address, lane, rungs, culprits
-            )
+                name, entry.op, at, int(found.expected), int(found.got), found.different, found.of, address, lane,
+                (rung_a.name, rung_b.name), culprits,
+            )  # fmt: skip
     return None
 
 
 def check(program: DeviceProgram, inputs: Tensors, rung_a: Engine, rung_b: Engine) -> None:
     """`compare`, raised as `MismatchError` E8401."""
-    difference = compare(program, inputs, rung_a, rung_b)
-    if difference is not None:
-        raise difference.error(program.model)
+    found = compare(program, inputs, rung_a, rung_b)
+    if found is not None:
+        raise found.error(program.model)
 
 
 def _location(entry: Entry, element: tuple[int, ...], word: int) -> tuple[int, int]:

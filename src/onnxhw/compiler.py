@@ -1,15 +1,14 @@
-"""`compile` and `compile_mixed`: a model file onto one accelerator."""
+"""`compile`: a model onto one accelerator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
 from .cost import Cost, Prefer, ms_text, of_program, slower
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import Batch, PartitionedModel, Source, load, prepare, refuse, require_hardware
+from .frontend import Batch, PartitionedModel, Source, prepare, refuse, require_hardware
 from .frontend.convert import Conversion
 from .frontend.diagnostics import Diagnostic
 from .frontend.partition import Division
@@ -18,13 +17,10 @@ from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HardwarePart
 from .passes import choose, variants
-from .program.mixed import MixedProgram
 from .program.model import DeviceProgram
+from .program.parts import Program
 from .program.traffic import Rates
 from .report.fit import excess, larger, roomier, scheduled, weight_bytes
-
-Model = str | Path | bytes | Graph
-"""A path, the bytes of an ONNX file, or a graph."""
 
 T = TypeVar("T")
 
@@ -52,18 +48,46 @@ PREFER = "--prefer hardware leaves them on the hardware"
 
 
 def compile(
-    model: Model, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None
-) -> DeviceProgram:
-    """The checked program of a model that runs on the hardware as a whole.
+    source: Source | Graph,
+    config: HwConfig,
+    *,
+    limits: Limits | None = None,
+    shapes: Mapping[str, int] | None = None,
+    patches: bool | None = True,
+    rates: Rates | None = None,
+    prefer: Prefer = "speed",
+    exact_softmax: bool = False,
+) -> Program:
+    """The checked program of a model, or of an integer graph as a whole.
 
-    With `patches`, inputs of a first convolution are loaded as patches of its window if that takes fewer cycles,
-    without only if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as
-    True if they are None.
+    Parameters
+    ----------
+    limits, shapes, exact_softmax : as of `onnxhw.frontend.read`; a graph has none.
+    patches : inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; False: only
+        if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as True if
+        they are None.
+    rates, prefer : with `rates`, parts that the host runs quicker are left to it (`onnxhw.cost.slower`, W3480), unless
+        `prefer` is "hardware".
 
-    `InvalidModelError` (E3xxx), `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in
-    the way; what comes back has passed `onnxhw.sched.check`.
+    What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
+    too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
+    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.check`.
     """
-    graph = model if isinstance(model, Graph) else load(model)
+    if isinstance(source, Graph):
+        return Program.of(compile_graph(source, config, patches=patches, rates=rates))
+    return place_and_schedule(
+        source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
+        exact_softmax=exact_softmax,
+    ).made  # fmt: skip
+
+
+def compile_graph(
+    graph: Graph, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None
+) -> DeviceProgram:
+    """The checked program of one integer graph on the hardware as a whole; `patches` and `rates` as in `compile`.
+
+    `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in the way.
+    """
     try:
         return _schedule(graph, config, patches, rates)
     except UnsupportedError as error:
@@ -134,27 +158,27 @@ def place(
     first: tuple[Graph, ...] | None = None
     large: DoesNotFitError | None = None
     while True:
-        mixed = chosen.placed(runnable)
-        first = tuple(part.graph for part in mixed.hardware) if first is None else first
+        model = chosen.placed(runnable)
+        first = tuple(part.graph for part in model.hardware) if first is None else first
         try:
-            made = attempt(mixed)
-            if costs is None or not chosen.put_aside(slow := too_slow(mixed, costs(mixed, made))):
+            made = attempt(model)
+            if costs is None or not chosen.put_aside(slow := too_slow(model, costs(model, made))):
                 break
             chosen.slow |= slow.keys()
         except DoesNotFitError as error:
             large = large or error
-            if not (chosen.put_aside(too_much(mixed, error, config)) or chosen.shrink(mixed, error)):
+            if not (chosen.put_aside(too_much(model, error, config)) or chosen.shrink(model, error)):
                 raise
         except UnsupportedError as error:
-            if not chosen.put_aside(unmapped(mixed, error)):
+            if not chosen.put_aside(unmapped(model, error)):
                 raise
             moved += _causes(error)
-    if large and mixed.hardware:
-        mixed = _noted(mixed, first, chosen, large.code)
+    if large and model.hardware:
+        model = _noted(model, first, chosen, large.code)
     if chosen.slow:
         note = Diagnostic(SLOW, "warning", "model", LEFT.format(len(chosen.slow)), PREFER)
-        mixed = replace(mixed, diagnostics=(*mixed.diagnostics, note))
-    return Placing(mixed, made, tuple(moved), first, large)
+        model = replace(model, diagnostics=(*model.diagnostics, note))
+    return Placing(model, made, tuple(moved), first, large)
 
 
 Reasons = dict[str, tuple[str, str]]
@@ -191,12 +215,12 @@ class _Chosen:
         self.division.aside |= named
         return bool(named)
 
-    def shrink(self, mixed: PartitionedModel, error: DoesNotFitError) -> bool:
+    def shrink(self, model: PartitionedModel, error: DoesNotFitError) -> bool:
         """Divide the parts until none is seen to be too large, and at least once; False if there is no part.
 
         What is to be seen of no part only `error` knows: all are halved, or if each is one operation go to the host.
         """
-        graphs = [part.graph for part in mixed.hardware]
+        graphs = [part.graph for part in model.hardware]
         large, excess_of = self._large(graphs)
         if not large:
             several = [graph for graph in graphs if len(graph.ops) > 1]
@@ -257,52 +281,25 @@ class _Chosen:
         return self.known[key]
 
 
-def _noted(mixed: PartitionedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> PartitionedModel:
+def _noted(model: PartitionedModel, first: Sequence[Graph], chosen: _Chosen, code: str) -> PartitionedModel:
     """The model with notes on what is too large; `code` is of the error that told so."""
     config, notes = chosen.config, []
-    least = AT_LEAST if chosen.bounded([part.graph for part in mixed.hardware]) else ""
-    if chosen.division.turns and len(mixed.hardware) > 1:
-        total = sum(weight_bytes(part.graph) for part in mixed.hardware)
-        notes.append((LARGE[0], IN_TURN.format(config.name, least, len(mixed.hardware), total)))
+    least = AT_LEAST if chosen.bounded([part.graph for part in model.hardware]) else ""
+    if chosen.division.turns and len(model.hardware) > 1:
+        total = sum(weight_bytes(part.graph) for part in model.hardware)
+        notes.append((LARGE[0], IN_TURN.format(config.name, least, len(model.hardware), total)))
     operations = [op for graph in first for op in graph.ops]
     if gone := [op for op in operations if op.output in chosen.large]:
-        share = 1 - sum(part.graph.macs() for part in mixed.hardware) / max(1, sum(graph.macs() for graph in first))
+        share = 1 - sum(part.graph.macs() for part in model.hardware) / max(1, sum(graph.macs() for graph in first))
         notes.append(
             (LARGE[1], NOT_ON_IT.format(least, len(gone), len(operations), config.name, least, max(0.0, share)))
         )
     if not notes:
-        return mixed
+        return model
     presets = roomier(first, config, code)
     hint = f"all of it at once may fit {presets}" if presets else ""
     found = (Diagnostic(note, "warning", "model", what, hint) for note, what in notes)
-    return replace(mixed, diagnostics=(*mixed.diagnostics, *found))
-
-
-def compile_mixed(
-    source: Source,
-    config: HwConfig,
-    *,
-    limits: Limits | None = None,
-    shapes: Mapping[str, int] | None = None,
-    patches: bool | None = True,
-    rates: Rates | None = None,
-    prefer: Prefer = "speed",
-    exact_softmax: bool = False,
-) -> tuple[PartitionedModel, MixedProgram]:
-    """A model placed on hardware and host, and its program; `patches` and `rates` as in `compile`, `exact_softmax` as
-    in `onnxhw.frontend.read`.
-
-    With `rates`, parts that the host runs quicker are left to it (`onnxhw.cost.slower`, W3480), unless `prefer` is
-    "hardware".
-
-    What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
-    too. `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError` (E5xxx) what is too large.
-    """
-    placed = place_and_schedule(
-        source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
-        exact_softmax=exact_softmax,
-    )
-    return placed.model, placed.made
+    return replace(model, diagnostics=(*model.diagnostics, *found))
 
 
 def place_and_schedule(
@@ -315,20 +312,20 @@ def place_and_schedule(
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
-) -> Placing[MixedProgram]:
-    """The same, with what was moved to the host."""
+) -> Placing[Program]:
+    """As `compile`, with where its nodes run and what was moved to the host."""
 
-    def attempt(mixed: PartitionedModel) -> MixedProgram:
-        refuse(mixed)
+    def attempt(model: PartitionedModel) -> Program:
+        refuse(model)
         parts = [
             _schedule(part.graph, config, patches, rates) if isinstance(part, HardwarePart) else part
-            for part in mixed.parts
+            for part in model.parts
         ]
-        return MixedProgram(mixed.name, mixed.inputs, mixed.outputs, parts)
+        return Program(model.name, model.inputs, model.outputs, parts, model.batch)
 
-    def costs(mixed: PartitionedModel, made: MixedProgram) -> list[Cost]:
+    def costs(model: PartitionedModel, made: Program) -> list[Cost]:
         assert rates is not None
-        pairs = zip(mixed.hardware, made.programs, strict=True)
+        pairs = zip(model.hardware, made.programs, strict=True)
         return [of_program(part.graph, program, rates) for part, program in pairs]
 
     judge = costs if rates and prefer == "speed" else None
@@ -371,10 +368,10 @@ def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     return sched.causes(error)
 
 
-def too_much(mixed: PartitionedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
+def too_much(model: PartitionedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
     """The operations that go to the host first because a model is too large; empty if there are none."""
-    graphs = [part.graph for part in mixed.hardware]
-    if softmax := set(mixed.integer_softmax):
+    graphs = [part.graph for part in model.hardware]
+    if softmax := set(model.integer_softmax):
         reason = f"with it on the hardware: {error.what}", ""
         return {op.output: reason for graph in graphs for op in graph.ops if not softmax.isdisjoint(op.nodes)}
     if error.code != "E5105":
@@ -385,22 +382,22 @@ def too_much(mixed: PartitionedModel, error: DoesNotFitError, config: HwConfig) 
     return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
 
 
-def too_slow(mixed: PartitionedModel, costs: Sequence[Cost]) -> Reasons:
+def too_slow(model: PartitionedModel, costs: Sequence[Cost]) -> Reasons:
     """The operations of the hardware parts that the host runs quicker."""
     found: Reasons = {}
     several = len(costs) > 1
     for at in slower(costs):
         cost = costs[at]
         why = TAKES.format(*map(ms_text, (cost.line + cost.load * several, cost.core, cost.host)))
-        found |= {op.output: (why, PREFER) for op in mixed.hardware[at].graph.ops}
+        found |= {op.output: (why, PREFER) for op in model.hardware[at].graph.ops}
     return found
 
 
-def unmapped(mixed: PartitionedModel, error: UnsupportedError) -> Reasons:
+def unmapped(model: PartitionedModel, error: UnsupportedError) -> Reasons:
     """The operations that a scheduler's error names."""
     found: Reasons = {}
     for cause in _causes(error):
-        for op in (op for part in mixed.hardware for op in part.graph.ops):
+        for op in (op for part in model.hardware for op in part.graph.ops):
             if f"node {op.name!r} (" in cause.text():
                 found[op.output] = cause.what, cause.hint
     return found

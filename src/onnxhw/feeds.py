@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UsageError
-from .frontend import Batch
-from .ir.parts import Dim, Value
+from .ir.parts import Batch, Dim, Value
 
 
 def typed(value: Value, given: Any) -> Any:
@@ -123,3 +122,10 @@ def matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
     return len(wanted) == len(shape) and all(
         not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
     )
+
+
+def joined(results: list[Any], name: str, batch: Batch | None) -> Any:
+    """An output of all samples, from that of each; one that is the same for all of them is there once."""
+    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
+        return results[0]
+    return np.concatenate([np.atleast_1d(result) for result in results])

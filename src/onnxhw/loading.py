@@ -1,4 +1,4 @@
-"""`load_any`: whatever ``compile`` wrote, a program or a model in parts, proved before anything runs it."""
+"""`load`: the program that ``compile`` wrote, proved before anything runs it."""
 
 import os
 from collections import Counter
@@ -10,32 +10,28 @@ from .errors import OnnxhwError, UsageError
 from .frontend.load import read_model
 from .ir.parts import GoldenPart, HostPart
 from .program import container
-from .program.mixed import MixedProgram
-from .program.model import DeviceProgram
+from .program.parts import Program, gives
 from .proof import prove, try_ports
 
 ELEMENTS = 1 << 29
 """Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""
 
 
-def load_any(path: str | os.PathLike[str]) -> DeviceProgram | MixedProgram:
+def load(path: str | os.PathLike[str]) -> Program:
     """The program of a file, proved: each part for the hardware by `onnxhw.proof.prove`, each ONNX model for the host
     read as any model is, from its bytes alone.
 
-    Errors of `onnxhw.program.container.load_any`; `UsageError` E2460 of a program, E2461 of a part for the host, E2462
-    if the parts make no model.
+    Errors of `onnxhw.program.container.load`; `UsageError` E2460 of a part for the hardware, E2461 of one for the host,
+    E2462 if the parts make no model.
     """
-    found = container.load_any(path)
-    where = str(path)
-    if isinstance(found, DeviceProgram):
-        return prove(found, where)
+    found, where = container.load(path), str(path)
     for number, part in enumerate(found.parts):
         if isinstance(part, HostPart):
             _host(part, where, number)
         elif isinstance(part, GoldenPart):
             _golden(part, where, number)
         else:
-            prove(part, f"{where}, part {number}")
+            prove(part, f"{where}, part {number}" if len(found.parts) > 1 else where)
     _whole(found, where)
     return found
 
@@ -71,16 +67,18 @@ def _golden(part: GoldenPart, where: str, number: int) -> None:
         raise _refused(where, number, str(error) or "it takes more memory than there is") from error
 
 
-def _whole(mixed: MixedProgram, where: str) -> None:
-    """The parts are for one configuration, and make every output once."""
-    configs = {program.config.fingerprint for program in mixed.programs}
-    names = Counter(value.name for value in mixed.inputs)
-    for part in mixed.parts:
-        gives = {port.name for port in part.outputs} if isinstance(part, DeviceProgram) else {*part.outputs}
-        names.update(gives)
+def _whole(program: Program, where: str) -> None:
+    """The parts are for one configuration, and make every output once; the batch is of its inputs and outputs."""
+    configs = {part.config.fingerprint for part in program.programs}
+    names = Counter(value.name for value in program.inputs)
+    for part in program.parts:
+        names.update(gives(part))
     wrong = [f"{name!r} is made twice" for name, count in names.items() if count > 1]
-    wrong += [f"nothing makes {value.name!r}" for value in mixed.outputs if value.name not in names]
+    wrong += [f"nothing makes {value.name!r}" for value in program.outputs if value.name not in names]
     wrong += ["its parts are for several configurations"] if len(configs) > 1 else []
+    if (batch := program.batch) is not None:
+        for given, values in ((batch.inputs, program.inputs), (batch.outputs, program.outputs)):
+            wrong += [f"{name!r} has a batch and is not there" for name in given - {value.name for value in values}]
     if wrong:
         what, hint = f"its parts make no model: {wrong[0]}", "compile the model again"
         raise UsageError("E2462", what, where=where, hint=hint)

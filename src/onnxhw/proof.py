@@ -1,4 +1,4 @@
-"""`load` and `prove`: a program from a file is proved before anything runs it.
+"""`prove`: the device program of a file is proved before anything runs it (`onnxhw.loading.load` proves each part).
 
 A program file may come from anywhere, and its checksum is no signature. So what was read goes through all that a
 program goes through when it is made: `onnxhw.sched.check` (no access out of range, nothing read before it was written
@@ -10,20 +10,17 @@ tables are whatever they are; words that an operation reads hold the tensor that
 beyond `acc_bits` wrap, on every engine alike. Such a program is another valid one.
 """
 
-import os
 from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 
-from .config import HwConfig
 from .errors import InternalError, OnnxhwError, UsageError
 from .golden import host
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
 from .isa.instructions import UNITS
-from .program import container
 from .program.kept import Patches
 from .program.model import DeviceProgram, Entry, Layer
 
@@ -33,11 +30,6 @@ LISTS = ("shape", "perm", "axes", "inputs", "values")
 """Attributes of host steps that are lists of numbers."""
 SAMPLES = 256
 """Values of an int8."""
-
-
-def load(path: str | os.PathLike[str], config: HwConfig | None = None) -> DeviceProgram:
-    """The proved program of a file; errors of `onnxhw.program.container.load`, and E2460 as `prove`."""
-    return prove(container.load(path, config), str(path))
 
 
 def prove(program: DeviceProgram, where: str = "") -> DeviceProgram:

@@ -17,16 +17,16 @@ from onnx import numpy_helper
 
 from .board import find
 from .closing import Closing
-from .compiler import compile_mixed
+from .compiler import place_and_schedule
 from .config import HwConfig, preset
 from .cost import Prefer
 from .errors import UsageError
-from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
+from .executors import Executors, Watch
+from .feeds import check_elements, check_variables, joined, matches, samples, typed, wrong_shape
 from .frontend import Batch, PartitionedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
-from .ir.graph import Array8
-from .ir.parts import Dim, HardwarePart, Part, Value
+from .ir.parts import Dim, HostPart, Value
 from .ort_api import (
     CPU_PROVIDER,
     PROVIDER,
@@ -41,23 +41,10 @@ from .ort_api import (
     unsupported,
 )
 from .preprocess import Input, Preprocess, open_samples
-from .program.mixed import MixedProgram
-from .program.model import DeviceProgram
+from .program.parts import Program
 from .program.traffic import Rates
 from .report.profile import LayerRow, profile
-from .targets import (
-    DEVICES,
-    Samples,
-    compiled,
-    golden_runner,
-    hardware_runner,
-    host_runner,
-    is_target,
-    model_beside,
-    read_compiled,
-    runner,
-    unknown,
-)
+from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 
 class InferenceSession(Closing):
@@ -65,13 +52,13 @@ class InferenceSession(Closing):
 
     Parameters
     ----------
-    path_or_bytes : path, bytes or ModelProto; or what ``compile`` or ``synth`` have written: a directory or a
-        program.ohw.
+    path_or_bytes : path, bytes or ModelProto; or a program: what ``compile`` or ``synth`` have written (a directory or
+        a program.ohw), or what `onnxhw.compiler.compile` gives.
     sess_options, providers, provider_options : as onnxruntime takes them. Sizes of dimensions in the options are used,
         what only tunes onnxruntime changes nothing, other providers than `onnxhw.get_available_providers()` give a
         warning. `onnxhw.ort_api` has the details.
-    device : one of `DEVICES` ("golden": integers in numpy, "emulator": instruction by instruction, "cxxrtl": the RTL),
-        the address of a device as `Device.open` takes it, or an open `Device`, which then stays open.
+    device : one of `DEVICES` ("golden": integers in numpy, "emulator": instruction by instruction, "cxxrtl" and
+        "cocotb": the RTL), the address of a device as `Device.open` takes it, or an open `Device`, which stays open.
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
         board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
@@ -87,12 +74,12 @@ class InferenceSession(Closing):
 
     `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2506: "golden"
     and a compiled program; E2504: `config`, `shapes`, `patches`, `prefer`, `exact_softmax` or `preprocess` with one;
-    else the errors of `frontend.read`, `compile_mixed` (but for "golden"), `Device.open` and `Device.load`.
+    else the errors of `frontend.read`, `onnxhw.compiler.compile` (but for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
         self,
-        path_or_bytes: Source,
+        path_or_bytes: Source | Program,
         sess_options: Any = None,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
@@ -120,8 +107,10 @@ class InferenceSession(Closing):
         self._proto: onnx.ModelProto | None = None
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
-        self.model: PartitionedModel
-        self.program: MixedProgram | None = None
+        self.model: PartitionedModel | None = None
+        """Where each node runs and why; None for a compiled program."""
+        self.program: Program
+        """What runs: on "golden" all of it is the host's."""
         try:
             self._prepare(device, config, board)
         except BaseException:
@@ -132,7 +121,9 @@ class InferenceSession(Closing):
         self.counters: list[dict[str, int]] = []
         """What the hardware has counted, of each hardware part in turn: cycles, and stalls by cause, of one inference
         (they do not depend on data); as of the last `run`, empty on "golden"."""
-        self._runners: list[Callable[[Samples], list[dict[str, Any]]]] = []
+        self.host_seconds = 0.0
+        """What the host's parts took in the last `run`, by the clock."""
+        self._executors: Executors | None = None
 
     def _prepare(self, device: str | Device, config: HwConfig | None, board: str) -> None:
         """Read or compile the model, and open the device."""
@@ -140,15 +131,20 @@ class InferenceSession(Closing):
         likely: int | None = None
         asked = self._patches is not None or self._prefer is not None
         options = (config, self.shapes, self._exact, asked, self.preprocess != Preprocess())
-        if file and any(options):
+        made = isinstance(self._source, Program)
+        if (file or made) and any(options):
             what = "a compiled program has its configuration, sizes, patches and preprocessing already"
-            raise UsageError("E2504", what, where=str(file), hint="give the .onnx file")
-        if file and device == "golden":
+            raise UsageError("E2504", what, where=str(file or ""), hint="give the .onnx file")
+        if isinstance(self._source, Program):
+            self.program = self._source
+        elif file:
+            self.program, design = read_compiled(file)
+            self.preprocess, likely = preprocess_of(file), baud_of(file)
+        if (file or made) and device == "golden" and self.program.programs:
             raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")
-        if file:
-            self.model, self.program, design = read_compiled(file)
-            self.preprocess = preprocess_of(file)
-            config, likely = next((program.config for program in self.program.programs), None), baud_of(file)
+        if file or made:  # values that had a default are constants now
+            given = tuple(value for value in self.program.inputs if not value.optional)
+            self.program, config = replace(self.program, inputs=given), self.program.config
         simulated = config or preset(find(board).preset)
         self.target: Device | str = device
         """The device, or one of `DEVICES`."""
@@ -157,16 +153,23 @@ class InferenceSession(Closing):
         there = self.target.info.config if isinstance(self.target, Device) else None
         self.config = config or there or simulated
         self.device = self.target.address if isinstance(self.target, Device) else self.target
-        if device == "golden":
-            self.model = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
-        elif self.program is None:
-            head = self.target.head if isinstance(self.target, Device) else None
-            self.model, self.program = compile_mixed(
-                self._source, self.config, shapes=self.shapes, patches=self._patches, prefer=self._prefer or "speed",
-                rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
-            )  # fmt: skip
-        if isinstance(self.target, Device) and self.program and self.program.programs:
+        if not (file or made):
+            self.model, self.program = self._placed(device == "golden")
+        if isinstance(self.target, Device) and self.program.programs:
             self.target.load(self.program.programs[0], design=design)
+
+    def _placed(self, golden: bool) -> tuple[PartitionedModel, Program]:
+        """The model with its program: for the golden model as the frontend places it, else compiled."""
+        assert not isinstance(self._source, Program)
+        if golden:
+            model = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
+            return model, model.on_host()
+        head = self.target.head if isinstance(self.target, Device) else None
+        placed = place_and_schedule(
+            self._source, self.config, shapes=self.shapes, patches=self._patches, prefer=self._prefer or "speed",
+            rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
+        )  # fmt: skip
+        return placed.model, placed.made
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have no default value."""
@@ -174,17 +177,17 @@ class InferenceSession(Closing):
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The inputs that have one."""
-        return [self._described(value) for value in self.model.inputs if value.optional]
+        return [self._described(value) for value in self.program.inputs if value.optional]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(_of_all(value, self.model.batch)) for value in self.model.outputs]
+        return [self._described(_of_all(value, self.program.batch)) for value in self.program.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
         model = self._model_proto()
         if model is None:
-            return ModelMetadata(graph_name=self.model.name)
+            return ModelMetadata(graph_name=self.program.name)
         return ModelMetadata(
             model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
             model.model_version, {entry.key: entry.value for entry in model.metadata_props},
@@ -207,7 +210,7 @@ class InferenceSession(Closing):
         return self._options
 
     def _inputs(self) -> list[Value]:
-        return [_of_all(value, self.model.batch) for value in self.model.inputs if not value.optional]
+        return [_of_all(value, self.program.batch) for value in self.program.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -217,11 +220,11 @@ class InferenceSession(Closing):
         shape: list[Dim] = list(value.shape or ())
         sizes = declared.tensor_type.shape.dim
         if not self.shapes and len(shape) == len(sizes):
-            given = any(one.name == value.name for one in self.model.inputs)
+            given = any(one.name == value.name for one in self.program.inputs)
             undeclared = [None if given and not dim.HasField("dim_value") else size
                           for dim, size in zip(sizes, shape, strict=True)]  # fmt: skip
             shape = [dim.dim_param or size for dim, size in zip(sizes, undeclared, strict=True)]
-        if (batch := self.model.batch) is not None and not batch.size and value.name in batch.outputs and shape:
+        if (batch := self.program.batch) is not None and not batch.size and value.name in batch.outputs and shape:
             firsts = [one.type.tensor_type.shape.dim[0].dim_param for one in known if one.name in batch.inputs]
             shape[0] = firsts[0] or None if firsts else None
         return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
@@ -229,6 +232,8 @@ class InferenceSession(Closing):
     def _model_proto(self) -> onnx.ModelProto | None:
         """The model as its file has it; None for a compiled program without a copy of it."""
         if self._proto is None:
+            if isinstance(self._source, Program):
+                return None
             file, source = compiled(self._source), self._source
             source = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
             self._proto = read_model(source) if file is None else model_beside(file.parent)
@@ -258,8 +263,7 @@ class InferenceSession(Closing):
         `UnsupportedError` E4401: the model has a node that nothing can run.
         """
         with self._lock:
-            if self._closed:
-                raise UsageError("E2507", "the session is closed", where=self.device, hint="make another")
+            self._refuse_closed()
             return self._run(output_names, input_feed)
 
     def run_with_ort_values(
@@ -303,50 +307,85 @@ class InferenceSession(Closing):
         The figures are the schedule's, which is exact; a device's count of cycles is compared with it in every run.
         `UsageError` E2505 on "golden", which has no schedule.
         """
-        if self.program is None:
+        if self.device == "golden":
             raise UsageError("E2505", "the golden model has no cycles", hint="device='emulator' has")
         return [row for program in self.program.programs for row in profile(program).layers]
 
     def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        names = [value.name for value in self.model.outputs]
+        names = [value.name for value in self.program.outputs]
         wanted = list(output_names or names)  # none means all, as in onnxruntime
         if unknown := [name for name in wanted if name not in names]:
             raise UsageError("E2501", f"the model has no output {unknown[0]!r}", hint=f"outputs: {', '.join(names)}")
         self._check_names(feeds)
-        refuse(self.model)
-        given = {value.name for value in self.model.inputs if value.optional} & set(feeds)
+        if self.model is not None:
+            refuse(self.model)
+        given = {value.name for value in self.program.inputs if value.optional} & set(feeds)
         if given:
             with self._overridden(given, feeds) as other:
                 found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
-                self.cycles, self.counters = other.cycles, other.counters
+                self._note(other)
             return found
         arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
         check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
-            self.cycles, self.counters = placed.cycles, placed.counters
+            self._note(placed)
             return found
-        self.cycles, self.counters = 0, []
-        if not self._runners:
-            self._runners = [self._runner(index, part) for index, part in enumerate(self.model.parts)]
-        inferences = samples(self._sample_inputs(arrays), arrays, self.model.batch)
+        inferences = samples(self._sample_inputs(arrays), arrays, self.program.batch)
         if len(inferences) == 1:
             check_elements(self._inputs(), arrays)
-        for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
-            for values, given_now in zip(inferences, run(inferences), strict=True):
-                values |= given_now
-        return [_together([sample[name] for sample in inferences], name, self.model.batch) for name in wanted]
+        results = self._infer(inferences)
+        return [joined([sample[name] for sample in results], name, self.program.batch) for name in wanted]
+
+    def infer(
+        self, inferences: Sequence[Mapping[str, Any]], *, watch: Watch | None = None, trace: bool = False
+    ) -> list[dict[str, Any]]:
+        """All outputs by name of each inference, from its inputs by name.
+
+        As `run`, below the batch: inputs and outputs are those of `program`, of one sample each, of their types.
+        `watch` is told of every result of a hardware part; with `trace` these have every tensor, on an engine.
+
+        `UsageError` E2203 and E2204 for inputs that are not the program's, E2507: closed.
+        """
+        with self._lock:
+            self._refuse_closed()
+            names = [value.name for value in self.program.outputs]
+            return [{name: values[name] for name in names} for values in self._infer(inferences, watch, trace)]
+
+    def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """What the first `run` would do before it starts: build engines, load programs; `progress` is told of it."""
+        with self._lock:
+            self._refuse_closed()
+            if self._executors is None:
+                self._executors = self._stack.enter_context(Executors(self.program, self.target, progress=progress))
+
+    def _infer(
+        self, inferences: Sequence[Mapping[str, Any]], watch: Watch | None = None, trace: bool = False
+    ) -> list[dict[str, Any]]:
+        self.prepare()
+        assert self._executors is not None
+        try:
+            return self._executors.run(inferences, watch, trace)
+        finally:
+            self._note(self._executors)
+
+    def _note(self, ran: "Executors | InferenceSession") -> None:
+        self.cycles, self.counters, self.host_seconds = ran.cycles, ran.counters, ran.host_seconds
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise UsageError("E2507", "the session is closed", where=self.device, hint="make another")
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
         with self._lock:  # an engine must not go while a thread runs it
             self._stack.close()
-            self._runners, self._others, self._closed = [], {}, True
+            self._executors, self._others, self._closed = None, {}, True
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
-        batch = self.model.batch
+        batch = self.program.batch
         if batch is None or batch.size:
             return {}
         found = {}
@@ -356,36 +395,37 @@ class InferenceSession(Closing):
                 continue
             if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
                 found[value.name] = len(array)
-        integer = self.model.hardware or self.model.golden
+        integer = any(not isinstance(part, HostPart) for part in self.program.parts)
         if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
-        if compiled(self._source) and self.model.batch is not None:
-            count, why = max(sizes.values()), self.model.batch.mixing or "its inputs are of different sizes"
+        if self.model is None and self.program.batch is not None:
+            count, why = max(sizes.values()), self.program.batch.mixing or "its inputs are of different sizes"
             what = f"{count} samples are not {count} inferences of this program: {why}"
             raise UsageError("E2506", what, hint="give the .onnx file: it is placed anew for the batch")
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
+            assert not isinstance(self._source, Program)
             session = self._like(self._source, shapes)
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
     def _sample_inputs(self, arrays: Mapping[str, Any]) -> list[Value]:
         """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
-        batch = self.model.batch
+        batch = self.program.batch
         if batch is not None and batch.size:
             for value in self._inputs():
                 array = arrays[value.name]
                 if value.shape is not None and not matches(value.shape, np.shape(array)):
                     raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
-        return [value for value in self.model.inputs if not value.optional]
+        return [value for value in self.program.inputs if not value.optional]
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
-        needed, known = [v.name for v in self._inputs()], {v.name for v in self.model.inputs}
+        needed, known = [v.name for v in self._inputs()], {v.name for v in self.program.inputs}
         for name in feeds:
             if name not in known:
                 raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
@@ -393,32 +433,14 @@ class InferenceSession(Closing):
             if name not in feeds:
                 raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
-    def _runner(self, index: int, part: Part) -> Callable[[Samples], list[dict[str, Any]]]:
-        if not isinstance(part, HardwarePart):
-            run_host = host_runner(part)
-            return lambda samples: [run_host(values) for values in samples]
-        graph = part.graph
-        if self.program is None:
-            return golden_runner(graph)
-        program = self.program.parts[index]
-        assert isinstance(program, DeviceProgram)
-        run = runner(self.target, self.config, program, graph, self._stack)
-
-        def execute(batch: list[dict[str, Array8]]) -> list[dict[str, Array8]]:
-            results = run(batch)
-            self.cycles += sum(result.cycles for result in results)
-            self.counters.append({"cycles": results[0].cycles, **results[0].counters})
-            return [result.outputs for result in results]
-
-        return hardware_runner(graph, execute)
-
     def _overridden(self, names: set[str], feeds: Mapping[str, Any]) -> "InferenceSession":
         """A session of the model with other values for some initializers."""
         source = self._source
+        assert not isinstance(source, Program)
         model = read_model(source.SerializeToString() if isinstance(source, onnx.ModelProto) else source)
         for tensor in model.graph.initializer:
             if tensor.name in names:
-                value = next(value for value in self.model.inputs if value.name == tensor.name)
+                value = next(value for value in self.program.inputs if value.name == tensor.name)
                 tensor.CopyFrom(numpy_helper.from_array(typed(value, feeds[tensor.name]), tensor.name))
         return self._like(model, self.shapes)
 
@@ -450,10 +472,3 @@ def _of_all(value: Value, batch: Batch | None) -> Value:
         return value
     first, *others = value.shape
     return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
-
-
-def _together(results: list[Any], name: str, batch: Batch | None) -> Any:
-    """An output of all samples; one that is the same for all of them is there once."""
-    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
-        return results[0]
-    return np.concatenate([np.atleast_1d(result) for result in results])

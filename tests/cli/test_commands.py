@@ -11,7 +11,7 @@ import pytest
 
 from onnxhw import compiler, emu
 from onnxhw.cli import artifacts, main, simulation
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile
 from onnxhw.config import PRESETS, preset
 from onnxhw.cost import board_rates
 from onnxhw.program import container
@@ -315,7 +315,7 @@ def test_boards_given_a_model(digits, reference_models, capsys):
     fits = {one["preset"]: one for one in run_json(capsys, "boards", digits)["presets"]}
     for name, one in fits.items():
         assert one["fits"] is True
-        chosen = compile_model(digits, preset(name), patches=None, rates=board_rates(preset(name)))
+        chosen = compile(digits, preset(name), patches=None, rates=board_rates(preset(name)))
         assert one["predicted_cycles"] == chosen.cycles
     record = run_json(capsys, "boards", reference_models / "ic_resnet8_int8_qdq.onnx")
     fits = {one["preset"]: one for one in record["presets"]}

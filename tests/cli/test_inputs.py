@@ -5,17 +5,10 @@ import pytest
 
 from onnxhw.cli.inputs import file_inputs
 from onnxhw.errors import UsageError
-from onnxhw.ir.graph import Graph, Port, Tensor
+from onnxhw.ir.parts import Value
 
-Q = {"op": "QuantizeLinear", "name": "q", "scale": 0.5, "zero_point": 0, "dtype": "int8"}
 SHAPE = (1, 2, 1, 1)
-GRAPH = Graph(
-    "two",
-    {name: Tensor(name, SHAPE, 0.5, 0) for name in ("a_q", "b_q")},
-    [],
-    [Port(name, SHAPE, "float32", f"{name}_q", (Q,)) for name in ("a", "b")],
-    [],
-)
+VALUES = [Value(name, SHAPE, "float32") for name in ("a", "b")]
 
 
 def images(count):
@@ -24,26 +17,26 @@ def images(count):
 
 def test_arrays_and_labels_are_counted_together(tmp_path):
     np.savez(tmp_path / "x.npz", a=images(3), b=-images(3), label=np.arange(5))
-    found = file_inputs(GRAPH, tmp_path / "x.npz", 2)
+    found = file_inputs(VALUES, tmp_path / "x.npz", 2)
     assert found.count == 2
     assert found.labels.tolist() == [0, 1]
-    assert {name: values.ravel().tolist() for name, values in found.tensors.items()} == {
-        "a_q": [0, 2, 4, 6],
-        "b_q": [0, -2, -4, -6],
-    }
+    assert [{name: values.ravel().tolist() for name, values in found.one(i).items()} for i in range(2)] == [
+        {"a": [0, 1], "b": [0, -1]},
+        {"a": [2, 3], "b": [-2, -3]},
+    ]
 
 
 def test_different_numbers_of_inferences_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", a=images(3), b=images(2))
     with pytest.raises(UsageError, match=r"E2905 .*different numbers of inferences: a 3, b 2"):
-        file_inputs(GRAPH, tmp_path / "x.npz", None)
-    assert file_inputs(GRAPH, tmp_path / "x.npz", 2).count == 2
+        file_inputs(VALUES, tmp_path / "x.npz", None)
+    assert file_inputs(VALUES, tmp_path / "x.npz", 2).count == 2
 
 
 def test_one_array_for_two_inputs_is_refused(tmp_path):
     np.save(tmp_path / "x.npy", images(3))
     with pytest.raises(UsageError, match=r"E2905 .*one array, the model has 2 inputs.*a, b"):
-        file_inputs(GRAPH, tmp_path / "x.npy", None)
+        file_inputs(VALUES, tmp_path / "x.npy", None)
     np.savez(tmp_path / "x.npz", a=images(3))
-    with pytest.raises(UsageError, match=r"E2203 .*'b' is missing"):
-        file_inputs(GRAPH, tmp_path / "x.npz", None)
+    with pytest.raises(UsageError, match=r"E2905 .*no array for input 'b'"):
+        file_inputs(VALUES, tmp_path / "x.npz", None)

@@ -151,11 +151,11 @@ def test_calibration_data_and_models_that_are_not_there(model, data, tmp_path, c
     assert run_json(capsys, "quantize", missing, "-c", data, status=3)["error"]["code"].startswith("E3")
 
 
-@pytest.mark.parametrize("mixed", [False, True])
-def test_simulate_takes_images_by_the_same_formula(model, tmp_path, capsys, mixed):
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_simulate_takes_images_by_the_same_formula(model, tmp_path, capsys, in_parts):
     """A folder of images gives what the same pixels, already scaled, give as an array."""
     Image = pytest.importorskip("PIL.Image", reason="needs Pillow (pip install onnxhw[images])")
-    if mixed:
+    if in_parts:
         changed = onnx.load(model)
         changed.graph.node[1].CopyFrom(helper.make_node("LpNormalization", ["a"], ["r"], name="strange", axis=1))
         onnx.save(changed, model)

@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.cli import main
-from onnxhw.cli.inference import check_target, top_classes
+from onnxhw.cli.inference import check_outputs, top_classes
 from onnxhw.errors import UsageError
 from onnxhw.frontend import load
 from onnxhw.golden import host
@@ -53,6 +53,8 @@ def test_outputs_equal_the_golden_model(run, wanted, tmp_path, capsys):
     assert record["cycles"] == record["predicted_cycles"] > 0
     assert record["core_ms"] == record["cycles"] / 1e5
     assert record["bound"] == ("link" if record["line_ms"] > record["core_ms"] else "core")
+    assert (record["parts"], record["host_ms"]) == (1, 0)
+    assert record["part_counters"] == [{"cycles": record["cycles"], **record["counters"]}]
     assert run("-n", COUNT, "-o", tmp_path / "y.npz", "-q") == 0
     with np.load(tmp_path / "y.npz") as found:
         assert found.files == list(wanted)
@@ -66,6 +68,7 @@ def test_profile_and_repeat(run, capsys):
     profile = record["profile"]
     assert profile["equal"] is True
     assert sum(layer["cycles"] for layer in profile["layers"]) == record["cycles"]
+    assert [part["layers"] for part in profile["parts"]] == [profile["layers"]]
     (stall,) = [row for row in profile["counters"] if row["counter"] == "stall_order_vector"]
     assert stall["device"] == stall["predicted"] == record["counters"]["stall_order_vector"] > 0
     assert run("-n", 1, "--profile") == 0
@@ -183,8 +186,8 @@ def test_one_array_does_not_hold_two_outputs(tmp_path):
 
     program = compile(network(), preset("mini"))
     with pytest.raises(UsageError, match=r"E2560 .*2 outputs: concat, dense"):
-        check_target(tmp_path / "y.npy", program)
-    check_target(tmp_path / "y.npz", program)
+        check_outputs(tmp_path, program, tmp_path / "y.npy")
+    check_outputs(tmp_path, program, tmp_path / "y.npz")
 
 
 def test_classes_are_told_of_scores_only():

@@ -74,12 +74,12 @@ def test_no_device(capsys):
 
 def test_the_network_uses_every_operation():
     from onnxhw.cli.selftest_network import network
-    from onnxhw.compiler import compile
+    from onnxhw.compiler import compile_graph
     from onnxhw.config import preset
     from onnxhw.ir.verify import verify
     from onnxhw.isa.instructions import VectorOp
 
     graph = network()
     verify(graph)
-    code = compile(graph, preset("mini")).code
+    code = compile_graph(graph, preset("mini")).code
     assert {instruction.op for instruction in code["vector"]} == set(VectorOp)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
@@ -27,7 +27,7 @@ def graph(digits: Path) -> Graph:
 
 @pytest.fixture(scope="session")
 def program(graph: Graph, small: HwConfig) -> DeviceProgram:
-    return compile_model(graph, small)
+    return compile_graph(graph, small)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main
-from onnxhw.compiler import compile_mixed, place
+from onnxhw.compiler import place, place_and_schedule
 from onnxhw.config import PRESETS, HwConfig, preset
 from onnxhw.errors import DoesNotFitError
 from onnxhw.frontend import PartitionedModel, prepare
@@ -24,7 +24,7 @@ from onnxhw.frontend.partition import GOLDEN, HARDWARE, HOST, KINDS, Division, s
 from onnxhw.ir.graph import Op
 from onnxhw.ir.parts import GoldenPart
 from onnxhw.program import container
-from onnxhw.program.mixed import MixedProgram
+from onnxhw.program.parts import Program
 
 MINI = preset("mini")
 TINY = dataclasses.replace(MINI, name="tiny", weight_depth=MINI.weight_depth // 2, act_depth=64, vector_ucode=128)
@@ -85,7 +85,7 @@ def test_every_division_makes_progress(models: Any) -> None:
     """Here, dividing one part pushes operations of two others into one, where they have no room again."""
     model = models(opset=17)
     deep(model, 34, 36)
-    mixed, _ = compile_mixed(model.bytes(), MINI)
+    mixed = place_and_schedule(model.bytes(), MINI).model
     assert "W3405" in {note.code for note in mixed.diagnostics}
 
 
@@ -193,8 +193,8 @@ def test_what_is_compiled_runs_as_well(models: Any, tmp_path: Path, capsys: Any)
 
     out = tmp_path / "out"
     assert main(["compile", str(tmp_path / "model.onnx"), "--preset", "mini", "-o", str(out), "-q"]) == 0
-    program = container.load_any(out / "program.ohw")
-    assert isinstance(program, MixedProgram)
+    program = container.load(out / "program.ohw")
+    assert isinstance(program, Program)
     assert any(isinstance(part, GoldenPart) for part in program.parts)
     assert run("simulate", out) == wanted
     assert run("simulate", tmp_path / "model.onnx", "--preset", "mini") == wanted

@@ -10,7 +10,7 @@ import pytest
 
 from onnxhw import InferenceSession
 from onnxhw.cli.app import run
-from onnxhw.compiler import compile, compile_mixed, place
+from onnxhw.compiler import compile, place, place_and_schedule
 from onnxhw.config import preset
 from onnxhw.frontend import PartitionedModel, pipeline, prepare, read
 from onnxhw.frontend.load import read as reading_of
@@ -59,18 +59,18 @@ def test_the_function_of_the_fewest_elements_goes(models: Any) -> None:
     for index, op_type in enumerate(FUNCTIONS[:6]):
         x = model.input((1, 2, 4, 2 if index in (1, 3) else 6), 1 / 16, 3, name=f"x{index}")
         model.output(model.requantize(model.node(op_type, x), 1 / 16, 3))
-    mixed, _ = compile_mixed(model.bytes(), FOUR)
+    mixed = place_and_schedule(model.bytes(), FOUR).model
     moved = {row.op_type for row in mixed.placement if row.where == "host" and row.op_type in FUNCTIONS}
     assert moved == {FUNCTIONS[1], FUNCTIONS[3]}
 
 
 def test_equal_tables_are_one_and_a_model_that_fits_stays(models: Any) -> None:
     model = chain(models(opset=20), FUNCTIONS[:4] * 3)
-    mixed, program = compile_mixed(model.bytes(), FOUR)
+    placed = place_and_schedule(model.bytes(), FOUR)
+    mixed, program = placed.model, placed.made
     assert not [row for row in mixed.placement if row.where == "host" and row.op_type in FUNCTIONS]
-    assert program.whole is not None
-    assert len(program.whole.tables) == 4
-    assert dumps(program.whole) == dumps(compile(model.bytes(), FOUR))
+    assert len(program.only().tables) == 4
+    assert dumps(program) == dumps(compile(model.bytes(), FOUR))
 
 
 def test_what_one_function_gives_to_others_stays(models: Any) -> None:
@@ -80,7 +80,7 @@ def test_what_one_function_gives_to_others_stays(models: Any) -> None:
     real = model.node("Relu", x)
     model.output(model.requantize(model.node("Add", real, model.input((1, 3, 4, 5), 1 / 16, 3, name="z")), 1 / 16, 3))
     model.output(model.requantize(model.node("Tanh", real), 1 / 8, 0))
-    mixed, _ = compile_mixed(model.bytes(), FOUR)
+    mixed = place_and_schedule(model.bytes(), FOUR).model
     where = {row.op_type: row.where for row in mixed.placement if row.op_type in ("Add", "Tanh")}
     assert where == {"Add": "hardware", "Tanh": "host"}
     with InferenceSession(model.bytes(), device="emulator", config=FOUR) as session:
@@ -103,7 +103,7 @@ def test_check_says_what_compile_does(models: Any, tmp_path: Path, capsys: Any) 
         moved = [row for row in record["placement"] if row["where"] == "host" and row["op_type"] == "LeakyRelu"]
         assert len(moved) == count // 5
         assert all(row["hint"] for row in moved)
-        mixed, _ = compile_mixed(proto, preset("ulx3s-85f"))
+        mixed = place_and_schedule(proto, preset("ulx3s-85f")).model
         assert [dict(vars(row)) for row in mixed.placement] == record["placement"]
 
 
@@ -129,7 +129,7 @@ def test_large_models_are_placed_in_two_readings(models: Any) -> None:
 def test_a_model_is_read_once_however_often_it_is_placed(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, read = chain(models(opset=20), FUNCTIONS), []
     monkeypatch.setattr(pipeline, "reading_of", lambda *a, **k: read.append(a) or reading_of(*a, **k))
-    mixed, _ = compile_mixed(model.bytes(), FOUR)
+    mixed = place_and_schedule(model.bytes(), FOUR).model
     assert len(read) == 1
     assert mixed.golden
 

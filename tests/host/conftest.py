@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from pty_board import PtyBoard, count_idle_time
 
 from onnxhw.cli.selftest_network import network
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.host.client import Client
 from onnxhw.host.device import Device
@@ -31,7 +31,7 @@ def selftest_graph():
 @pytest.fixture(scope="session")
 def selftest_program(selftest_graph):
     """It, compiled for the smallest preset."""
-    return compile(selftest_graph, MINI)
+    return compile_graph(selftest_graph, MINI)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def digits_graph(digits):
 @pytest.fixture(scope="session")
 def digits_program(digits_graph):
     """It, compiled for the smallest preset."""
-    return compile(digits_graph, MINI)
+    return compile_graph(digits_graph, MINI)
 
 
 @pytest.fixture

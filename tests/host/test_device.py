@@ -30,6 +30,7 @@ from onnxhw.host.faults import (
 from onnxhw.host.transport import SerialTransport
 from onnxhw.isa.memory import Control, Space
 from onnxhw.program import container
+from onnxhw.program.parts import Program
 
 DESIGN = "0123456789abcdef" + 48 * "5"
 
@@ -120,7 +121,7 @@ def test_a_program_that_is_there_is_not_sent_again(board, opened, digits_program
 
 
 def test_a_directory_is_a_program(tmp_path, digits_program, images):
-    container.save(digits_program, tmp_path / "program.ohw")
+    container.save(Program.of(digits_program), tmp_path / "program.ohw")
     (tmp_path / "manifest.json").write_text(json.dumps({"design": DESIGN}))
     assert read(tmp_path)[1] == DESIGN
     with Device.open("emu:mini") as device:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.host.client import Client
 from onnxhw.host.emulated import EmulatedCore
@@ -28,7 +28,7 @@ def test_frames_are_counted_as_they_are_encoded(words: int) -> None:
 @pytest.mark.parametrize("patches", [True, False])
 def test_bytes_of_an_inference_and_of_loading(digits_graph, patches: bool) -> None:
     """Zeros all over, so that no frame needs a second byte of stuffing; headers and results have at most one run."""
-    program = compile(digits_graph, preset("mini"), patches=patches)
+    program = compile_graph(digits_graph, preset("mini"), patches=patches)
     line = DeviceModel(Info.of(program.config, clock_hz=CLOCK, baud=BAUD), EmulatedCore(program.config))
     client = Client(SimulationTransport(line, BAUD))
     client.head()

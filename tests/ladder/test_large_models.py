@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onnxhw import fixed, golden
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.frontend import load
@@ -51,7 +51,7 @@ def assert_equal(program: DeviceProgram, expected: Feed, result: Result) -> None
 
 def emulate(graph: Graph, feeds: list[Feed]) -> set[bytes]:
     """Compare every inference; the different outputs there were."""
-    program = compile_model(graph, CONFIG)
+    program = compile_graph(graph, CONFIG)
     emulator, seen = Emulator(program), set()
     for feed in feeds:
         inputs = host.prepare(graph, feed)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from onnxhw import golden
-from onnxhw.compiler import compile as compile_model
-from onnxhw.compiler import compile_mixed
+from onnxhw.compiler import compile_graph, place_and_schedule
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
@@ -29,7 +28,7 @@ PLAIN = dataclasses.replace(
 
 def climb(graph: Graph, config: HwConfig, feeds: Feeds, rtl: int) -> tuple[int, int]:
     """Compare every inference on the emulator and the first `rtl` also in RTL; the numbers of each."""
-    program = compile_model(graph, config)
+    program = compile_graph(graph, config)
     emulator = Emulator(program)
     emulated = simulated = 0
     with CxxrtlEngine(config) as engine:
@@ -136,7 +135,8 @@ def test_anomaly_detection_with_weights_in_lookup_tables(reference_models: Path)
 def test_anomaly_detection_in_three_programs(reference_models: Path) -> None:
     """On the bitstream of the other three: each program is fed what the one before gave, and every tensor compared."""
     config = PRESETS["ulx3s-85f"]
-    mixed, made = compile_mixed(reference_models / "ad_autoencoder_int8_qdq.onnx", config)
+    placed = place_and_schedule(reference_models / "ad_autoencoder_int8_qdq.onnx", config)
+    mixed, made = placed.model, placed.made
     graphs = [part.graph for part in mixed.hardware]
     assert len(graphs) == len(made.programs) == len(made.parts) == 3
     values = np.random.default_rng(3).integers(-128, 128, (10, *graphs[0].tensors[graphs[0].inputs[0].tensor].shape))

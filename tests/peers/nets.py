@@ -15,6 +15,7 @@ from onnxhw.cli import main
 from onnxhw.config import preset
 from onnxhw.frontend import load
 from onnxhw.program import container
+from onnxhw.program.parts import Program
 
 MINI = preset("mini")
 QONNX = "qonnx.custom_op.general"
@@ -74,7 +75,7 @@ def through(*op_types: str, domain: str = "") -> onnx.ModelProto:
 
 
 def program_of(model: onnx.ModelProto) -> bytes:
-    return container.dumps(sched.schedule(load(model.SerializeToString()), MINI))
+    return container.dumps(Program.of(sched.schedule(load(model.SerializeToString()), MINI)))
 
 
 def run_golden(model: onnx.ModelProto, feeds: dict[str, Array]) -> dict[str, Array]:

@@ -16,6 +16,7 @@ from onnxhw.frontend import load, read
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.graph import Conv
 from onnxhw.program import container
+from onnxhw.program.parts import Program
 from onnxhw.session import InferenceSession
 
 from .nets import MINI, Net, S, draw, json_of, program_of, run_golden, through, weights
@@ -159,7 +160,7 @@ def test_24_the_file_is_read_without_a_chain_of_converters(tmp_path: Path) -> No
     reversed_constants.graph.initializer.extend(model.graph.initializer[::-1])
     assert program_of(reversed_constants) == wanted
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="m.data")
-    assert container.dumps(sched.schedule(load(tmp_path / "m.onnx"), MINI)) == wanted
+    assert container.dumps(Program.of(sched.schedule(load(tmp_path / "m.onnx"), MINI))) == wanted
 
     script = (
         "import sys; from onnxhw.cli import main; main(sys.argv[1:]); "

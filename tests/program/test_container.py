@@ -12,6 +12,7 @@ from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import UNITS
 from onnxhw.program import DeviceProgram, container, load, save
 from onnxhw.program.container import dumps, loads
+from onnxhw.program.parts import Program
 from onnxhw.program.schema import message, proto
 
 
@@ -25,16 +26,21 @@ def assert_same(a: DeviceProgram, b: DeviceProgram) -> None:
             assert left == right, field.name
 
 
+def whole(program: DeviceProgram) -> bytes:
+    """The file of a model that is one hardware part."""
+    return dumps(Program.of(program))
+
+
 def test_round_trip(program, tmp_path: Path) -> None:
-    save(program, tmp_path / "program.ohw")
+    save(Program.of(program), tmp_path / "program.ohw")
     again = load(tmp_path / "program.ohw", program.config)
-    assert_same(again, program)
-    assert dumps(again) == dumps(program) == (tmp_path / "program.ohw").read_bytes()
+    assert_same(again.only(), program)
+    assert dumps(again) == whole(program) == (tmp_path / "program.ohw").read_bytes()
 
 
 def test_a_wrong_checksum_is_refused(program) -> None:
     file = message("File")
-    file.ParseFromString(dumps(program))
+    file.ParseFromString(whole(program))
     file.sha256 = bytes(32)
     with pytest.raises(UsageError, match="its checksum differs") as caught:
         loads(file.SerializeToString(deterministic=True))
@@ -46,11 +52,11 @@ def test_an_empty_program(program) -> None:
         program.config, "", {unit: [] for unit in UNITS},
         np.zeros((0, 12), np.uint8), np.zeros((0, 2), np.uint64), np.zeros((0, 256), np.int8), {}, [], [], [], 0, 0,
     )  # fmt: skip
-    assert_same(loads(dumps(empty)), empty)
+    assert_same(loads(whole(empty)).only(), empty)
 
 
 def test_every_flipped_bit_is_refused(program) -> None:
-    data = dumps(program)
+    data = whole(program)
     codes = set()
     for bit in range(8 * len(data)):
         broken = bytearray(data)
@@ -62,18 +68,18 @@ def test_every_flipped_bit_is_refused(program) -> None:
 
 
 def test_every_truncation_is_refused(program) -> None:
-    data = dumps(program)
+    data = whole(program)
     for length in range(len(data)):
         with pytest.raises(UsageError) as caught:
             loads(data[:length])
         assert caught.value.code in ("E2120", "E2121", "E2122")
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"\x10\x03", b"\x22\x00", b"\x2a\x01x"])
+@pytest.mark.parametrize("tail", [b"\0", b"\x10\x06", b"\x22\x00", b"\x2a\x01x"])
 def test_bytes_that_do_not_belong_are_refused(program, tail: bytes) -> None:
     """Also fields that a protobuf reader would skip or merge without a word."""
     with pytest.raises(UsageError, match="damaged program file") as caught:
-        loads(dumps(program) + tail)
+        loads(whole(program) + tail)
     assert caught.value.code == "E2121"
 
 
@@ -94,38 +100,45 @@ def outer(payload: bytes, version: int = container.FORMAT) -> bytes:
 
 def payload_of(program: DeviceProgram):
     record = message("Program")
-    record.ParseFromString(container._payload(program))
+    record.ParseFromString(payload(program))
     return record
 
 
+def payload(program: DeviceProgram) -> bytes:
+    file = message("File")
+    file.ParseFromString(whole(program))
+    return bytes(file.payload)
+
+
 def test_other_versions_are_refused_by_name(program) -> None:
-    with pytest.raises(UsageError, match="program format 1; this release reads formats 3 and 5") as caught:
-        loads(outer(container._payload(program), 1))
+    with pytest.raises(UsageError, match="program format 1; this release reads format 6") as caught:
+        loads(outer(payload(program), 1))
     assert caught.value.code == "E2122"
-    assert_same(loads(outer(container._payload(program))), program)
+    assert_same(loads(outer(payload(program))).only(), program)
 
 
 def test_a_configuration_that_means_something_else_is_refused(program) -> None:
     record = payload_of(program)
-    record.fingerprint = "0" * 16
+    device = record.parts[0].device
+    device.fingerprint = "0" * 16
     with pytest.raises(
         UsageError, match=f"fingerprint {'0' * 16}, in this release {program.config.fingerprint}"
     ) as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
-    record.config = record.config.replace(f'"format": {FORMAT}', '"format": 9')
+    device.config = device.config.replace(f'"format": {FORMAT}', '"format": 9')
     with pytest.raises(UsageError, match=f"release: configuration format must be {FORMAT}, not 9") as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2123"
 
 
 def test_another_configuration_than_asked_for_is_refused(program, tmp_path: Path) -> None:
-    save(program, tmp_path / "p.ohw")
+    save(Program.of(program), tmp_path / "p.ohw")
     with pytest.raises(UsageError, match=r"p\.ohw: compiled for 'tiny' \(.*\), not for 'mini'") as caught:
         load(tmp_path / "p.ohw", PRESETS["mini"])
     assert caught.value.code == "E2123"
     renamed = dataclasses.replace(program.config, name="same hardware")
-    assert_same(load(tmp_path / "p.ohw", renamed), program)
+    assert_same(load(tmp_path / "p.ohw", renamed).only(), program)
 
 
 def break_code(record) -> None:
@@ -210,7 +223,7 @@ def break_port(record) -> None:
 )
 def test_contents_that_make_no_sense_are_refused(program, change) -> None:
     record = payload_of(program)
-    change(record)
+    change(record.parts[0].device)
     with pytest.raises(UsageError, match="damaged program file: its contents cannot be read") as caught:
         loads(outer(record.SerializeToString()))
     assert caught.value.code == "E2121"
@@ -233,7 +246,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_named(program, tmp_path: Path) -> None:
     for target in (tmp_path / "none" / "program.ohw", tmp_path):
         with pytest.raises(UsageError, match="cannot write") as caught:
-            save(program, target)
+            save(Program.of(program), target)
         assert caught.value.code == "E2125"
     assert list(tmp_path.iterdir()) == []
 
@@ -248,7 +261,7 @@ def test_an_interrupted_write_leaves_the_old_file(program, tmp_path: Path, monke
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises((KeyboardInterrupt, UsageError)):
-        save(program, path)
+        save(Program.of(program), path)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["program.ohw"]
 
@@ -258,28 +271,28 @@ def test_a_file_is_replaced_not_overwritten(program, tmp_path: Path) -> None:
     path, reader = tmp_path / "program.ohw", tmp_path / "reader"
     path.write_bytes(b"old")
     os.link(path, reader)
-    save(program, path)
+    save(Program.of(program), path)
     assert reader.read_bytes() == b"old"
-    assert path.read_bytes() == dumps(program)
+    assert path.read_bytes() == whole(program)
 
 
 def test_a_host_step_must_be_json(program) -> None:
     port = dataclasses.replace(program.inputs[0], steps=({"scale": np.float32(1)},))
     with pytest.raises(InternalError, match="x: a host step must be JSON values") as caught:
-        dumps(dataclasses.replace(program, inputs=[port]))
+        whole(dataclasses.replace(program, inputs=[port]))
     assert caught.value.code == "E1125"
 
 
 def test_an_instruction_out_of_range_is_never_written(program) -> None:
     program.code["load"][0] = dataclasses.replace(program.code["load"][0], base=1 << 24)
     with pytest.raises(InternalError, match=r"Load\.base must be 0\.\.16777215"):
-        dumps(program)
+        whole(program)
 
 
 def test_numpy_numbers_are_welcome(program) -> None:
     entry = program.tensors["y"]
     entry.scale, entry.zero_point = np.float32(0.1), np.int64(-5)
-    again = loads(dumps(program)).tensors["y"]
+    again = loads(whole(program)).only().tensors["y"]
     assert again.scale == float(np.float32(0.1))
     assert again.zero_point == -5
 
@@ -313,6 +326,7 @@ def test_more_fields_than_any_program_has_are_refused_before_they_are_unpacked(p
 def test_two_tensors_of_one_name_and_two_lists_of_a_unit_are_refused(program) -> None:
     for name in ("tensors", "code"):
         record = payload_of(program)
-        getattr(record, name).add().CopyFrom(getattr(record, name)[0])
+        rows = getattr(record.parts[0].device, name)
+        rows.add().CopyFrom(rows[0])
         with pytest.raises(UsageError, match="E2121"):
             loads(outer(record.SerializeToString()))

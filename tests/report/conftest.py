@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile
 from onnxhw.config import PRESETS
 from onnxhw.ir.graph import Port
 from onnxhw.isa.instructions import Array, Load, Ordered, Vector, VectorOp
@@ -63,4 +63,4 @@ def program() -> DeviceProgram:
 @pytest.fixture(scope="session")
 def digits() -> DeviceProgram:
     """The digits network on the largest array, where instructions of the vector unit overlap."""
-    return compile_model(Path(__file__).parents[2] / "examples" / "digits.onnx", PRESETS["ulx3s-85f"])
+    return compile(Path(__file__).parents[2] / "examples" / "digits.onnx", PRESETS["ulx3s-85f"]).only()

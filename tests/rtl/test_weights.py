@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 
 from onnxhw.build.images import require_block_rams
 from onnxhw.build.netlist import synthesize_netlist
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import UsageError
 from onnxhw.isa.timing import LOAD_TO_SHADOW, weight_skew
@@ -80,6 +80,6 @@ def test_weights_of_the_dense_preset_take_a_block_ram_for_two_bytes() -> None:
 
 
 def test_a_standalone_bitstream_has_no_weights_in_lookup_tables(reference_models) -> None:
-    program = compile_model(reference_models / "ad_autoencoder_int8_qdq.onnx", DENSE)
+    program = compile(reference_models / "ad_autoencoder_int8_qdq.onnx", DENSE).only()
     with pytest.raises(UsageError, match=r"E2333 .*1040 weight words, block RAMs of ulx3s-85f-dense hold 1024"):
         require_block_rams(program)

@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.bench.measure import model
 from onnxhw.bench.topologies import TOPOLOGIES
-from onnxhw.compiler import compile_mixed
+from onnxhw.compiler import compile
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.ir.graph import Conv, Graph
 from onnxhw.report.profile import profile
@@ -47,7 +47,7 @@ def test_channels_that_meet_only_zeros_are_not_executed(hw: HwConfig, new_net: A
 @pytest.mark.parametrize("name", sorted(TOPOLOGIES))
 def test_no_layer_is_over_its_peak(name: str, preset: str) -> None:
     """With the reference weights where they are: those of VWW have channels that are not computed or not streamed."""
-    _, made = compile_mixed(model(name).source, PRESETS[preset])
+    made = compile(model(name).source, PRESETS[preset])
     for program in made.programs:
         rows = profile(program).layers
         assert max((row.utilization for row in rows), default=0) <= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.errors import DoesNotFitError
 from onnxhw.frontend import load
@@ -15,7 +15,7 @@ from onnxhw.ir.graph import Graph
 
 def equal(graph: Graph, config: HwConfig) -> int:
     """Compile, run one random inference, compare every tensor; the predicted cycles."""
-    program = compile(graph, config)
+    program = compile_graph(graph, config)
     random = np.random.default_rng(1)
     values = {
         port.tensor: random.integers(-128, 128, graph.tensors[port.tensor].shape).astype(np.int8)
@@ -55,12 +55,12 @@ def test_reference_models(model: str, config: HwConfig, cycles: int, reference_m
 def test_what_is_too_large_says_by_how_much(model: str, name: str, what: str, reference_models: Path) -> None:
     config = preset(name)
     with pytest.raises(DoesNotFitError, match=what):
-        compile(reference_models / f"{model}.onnx", config)
+        compile_graph(load(reference_models / f"{model}.onnx"), config)
 
 
 def test_the_same_model_gives_the_same_program(reference_models: Path) -> None:
     path = reference_models / "kws_dscnn_int8_qdq.onnx"
-    one, two = compile(path, preset("ulx3s-85f")), compile(path.read_bytes(), preset("ulx3s-85f"))
+    one, two = (compile_graph(load(source), preset("ulx3s-85f")) for source in (path, path.read_bytes()))
     assert one.code == two.code
     assert one.tensors == two.tensors
     np.testing.assert_array_equal(one.weights, two.weights)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Graph, Port
@@ -26,7 +26,7 @@ def first_layer(net: Any, pads: tuple[int, int, int, int] = PAD) -> Graph:
 
 def test_two_first_layers_share_their_patches_and_cycles_fall(hw: HwConfig, new_net: Any) -> None:
     graph = first_layer(new_net(1))
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     entry = program.tensors["t0"]
     assert entry.kept == Patches((3, 3), (2, 1), (1, 1), PAD)
     assert (entry.shape, entry.place.shape) == ((1, 1, 9, 8), (1, 9, 5, 8))
@@ -53,7 +53,7 @@ def test_patches_hold_taps_then_channels_and_the_zero_point_outside() -> None:
 def test_an_input_whose_last_row_no_window_meets_is_not_traced(hw: HwConfig, new_net: Any) -> None:
     net = new_net(3)
     graph = net.graph(net.conv(net.input(1, 8, 7), 4, (3, 3), (2, 2)))
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     assert not program.tensors["t0"].whole
     values = net.values()
     result = emu.run(program, values, trace=True)
@@ -79,7 +79,7 @@ def test_where_patches_do_not_fit_the_columns_or_rows_of_the_window_do(new_net: 
     net = new_net(5)
     graph = net.graph(net.conv(net.input(1, 25, 25), 4, (3, 3), pads=PAD))
     hw = configure(4, 4, 4, 2, act_depth=512, act_banks=3)
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     assert program.tensors["t0"].kept == Patches((1, 3), (1, 1), (1, 1), (0, 1, 0, 1))
     assert program.cycles < schedule(graph, hw).cycles
 
@@ -89,10 +89,10 @@ def test_without_patches_they_are_made_only_where_nothing_else_fits(new_net: Any
     net = new_net(5)
     graph = net.graph(net.conv(net.input(1, 25, 25), 4, (3, 3), (3, 3), pads=PAD))
     roomy, tight = (configure(4, 4, 4, 2, act_depth=depth, act_banks=4) for depth in (512, 128))
-    assert compile(graph, roomy, patches=False).tensors["t0"].kept is None
+    assert compile_graph(graph, roomy, patches=False).tensors["t0"].kept is None
     with pytest.raises(DoesNotFitError):
         schedule(graph, tight)
-    program = compile(graph, tight, patches=False)
+    program = compile_graph(graph, tight, patches=False)
     assert isinstance(program.tensors["t0"].kept, Patches)
     values = net.values()
     np.testing.assert_array_equal(emu.run(program, values).outputs["t1"], golden.run(graph, values)["t1"])
@@ -100,4 +100,4 @@ def test_without_patches_they_are_made_only_where_nothing_else_fits(new_net: Any
 
 def test_ports_are_the_model_s(new_net: Any, hw: HwConfig) -> None:
     graph = first_layer(new_net(8))
-    assert compile(graph, hw).inputs == [Port("t0", (1, 1, 9, 8), "int8", "t0")]
+    assert compile_graph(graph, hw).inputs == [Port("t0", (1, 1, 9, 8), "int8", "t0")]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onnxhw import emu, golden
 from onnxhw.bisect import compare
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.engines import open as open_engine
 from onnxhw.errors import DoesNotFitError, UnsupportedError
@@ -22,6 +22,7 @@ from onnxhw.program.container import dumps, loads
 from onnxhw.program.kept import Constants
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
+from onnxhw.program.parts import Program
 from onnxhw.sched import fastest, schedule
 from onnxhw.sched.schedule import draft
 
@@ -183,10 +184,10 @@ def test_compiled_programs_give_every_tensor_of_the_model(new_net: Any, hw: HwCo
     net, graph = network(new_net, data)
     values = net.values()
     try:
-        program = compile(graph, hw)
+        program = compile_graph(graph, hw)
     except (DoesNotFitError, UnsupportedError):
         return
-    again = loads(dumps(program))
+    again = loads(dumps(Program.of(program))).only()
     assert again.tensors == program.tensors
     wanted = golden.run(graph, values)
     machine = emu.Emulator(again)
@@ -229,7 +230,7 @@ def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: An
     order = Constants((*range(1, 16, 2), *range(0, 16, 2)), ())
     assert reduced.kept == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
     hw = configure(4, 4, 4, 2)
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     assert program.cycles < schedule(graph, hw).cycles
     assert len(program.weights) < len(schedule(graph, hw).weights)
     values = net.values()
@@ -270,7 +271,7 @@ def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig
     net = new_net(7)
     y = starve(net, net.conv(net.input(4, 5, 5), 9, (1, 1)), list(range(9)))
     graph = net.graph(y)
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     assert program.tensors[y].place.shape == (1, 1, 5, 5)
     values = net.values()
     np.testing.assert_array_equal(emu.run(program, values).outputs[y], golden.run(graph, values)[y])
@@ -278,7 +279,7 @@ def test_a_layer_that_is_all_constant_keeps_a_channel(new_net: Any, hw: HwConfig
 
 def test_bisect_names_the_word_of_the_model_s_element(new_net: Any, hw: HwConfig) -> None:
     net, graph = dead_net(new_net, at_zero=True)
-    program = compile(graph, hw)
+    program = compile_graph(graph, hw)
     name = graph.ops[0].output
     entry = program.tensors[name]
     assert isinstance(entry.kept, Constants)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onnxhw import golden
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.errors import LinkError
 from onnxhw.frontend import load
@@ -43,7 +43,7 @@ def test_digits_through_a_pseudo_terminal_equal_the_golden_model(
     """Program, images and results: every byte goes through the serial pins."""
     link = tmp_path / "board"
     graph = load(digits)
-    program = compile_model(graph, preset("mini"))
+    program = compile_graph(graph, preset("mini"))
     board = served("--link", str(link))
     assert board.record["device"] == f"serial:{link}"
     with Client(line(link)) as client:
@@ -162,7 +162,7 @@ def test_resnet8_on_a_cifar_image_equals_the_golden_model(
     with Device.open(board.record["device"]) as device:
         config = device.info.config
         assert config == preset("ulx3s-85f")
-        program = device.load(compile_model(graph, config))
+        program = device.load(compile_graph(graph, config))
         got = device.run_int8(inputs)
     wanted = golden.run(graph, inputs)
     assert got.cycles == program.cycles

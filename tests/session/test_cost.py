@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main
-from onnxhw.compiler import compile_mixed
+from onnxhw.compiler import compile, place_and_schedule
 from onnxhw.config import preset
 from onnxhw.cost import Cost, golden_ms, of_program, slower, waiting
 from onnxhw.program.traffic import Rates
@@ -97,18 +97,20 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_part_that_the_host_runs_quicker_is_left_to_it(file: Path) -> None:
     """At a rate at which the product is worth the line, and the Add beside it is not."""
-    kept, whole = compile_mixed(file, MINI, rates=RATES, prefer="hardware")
+    placed = place_and_schedule(file, MINI, rates=RATES, prefer="hardware")
+    kept, whole = placed.model, placed.made
     parts = list(zip(kept.hardware, whole.programs, strict=True))
     assert len(parts) == 2
     several = (Rates(baud, RATES.clock_hz) for baud in range(1_000_000, 60_000_000, 500_000))
     rates = next(each for each in several if slower([of_program(part.graph, made, each) for part, made in parts]))
-    mixed, made = compile_mixed(file, MINI, rates=rates)
+    placed = place_and_schedule(file, MINI, rates=rates)
+    mixed, made = placed.model, placed.made
     assert len(made.programs) == 1
     assert [note.code for note in mixed.diagnostics if note.code == "W3480"] == ["W3480"]
     rows = [row for row in mixed.placement if "ms on the line" in row.reason]
     assert rows
     assert all(row.hint.startswith("--prefer hardware") for row in rows)
-    assert compile_mixed(file, MINI)[1].cycles == whole.cycles  # without a line nothing is left
+    assert compile(file, MINI).cycles == whole.cycles  # without a line nothing is left
 
 
 def test_results_are_the_same_wherever_parts_run(file: Path) -> None:
@@ -135,7 +137,7 @@ def test_check_says_what_an_inference_takes_and_what_the_host_would(file: Path, 
 
 
 def test_what_a_person_waits_for_is_bytes_and_cycles(digits: Path) -> None:
-    _, made = compile_mixed(digits, MINI, rates=RATES)
+    made = compile(digits, MINI, rates=RATES)
     found = waiting(made.programs, RATES)
     assert found.load == 0
     assert found.record()["line_ms"] == pytest.approx(found.size * 10 / RATES.baud * 1e3, abs=1e-4)
@@ -146,9 +148,9 @@ def test_what_a_person_waits_for_is_bytes_and_cycles(digits: Path) -> None:
 @pytest.mark.parametrize("patches", [None, True, False])
 def test_patches_are_chosen_by_line_and_core(digits: Path, patches: bool | None) -> None:
     """On a slow line the input travels as it is; where bytes cost nothing, as patches, which save cycles."""
-    cycles = {rates: compile_mixed(digits, MINI, patches=patches, rates=rates)[1].cycles for rates in (RATES, FAST)}
-    fewest = compile_mixed(digits, MINI)[1].cycles
-    plain = compile_mixed(digits, MINI, patches=False)[1].cycles
+    cycles = {rates: compile(digits, MINI, patches=patches, rates=rates).cycles for rates in (RATES, FAST)}
+    fewest = compile(digits, MINI).cycles
+    plain = compile(digits, MINI, patches=False).cycles
     assert fewest < plain
     wanted = {None: (plain, fewest), True: (fewest, fewest), False: (plain, plain)}[patches]
     assert (cycles[RATES], cycles[FAST]) == wanted

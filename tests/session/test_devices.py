@@ -18,7 +18,7 @@ from test_session import Net, draw, mixed
 import onnxhw
 from onnxhw import backend, golden
 from onnxhw.cli import main
-from onnxhw.compiler import compile_mixed
+from onnxhw.compiler import compile
 from onnxhw.config import preset
 from onnxhw.errors import UsageError
 from onnxhw.frontend.hostrun import evaluate
@@ -162,7 +162,7 @@ def test_threads_get_their_own_results() -> None:
 
 @pytest.mark.parametrize("device", ["emu:", "emulator"])
 def test_what_compile_has_written(tmp_path: Path, device: str) -> None:
-    _, program = compile_mixed(mixed(), MINI)
+    program = compile(mixed(), MINI)
     container.save(program, tmp_path / "program.ohw")
     for model in (tmp_path, tmp_path / "program.ohw"):
         with InferenceSession(model, device=device) as session:
@@ -178,9 +178,9 @@ def test_what_compile_has_written(tmp_path: Path, device: str) -> None:
 def test_a_program_that_is_the_whole_model(tmp_path: Path) -> None:
     net = Net()
     model = net.model(net.conv(net.grid("x")))
-    _, program = compile_mixed(model, MINI)
-    assert program.whole
-    container.save(program.whole, tmp_path / "program.ohw")
+    program = compile(model, MINI)
+    assert len(program.parts) == 1
+    container.save(program, tmp_path / "program.ohw")
     x = draw([3, 4, 4, 4])
     (wanted,) = InferenceSession(model).run(None, {"x": x})
     with InferenceSession(tmp_path, device="emu:") as session:

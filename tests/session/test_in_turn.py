@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main
-from onnxhw.compiler import compile_mixed
+from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.cutting import Pieces, groups
 from onnxhw.frontend import load
@@ -113,7 +113,8 @@ def test_random_graphs_in_turn(links):
     """A weight memory for two layers: every layer on the hardware, no part beyond the memory, every output equal."""
     model = network(links)
     config = dataclasses.replace(MINI, name="tiny", weight_depth=MINI.weight_depth // 2)
-    mixed, program = compile_mixed(model.SerializeToString(), config)
+    placed = place_and_schedule(model.SerializeToString(), config)
+    mixed, program = placed.model, placed.made
     assert mixed.counts()["hardware"] > 0
     assert sum(part.graph.macs() for part in mixed.hardware) == load(model).macs()
     assert all(len(each.weights) <= config.weight_depth for each in program.programs)
@@ -123,14 +124,14 @@ def test_random_graphs_in_turn(links):
 
 
 def test_a_chain_takes_as_few_programs_as_have_room():
-    mixed, _ = compile_mixed(network(CHAIN).SerializeToString(), MINI)
+    mixed = place_and_schedule(network(CHAIN).SerializeToString(), MINI).model
     assert [len(part.graph.ops) for part in mixed.hardware] == [4, 1]
     (note,) = [note for note in mixed.diagnostics if note.code == "W3405"]
     assert "2 programs" in note.what
     assert "20,480 bytes" in note.what
     assert "ulx3s-25f" in note.hint
     assert not [note for note in mixed.diagnostics if note.code == "W3406"]
-    whole, _ = compile_mixed(network(CHAIN).SerializeToString(), preset("ulx3s-25f"))
+    whole = place_and_schedule(network(CHAIN).SerializeToString(), preset("ulx3s-25f")).model
     assert len(whole.hardware) == 1
     assert not [note for note in whole.diagnostics if note.code == "W3405"]
 
@@ -138,13 +139,13 @@ def test_a_chain_takes_as_few_programs_as_have_room():
 def test_a_cut_is_where_little_passes():
     """Between the third and the fourth layer 8 channels pass, elsewhere 64 and more."""
     widths = [64, 96, 8, 128, 64, 64]
-    mixed, _ = compile_mixed(network(range(6), widths).SerializeToString(), MINI)
+    mixed = place_and_schedule(network(range(6), widths).SerializeToString(), MINI).model
     assert [port.shape[1] for port in mixed.hardware[0].graph.outputs] == [8]
 
 
 def test_an_operation_that_is_too_large_alone_goes_to_the_host():
     model = network([0, 1], last=400)
-    mixed, _ = compile_mixed(model.SerializeToString(), MINI)
+    mixed = place_and_schedule(model.SerializeToString(), MINI).model
     (note,) = [note for note in mixed.diagnostics if note.code == "W3406"]
     assert note.what.startswith("1 of 3 operations")
     assert "76%" in note.what  # 400 of 528 channels
@@ -201,7 +202,8 @@ def test_a_device_runs_the_programs_in_turn(chain, capsys):
 def test_bench_counts_all_programs(chain, capsys):
     """On the engine, too: each program is run and compared."""
     (row,) = run_json(capsys, "bench", "-m", chain, "-p", "mini", "--no-rtl")
-    mixed, made = compile_mixed(chain.read_bytes(), MINI)
+    placed = place_and_schedule(chain.read_bytes(), MINI)
+    mixed, made = placed.model, placed.made
     assert row["programs"] == len(made.programs) > 1
     assert (row["cycles_predicted"], row["macs_nominal"]) == (made.cycles, sum(p.graph.macs() for p in mixed.hardware))
     assert {layer["name"] for layer in row["layers"]} >= {op.name for p in mixed.hardware for op in p.graph.ops}

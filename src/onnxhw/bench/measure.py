@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from .. import frontend, golden
-from ..compiler import compile_mixed
+from ..compiler import compile, place_and_schedule
 from ..config import HwConfig
 from ..cost import board_rates, waiting
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
-from ..ir.parts import HardwarePart
-from ..program.mixed import MixedProgram
 from ..program.model import DeviceProgram
+from ..program.parts import Program
 from ..program.result import Result
 from ..report.kept import premises
 from ..report.profile import Profile, profile
@@ -144,22 +143,22 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     """
     row = Row(entry.name, entry.task, config.name, entry.weights, peers_ms=of_task(entry.task))
     try:
-        mixed, made = compile_mixed(entry.source, config)
+        placed = place_and_schedule(entry.source, config)
     except (DoesNotFitError, UnsupportedError) as error:
         row.note = f"{error.code} {' '.join(error.what.split())}"
         return Measured(row)
-    programs = made.programs
+    made, programs = placed.made, placed.made.programs
     found = [(program, profile(program)) for program in programs]
     row.programs, row.note = len(programs), _note(len(programs), len(made.parts) - len(programs))
-    row.macs_nominal = sum(part.graph.macs() for part in mixed.hardware)
+    row.macs_nominal = sum(part.graph.macs() for part in placed.model.hardware)
     if not programs:
         return Measured(row)
     row.cycles_predicted, row.macs_executed = made.cycles, made.macs
     premise(row, entry, config, made)
-    row.utilization = round(made.macs / (made.cycles * config.macs_per_cycle), 4)
+    row.utilization = round(made.utilization, 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
     if runner:
-        graphs = [part.graph for part in mixed.parts if isinstance(part, HardwarePart)]
+        graphs = [part.graph for part in placed.model.hardware]
         row.cycles_rtl, row.equal = 0, True
         for graph, program in zip(graphs, programs, strict=True):
             inputs = _random(graph)
@@ -177,16 +176,16 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     return Measured(row, tuple(found))
 
 
-def premise(row: Row, entry: Model, config: HwConfig, made: MixedProgram) -> None:
+def premise(row: Row, entry: Model, config: HwConfig, made: Program) -> None:
     """What the cycles of a row take for granted, and what a person waits for."""
     found = premises(made.programs)
     row.patches, row.constant_channels = found["patches"], found["constant_channels"]
     row.cycles_plain, rates = made.cycles, board_rates(config)
     least = made
     if row.patches:
-        plain = compile_mixed(entry.source, config, patches=False)[1]
+        plain = compile(entry.source, config, patches=False)
         row.cycles_plain = None if premises(plain.programs)["patches"] else plain.cycles
-        least = compile_mixed(entry.source, config, patches=None, rates=rates, prefer="hardware")[1] if rates else made
+        least = compile(entry.source, config, patches=None, rates=rates, prefer="hardware") if rates else made
     if rates:
         row.waiting = waiting(made.programs, rates).record()
         row.quickest = {"cycles": least.cycles, **waiting(least.programs, rates).record()}

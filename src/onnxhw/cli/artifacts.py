@@ -1,21 +1,20 @@
 """The files of an output directory: what is written, and how it is read back."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ..cost import waiting, waiting_sentence
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
 from ..host.artifact import manifest
 from ..host.records import wrong_simulations
-from ..loading import load_any
-from ..program.mixed import MixedProgram
+from ..loading import load
 from ..program.model import DeviceProgram
+from ..program.parts import Program
 from ..program.traffic import Rates
-from ..proof import load
 from ..report.kept import premises
 from ..report.page import page
 from ..report.profile import Profile, profile
@@ -25,22 +24,19 @@ from .outdir import staged
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
 PLACEMENT = "placement.json"
-"""Where each node runs, for a model in parts."""
+"""Where each node runs."""
 MODEL = "model.onnx"
 """A copy of the model, so that the directory can be simulated against it."""
 SIMULATIONS = "simulations.json"
 """What `simulate` found about the directory's program, one record per engine."""
 
 
-ProgramT = TypeVar("ProgramT", bound=DeviceProgram | MixedProgram)
-
-
 @dataclass(frozen=True)
-class Directory(Generic[ProgramT]):
+class Directory:
     """An output directory as read; `manifest` and `simulations` are empty where the files are missing."""
 
     path: Path
-    program: ProgramT
+    program: Program
     manifest: dict[str, Any]
     simulations: list[dict[str, Any]]
 
@@ -57,22 +53,13 @@ def artifacts(folder: Path) -> dict[str, str]:
     return {name: str(folder / name) for name in names if (folder / name).exists()}
 
 
-def read_directory(path: Path) -> Directory[DeviceProgram]:
-    """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are
-    damaged, E2510 for parts, E2460 for a program that fails its proof."""
-    return _read(path, load)
-
-
-def read_any(path: Path) -> Directory[DeviceProgram | MixedProgram]:
-    """The same, also for a program in parts."""
-    return _read(path, load_any)
-
-
-def _read(path: Path, loaded: Callable[[Path], ProgramT]) -> Directory[ProgramT]:
+def read_directory(path: Path) -> Directory:
+    """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are damaged, the
+    errors of `onnxhw.loading.load` for its program."""
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
-    program = loaded(path / PROGRAM)
+    program = load(path / PROGRAM)
     return Directory(path, program, manifest(path), _of_program(_simulations(path), path))
 
 
@@ -85,30 +72,25 @@ def record_simulation(path: Path, record: Mapping[str, Any]) -> None:
     """Keep the result of a simulation beside the program, one per engine, and show it in the report."""
     before = [old for old in _simulations(path) if old.get("engine") != record["engine"]]
     kept = [*before, {**record, "program_sha256": program_hash(path)}]
-    found = read_any(path)
+    found = read_directory(path)
     with staged(path) as stage:
         (stage / SIMULATIONS).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
         refresh_report(stage, found, _of_program(kept, path), profiles(found.program))
 
 
-def programs(program: DeviceProgram | MixedProgram) -> list[DeviceProgram]:
-    """The program itself, or its parts for the hardware: each has a report of its own."""
-    return program.programs if isinstance(program, MixedProgram) else [program]
+def profiles(program: Program) -> list[Profile]:
+    """The profile of each hardware part: each has a report of its own."""
+    return [profile(part) for part in program.programs]
 
 
-def profiles(program: DeviceProgram | MixedProgram) -> list[Profile]:
-    """The profile of each of `programs`."""
-    return [profile(part) for part in programs(program)]
-
-
-def waited(parts: Sequence[DeviceProgram], rates: Rates | None) -> dict[str, Any] | None:
+def waited(program: Program, rates: Rates | None) -> dict[str, Any] | None:
     """What a person waits for, for ``--json``; None where there is no line."""
-    return waiting(parts, rates).record() if rates and parts else None
+    return waiting(program.programs, rates).record() if rates and program.programs else None
 
 
 def refresh_report(
     stage: Path,
-    found: Directory[Any],
+    found: Directory,
     simulations: Sequence[Mapping[str, Any]],
     summaries: Sequence[Profile],
 ) -> None:
@@ -119,16 +101,15 @@ def refresh_report(
 
 def write_reports(
     folder: Path,
-    program: DeviceProgram | MixedProgram,
+    program: Program,
     summaries: Sequence[Profile],
     manifest: Mapping[str, Any],
     simulations: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write report and trace of every hardware part; from the second on, with its number after their stems."""
-    parts = programs(program)
-    record = waited(parts, Choice.recorded(manifest).rates)
+    record = waited(program, Choice.recorded(manifest).rates)
     line = [waiting_sentence(record)] if record else []
-    for number, (part, summary) in enumerate(zip(parts, summaries, strict=True)):
+    for number, (part, summary) in enumerate(zip(program.programs, summaries, strict=True)):
         own = [_of_part(record, number, part) for record in simulations]
         write_report(folder, part, summary, manifest, own, f"-{number}" if number else "", line)
 
@@ -176,28 +157,44 @@ def note_reports(folder: Path, manifest: Mapping[str, Any]) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def report_record(found: Directory[Any], summaries: Sequence[Profile]) -> dict[str, Any]:
-    """The report for ``--json``; of a model in parts, `parts` has one for each on the hardware."""
-    program: DeviceProgram | MixedProgram = found.program
-    parts = programs(program)
-    record = {
-        "model": program.model,
-        "preset": parts[0].config.name,
-        "config": parts[0].config.fingerprint,
-        "macs_executed": program.macs,
-        "macs_nominal": program.nominal,
+def report_record(found: Directory, summaries: Sequence[Profile]) -> dict[str, Any]:
+    """The report for ``--json``; `parts` has one for each hardware part, `layers` and `units` are of all together."""
+    program = found.program
+    parts = [_details(part, summary) for part, summary in zip(program.programs, summaries, strict=True)]
+    return {
+        **described(program),
         "predicted_cycles": program.cycles,
-        **premises(parts),
-        "waiting": waited(parts, Choice.recorded(found.manifest).rates),
+        "utilization": program.utilization,
+        **premises(program.programs),
+        "waiting": waited(program, Choice.recorded(found.manifest).rates),
+        "layers": [row for part in parts for row in part["layers"]],
+        "units": together([part["units"] for part in parts], "unit"),
+        "parts": parts,
         "simulations": found.simulations,
         "manifest": found.manifest,
         "artifacts": found.artifacts,
     }
-    details = [_details(part, summary) for part, summary in zip(parts, summaries, strict=True)]
-    if not isinstance(program, MixedProgram):
-        return {**record, **details[0]}
-    peak = program.cycles * parts[0].config.macs_per_cycle
-    return {**record, "utilization": program.macs / peak if peak else 0.0, "parts": details}
+
+
+def described(program: Program) -> dict[str, Any]:
+    """What every record says of a program."""
+    config = program.config
+    return {
+        "model": program.name,
+        "preset": config.name if config else None,
+        "config": config.fingerprint if config else None,
+        "macs_executed": program.macs,
+        "macs_nominal": program.nominal,
+    }
+
+
+def together(tables: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[dict[str, Any]]:
+    """The rows of several tables by their `name`, numbers added up."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in (row for table in tables for row in table):
+        known = found.setdefault(row[name], {})
+        known.update({key: value if key == name else known.get(key, 0) + value for key, value in row.items()})
+    return list(found.values())
 
 
 def _details(program: DeviceProgram, summary: Profile) -> dict[str, Any]:

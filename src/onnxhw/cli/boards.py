@@ -98,9 +98,9 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
     with output.stage(f"read {model.name}"):
-        mixed = frontend.read(source, limits=limits, shapes=shapes, exact_softmax=exact)
-    frontend.refuse(mixed)
-    frontend.require_hardware(mixed, str(model))
+        partitioned = frontend.read(source, limits=limits, shapes=shapes, exact_softmax=exact)
+    frontend.refuse(partitioned)
+    frontend.require_hardware(partitioned, str(model))
     found: dict[str, dict[str, Any]] = {}
     for name in sorted({name for board in boards().values() for name in board.presets} | set(SIMULATED)):
         try:

@@ -62,14 +62,14 @@ def command(
     chosen = target(board, preset)
     rates = chosen.rates()
 
-    def attempt(mixed: "PartitionedModel") -> "Fit":
-        found = fit([part.graph for part in mixed.hardware], chosen.config, patches=patches, rates=rates)
+    def attempt(partitioned: "PartitionedModel") -> "Fit":
+        found = fit([part.graph for part in partitioned.hardware], chosen.config, patches=patches, rates=rates)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
 
-    def costs(mixed: "PartitionedModel", found: "Fit") -> "list[Cost]":
-        return of_fit([part.graph for part in mixed.hardware], found, rates) if rates else []
+    def costs(partitioned: "PartitionedModel", found: "Fit") -> "list[Cost]":
+        return of_fit([part.graph for part in partitioned.hardware], found, rates) if rates else []
 
     placed = place(
         reading.source(model),
@@ -83,28 +83,28 @@ def command(
         costs=costs if prefer == "speed" else None,
     )
     gc.freeze()  # nor shall the end of the process look at it once more
-    mixed, found = placed.model, placed.made
+    partitioned, found = placed.model, placed.made
     too_large = placed.too_large(chosen.config, str(model))
-    taken = costs(mixed, found)
+    taken = costs(partitioned, found)
     record: dict[str, Any] = {
-        "model": mixed.name,
+        "model": partitioned.name,
         "board": chosen.board.name,
         "preset": chosen.config.name,
-        "runs": not mixed.refused and too_large is None,
-        "compiles": bool(mixed.hardware) and not mixed.refused and too_large is None,
-        "hardware_share": _share(mixed),
-        "nodes": mixed.counts(),
-        "parts": _parts(mixed, taken),
+        "runs": not partitioned.refused and too_large is None,
+        "compiles": bool(partitioned.hardware) and not partitioned.refused and too_large is None,
+        "hardware_share": _share(partitioned),
+        "nodes": partitioned.counts(),
+        "parts": _parts(partitioned, taken),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
         "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
-        "diagnostics": [diagnostic.record() for diagnostic in mixed.diagnostics],
-        "placement": [dict(vars(row)) for row in mixed.placement],
+        "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
+        "placement": [dict(vars(row)) for row in partitioned.placement],
     }
     if not output.json:
-        _print(output, mixed, record, everything)
-    if mixed.refused:
+        _print(output, partitioned, record, everything)
+    if partitioned.refused:
         output.found = record
-        refuse(mixed)
+        refuse(partitioned)
     if too_large:
         output.found = record
         raise too_large
@@ -112,22 +112,22 @@ def command(
         output.data(record)
 
 
-def _share(mixed: "PartitionedModel") -> float:
+def _share(partitioned: "PartitionedModel") -> float:
     """The part of the operations' multiplications that is on the hardware; operators of the host have none."""
     from ..ir.parts import HostPart
 
-    everywhere = sum(part.graph.macs() for part in mixed.parts if not isinstance(part, HostPart))
-    here = sum(part.graph.macs() for part in mixed.hardware)
-    return here / everywhere if everywhere else float(bool(mixed.hardware))
+    everywhere = sum(part.graph.macs() for part in partitioned.parts if not isinstance(part, HostPart))
+    here = sum(part.graph.macs() for part in partitioned.hardware)
+    return here / everywhere if everywhere else float(bool(partitioned.hardware))
 
 
-def _parts(mixed: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
+def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
     """A record of each part; of those on the hardware also what an inference takes there and on the host, in ms."""
     from ..ir.parts import HardwarePart, HostPart
 
     found: list[dict[str, Any]] = []
     left = iter(costs)
-    for part in mixed.parts:
+    for part in partitioned.parts:
         if isinstance(part, HostPart):
             found.append({"where": "host", "nodes": len(part.nodes)})
             continue
@@ -144,15 +144,15 @@ def _parts(mixed: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any
     return found
 
 
-def _print(output: Output, mixed: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
+def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
     from ..frontend.partitioned import open_inputs, quantizes
     from ..frontend.shapes import dynamic
 
-    for diagnostic in mixed.diagnostics:
+    for diagnostic in partitioned.diagnostics:
         output.line(diagnostic.text())
     kinds = ("refused", "host", "folded", "free", "hardware") if everything else ("refused", "host")
     for where in kinds:
-        rows = [row for row in mixed.placement if row.where == where and (row.code or everything)]
+        rows = [row for row in partitioned.placement if row.where == where and (row.code or everything)]
         shown = rows if everything else rows[:SHOWN]
         if rows:
             output.table(
@@ -165,13 +165,14 @@ def _print(output: Output, mixed: "PartitionedModel", record: dict[str, Any], ev
         for hint in list(dict.fromkeys(row.hint for row in rows if row.hint))[:5]:
             output.line(f"  hint: {hint}")
     counts = ", ".join(f"{count:,} {where}" for where, count in record["nodes"].items() if count)
-    output.line(f"{mixed.name}: {sum(record['nodes'].values()):,} nodes: {counts}; {len(mixed.parts)} parts in turn")
+    parts = len(partitioned.parts)
+    output.line(f"{partitioned.name}: {sum(record['nodes'].values()):,} nodes: {counts}; {parts} parts in turn")
     fit = record["fit"]
     if not fit["operations"]:
-        float_model = not any(quantizes(row.op_type) for row in mixed.placement)
+        float_model = not any(quantizes(row.op_type) for row in partitioned.placement)
         advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
         output.line(f"nothing runs on the hardware{advice}; onnxhw run computes it on the host, compile ends with 4")
-        if error := dynamic(open_inputs(mixed), ""):
+        if error := dynamic(open_inputs(partitioned), ""):
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
         return

@@ -10,7 +10,7 @@ from ..program.traffic import Rates
 
 @dataclass(frozen=True)
 class Choice:
-    """As `onnxhw.compiler.compile_mixed` takes them; `rates` None: there is no line."""
+    """As `onnxhw.compiler.compile` takes them; `rates` None: there is no line."""
 
     patches: bool | None = None
     prefer: Prefer = "hardware"

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
   onnxhw compile model.onnx --board ulx3s-25f -o out --json
   onnxhw compile model.onnx --preset mini --scale 1/255 --mean 0.5 --std 0.25
 """),
-    epilog="Writes program.ohw, manifest.json, report.html and trace.json. What the hardware cannot run becomes a part "
-    "of the program that the host runs (see `onnxhw check`); then there is placement.json, too. --scale to --layout "
+    epilog="Writes program.ohw, manifest.json, placement.json, report.html and trace.json. What the hardware cannot "
+    "run becomes a part of the program that the host runs (see `onnxhw check`). --scale to --layout "
     "are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
@@ -56,25 +56,17 @@ def command(
     from .choice import Choice
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_mixed, default_out, target
-    from .result import mixed_result, print_result, result, write_artifacts, write_mixed
+    from .pipeline import compile_model, default_out, target
+    from .result import print_result, result, write_artifacts
 
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     choice = Choice(patches, prefer, chosen.rates())
-    mixed, parts = compile_mixed(model, chosen.config, output, reading, choice)
+    partitioned, program = compile_model(model, chosen.config, output, reading, choice)
     if preprocess.record():
-        preprocess.check(wanted_inputs(mixed.inputs))
-    program = parts.whole
+        preprocess.check(wanted_inputs(partitioned.inputs))
     with staged(folder) as stage:
-        if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, reading=reading, preprocess=preprocess,
+        manifest = write_artifacts(stage, partitioned, program, chosen, model, reading=reading, preprocess=preprocess,
                                    choice=choice)  # fmt: skip
-        else:
-            manifest = write_artifacts(stage, program, chosen, model, reading=reading, preprocess=preprocess,
-                                   choice=choice)  # fmt: skip
-    if program is None:
-        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=False))
-    else:
-        print_result(output, result(program, chosen, manifest, folder, cached=False))
+    print_result(output, result(partitioned, program, chosen, manifest, folder, cached=False))

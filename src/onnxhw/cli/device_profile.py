@@ -1,6 +1,6 @@
 """Where the cycles of a run on a device went: its counters, and the layers behind them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,6 +8,7 @@ from ..emu.counters import counters as predict
 from ..isa.timing import timeline
 from ..program.model import DeviceProgram
 from ..report.profile import profile
+from .artifacts import together
 from .output import Output
 
 CAUSES = {
@@ -24,13 +25,28 @@ CAUSES = {
 """The core's counters of cycles and what they count."""
 
 
-def device_profile(program: DeviceProgram, counted: Mapping[str, int], clock_mhz: float) -> dict[str, Any]:
-    """The profile of a run, for ``--json``.
+def device_profile(
+    programs: Sequence[DeviceProgram], counted: Sequence[Mapping[str, int]], clock_mhz: float
+) -> dict[str, Any]:
+    """The profile of a run, for ``--json``: of all hardware parts together, and of each as `parts`.
 
     The device counts a run's cycles and the causes of its stalls; `counters` has what it counted beside what the
     schedule says (`equal` if all agree). A layer's cycles are those of the schedule, which is exact: where all
     counters agree, they are what the layer took.
     """
+    parts = [_profile(program, counts, clock_mhz) for program, counts in zip(programs, counted, strict=True)]
+    counters = together([part["counters"] for part in parts], "counter")
+    cycles = sum(program.cycles for program in programs)
+    return {
+        "equal": all(part["equal"] for part in parts),
+        "counters": [{**row, "share": row["device"] / cycles} for row in counters],
+        "layers": [row for part in parts for row in part["layers"]],
+        "parts": parts,
+    }
+
+
+def _profile(program: DeviceProgram, counted: Mapping[str, int], clock_mhz: float) -> dict[str, Any]:
+    """The same of one hardware part."""
     wanted = {"cycles": program.cycles, **predict(program.code, timeline(program.config, program.code))}
     rows = [
         {"counter": name, "device": counted[name], "predicted": wanted[name], "share": counted[name] / program.cycles}

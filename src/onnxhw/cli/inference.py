@@ -2,7 +2,8 @@
 
 import io
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,12 @@ import numpy.typing as npt
 
 from ..cost import waiting
 from ..errors import LinkError, UsageError
-from ..golden import host
-from ..host.artifact import stacked
 from ..host.device import Device
-from ..ir.graph import Graph
-from ..program.mixed import MixedProgram
-from ..program.model import DeviceProgram
-from ..program.result import Result
+from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.kept import premises
+from ..session import InferenceSession
+from .artifacts import described
 from .device import bar
 from .inputs import Inputs
 from .outdir import write_atomically
@@ -32,50 +30,54 @@ AT_ONCE = 256
 
 @dataclass
 class Measured:
-    """The results of one round, and what the rounds took.
+    """The outputs of one round, by name for each inference, and what the rounds took.
 
     `alone`: seconds of the first inference, from inputs to outputs. `seconds` of all others together (of that one, if
     there are none), in which transfers and runs overlap. `line`: seconds that the line's busier direction needs for an
-    inference.
+    inference, `host` those of the parts on the host. `counters`: of an inference, for each hardware part; they do not
+    depend on its data.
     """
 
-    results: list[Result]
+    results: list[dict[str, Any]]
+    counters: list[dict[str, int]]
     runs: int = 0
     alone: float = 0.0
     seconds: float = 0.0
     line: float = 0.0
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Cycles and counters of an inference; they do not depend on its data."""
-        return {"cycles": self.results[0].cycles, **self.results[0].counters}
+    host: float = 0.0
 
 
-def measure(device: Device, inputs: Inputs, repeat: int, output: Output) -> Measured:
-    """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time."""
+def measure(
+    session: InferenceSession, device: Device, inputs: Inputs, repeat: int, loaded: float, output: Output
+) -> Measured:
+    """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time.
+
+    `loaded`: seconds of the line that the first program took, which is loaded already: where several run in turn, each
+    call loads all of them, and so would the first have.
+    """
     total = inputs.count * repeat
     images = [inputs.one(index) for index in range(inputs.count)]
-    found = Measured([], runs=total)
     with Busier(device) as line:
         start = time.perf_counter()
-        found.results.append(device.run_int8(images[0]))
-        found.alone = found.seconds = time.perf_counter() - start
-    found.line = line.seconds
+        results = session.infer(images[:1])
+        alone = time.perf_counter() - start + loaded
+    found = Measured(results, session.counters, total, alone, alone, line.seconds + loaded, session.host_seconds)
     if total == 1:
         return found
-    found.seconds = 0.0
+    found.seconds = found.host = 0.0
     with bar(output, f"{total} inferences") as progress, Busier(device) as line:
         for first in range(1, total, AT_ONCE):
             numbers = range(first, min(first + AT_ONCE, total))
             start = time.perf_counter()
-            results = device.run_batch([images[number % inputs.count] for number in numbers])
+            outputs = session.infer([images[number % inputs.count] for number in numbers])
             found.seconds += time.perf_counter() - start
-            for number, result in zip(numbers, results, strict=True):
+            found.host += session.host_seconds / (total - 1)
+            for number, result in zip(numbers, outputs, strict=True):
                 index = number % inputs.count
                 if number < inputs.count:
-                    found.results.append(result)
+                    results.append(result)
                 else:
-                    compare(found.results[index].outputs, result.outputs, f"inference {index}", number // inputs.count)
+                    compare(results[index], result, f"inference {index}", number // inputs.count)
             if progress is not None:
                 progress(numbers[-1] + 1, total)
     found.line = line.seconds / (total - 1)
@@ -115,22 +117,20 @@ def compare(
             )
 
 
-def check_target(path: Path, program: DeviceProgram | MixedProgram) -> None:
-    """`UsageError` E2560 if the outputs do not go into a file of that name."""
-    names = [port.name for port in program.outputs]
-    if path.suffix not in (".npy", ".npz"):
+def check_outputs(where: Path, program: Program, path: Path | None) -> None:
+    """`UsageError` E2560 if the outputs are no arrays of numbers, or do not go into a file of that name."""
+    for value in program.outputs:
+        if value.dtype in ("", "object"):
+            raise UsageError("E2560", f"output {value.name!r} is no tensor of numbers", where=str(where))
+    names = [value.name for value in program.outputs]
+    if path is not None and path.suffix not in (".npy", ".npz"):
         raise UsageError("E2560", "outputs are written as .npy or .npz", where=str(path))
-    if path.suffix == ".npy" and len(names) > 1:
+    if path is not None and path.suffix == ".npy" and len(names) > 1:
         what = f"an .npy file holds one array, the model has {len(names)} outputs: {', '.join(names)}"
         raise UsageError("E2560", what, where=str(path), hint="choose a name that ends in .npz")
 
 
-def finish(ports: Graph, found: Measured) -> dict[str, npt.NDArray[Any]]:
-    """The model's outputs by name, a first dimension of all inferences."""
-    return host.finish(ports, stacked(found.results))
-
-
-def save(path: Path, outputs: dict[str, npt.NDArray[Any]]) -> None:
+def save(path: Path, outputs: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write the outputs, completely or not at all."""
     buffer = io.BytesIO()
     if path.suffix == ".npy":
@@ -141,36 +141,43 @@ def save(path: Path, outputs: dict[str, npt.NDArray[Any]]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def record(
-    program: DeviceProgram, device: Device, found: Measured, inputs: Inputs, target: Path | None
-) -> dict[str, Any]:
+def record(program: Program, device: Device, found: Measured, inputs: Inputs, target: Path | None) -> dict[str, Any]:
     """What a run gave, for ``--json``."""
     info = device.head
-    counters = found.counters
-    core = counters["cycles"] / info.clock_hz
+    counters = added(found.counters)
+    cycles = counters.pop("cycles", 0)
+    bounds = {"link": found.line, "core": cycles / info.clock_hz, "host": found.host}
+    bound = max(bounds, key=bounds.__getitem__)
     return {
-        "model": program.model,
-        "preset": program.config.name,
-        "config": program.config.fingerprint,
+        **described(program),
         "device": device.address,
         "clock_mhz": info.clock_hz / 1e6,
         "inferences": inputs.count,
         "runs": found.runs,
-        "cycles": counters["cycles"],
+        "cycles": cycles,
         "predicted_cycles": program.cycles,
-        "core_ms": core * 1e3,
+        "core_ms": bounds["core"] * 1e3,
         "line_ms": found.line * 1e3,
-        "macs_executed": program.macs,
-        "macs_nominal": program.nominal,
-        **premises([program]),
-        "bound": "link" if found.line > core else "core",
-        "bound_per_second": 1 / max(found.line, core),
+        "host_ms": found.host * 1e3,
+        **premises(program.programs),
+        "bound": bound,
+        "bound_per_second": 1 / bounds[bound],
         "latency_ms": found.alone * 1e3,
-        "waiting": waiting([program], Rates(info.baud, info.clock_hz)).record(),
+        "waiting": waiting(program.programs, Rates(info.baud, info.clock_hz)).record(),
         "inferences_per_second": max(1, found.runs - 1) / found.seconds,
-        "counters": {name: count for name, count in counters.items() if name != "cycles"},
+        "counters": counters,
+        "parts": len(program.parts),
+        "part_counters": found.counters,
         "outputs": None if target is None else str(target),
     }
+
+
+def added(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The counters of all hardware parts together."""
+    found: Counter[str] = Counter()
+    for part in counters:
+        found.update(part)
+    return dict(found)
 
 
 def top_classes(outputs: dict[str, npt.NDArray[Any]], count: int) -> list[int] | None:

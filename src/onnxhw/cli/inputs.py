@@ -1,52 +1,70 @@
-"""Arrays for ``simulate``: from a file or random, as int8 tensors of the graph."""
+"""Inferences for ``simulate`` and ``run``: from a file or random, each the inputs of a program by name."""
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..ir.graph import Array8, Graph, Port
+from ..feeds import typed
 from ..ir.parts import Value
 from ..preprocess import Input, Preprocess, open_samples
+from ..program.parts import Program
 from .arrays import Array, read_arrays
 
 MOST_RANDOM = 1 << 28
-"""Most values that are drawn at random together; each takes eight bytes on its way."""
+"""Most values that are drawn at random: what comes of them is kept, too."""
 
 LABELS = ("label", "labels")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inputs:
-    """`tensors`: int8 ``[N, C, H, W]`` by tensor name. `labels`: N classes, if the file had them."""
+    """`count` inferences; `one` gives the inputs of one by name. `labels`: as many classes, if they are known."""
 
-    tensors: dict[str, Array8]
+    count: int
+    one: Callable[[int], dict[str, Any]]
     labels: npt.NDArray[np.int64] | None = None
     source: str = ""
-    count: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.count = len(next(iter(self.tensors.values())))
-
-    def one(self, index: int) -> dict[str, Array8]:
-        """Inference `index`: int8 ``(1, C, H, W)`` by tensor name."""
-        return {name: values[index : index + 1] for name, values in self.tensors.items()}
 
 
-def random_inputs(graph: Graph, count: int, seed: int) -> Inputs:
-    """Uniform int8 values for every input tensor; `UsageError` E2901 as `refuse_too_many`."""
-    refuse_too_many(count, sum(prod(graph.tensors[port.tensor].shape) for port in graph.inputs))
-    random = np.random.default_rng(seed)
-    tensors = {}
-    for port in graph.inputs:
-        shape = graph.tensors[port.tensor].shape
-        tensors[port.tensor] = random.integers(-128, 128, (count, *shape[1:])).astype(np.int8)
-    return Inputs(tensors, source=f"random, seed {seed}")
+def wanted(values: Iterable[Value]) -> list[Value]:
+    """The inputs that have no default value."""
+    return [value for value in values if not value.optional]
+
+
+def wanted_inputs(values: Iterable[Value]) -> list[Input]:
+    """A model's inputs as preprocessing sees them."""
+    return [Input.of(value.name, value.shape, value.dtype) for value in values]
+
+
+def random_inputs(program: Program, count: int, seed: int) -> Inputs:
+    """Inputs drawn at random: over the grid of a hardware part that quantizes the input first, else as `_drawn`.
+
+    An inference depends on the seed and its number alone. `UsageError` E2520: an input without a static shape and type
+    of numbers; E2901 as `refuse_too_many`.
+    """
+    values = wanted(program.inputs)
+    for value in values:
+        _require_drawable(value)
+    refuse_too_many(count, sum(prod(_shape(value)) for value in values))
+    grids = {
+        port.name: port.steps[0]
+        for part in program.programs
+        for port in part.inputs
+        if port.steps and port.steps[0]["op"] == "QuantizeLinear"
+    }
+
+    def one(index: int) -> dict[str, Any]:
+        random = np.random.default_rng((seed, index))
+        return {value.name: _drawn(value, grids.get(value.name), random) for value in values}
+
+    return Inputs(count, one, source=f"random, seed {seed}")
 
 
 def refuse_too_many(count: int, values: int) -> None:
@@ -56,65 +74,99 @@ def refuse_too_many(count: int, values: int) -> None:
         raise UsageError("E2901", what, hint="ask for fewer; --seed gives others")
 
 
-def wanted_inputs(values: Iterable[Port | Value]) -> list[Input]:
-    """A model's inputs as preprocessing sees them."""
-    return [Input.of(value.name, value.shape, value.dtype) for value in values]
+def _require_drawable(value: Value) -> None:
+    shape, hint = value.shape, "give --input FILE"
+    if shape is None or not value.dtype or not all(isinstance(dim, int) for dim in shape):
+        raise UsageError("E2520", f"input {value.name!r} has no static shape and type to draw from", hint=hint)
+    if np.dtype(value.dtype).kind not in "fbiu":
+        raise UsageError("E2520", f"input {value.name!r} of type {value.dtype} cannot be drawn at random", hint=hint)
 
 
-def prepared_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
-    """The first `count` (default: all) inferences of images, or of a file whose arrays are preprocessed.
-
-    `UsageError` E260x as `onnxhw.preprocess.open_samples`.
-    """
-    from ..golden import host
-
-    samples = open_samples(path, wanted_inputs(graph.inputs), preprocess)
-    size = samples.count if count is None else min(count, samples.count)
-    found = [host.prepare(graph, feeds) for feeds in samples.feeds(0, size)]
-    tensors = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
-    labels = None if samples.labels is None else np.array(samples.labels[:size], np.int64)
-    return Inputs(tensors, labels, str(path))
+def _shape(value: Value) -> list[int]:
+    return [dim for dim in value.shape or () if isinstance(dim, int)]
 
 
-def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preprocess | None = None) -> Inputs:
+def _drawn(value: Value, grid: dict[str, Any] | None, random: np.random.Generator) -> Array:
+    """Every int8 of a grid alike; else floats like a normal distribution, every value of a byte, or small integers."""
+    size, kind = _shape(value), np.dtype(value.dtype)
+    if kind.kind == "f" and grid is not None:
+        q = random.integers(-128, 128, size) - grid["zero_point"]
+        return np.asarray(q * grid["scale"]).astype(kind)
+    if kind.kind == "f":
+        return np.asarray(random.standard_normal(size)).astype(kind)
+    if kind.kind == "b":
+        return np.asarray(random.integers(0, 2, size)).astype(kind)
+    info = np.iinfo(kind) if kind.itemsize == 1 else None
+    return np.asarray(random.integers(*((info.min, info.max + 1) if info else (0, 10)), size)).astype(kind)
+
+
+def file_inputs(
+    values: Iterable[Value], path: Path, count: int | None, preprocess: Preprocess | None = None
+) -> Inputs:
     """The first `count` (default: all) inferences of an .npy or .npz file, or of what needs `preprocess`.
 
-    An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
-    dimension counts inferences where the model has batch 1; other inputs are the same in all. `UsageError` E2905: not
-    such a file, or arrays of different numbers of them.
+    An .npz has one array per input by name, and perhaps `label`; other arrays are not looked at. The first dimension
+    counts inferences where the input has batch 1; other inputs are the same in all. `UsageError` E2905: not such a
+    file, an array that is missing, or arrays of different numbers of inferences; E2204: another shape or type; E260x as
+    `onnxhw.preprocess.open_samples`.
     """
-    from ..golden import host
-
+    values = wanted(values)
     if preprocess is not None and preprocess.needed(path):
-        return prepared_inputs(graph, path, count, preprocess)
-    names = [port.name for port in graph.inputs]
-    batched = {port.name for port in graph.inputs if port.shape[:1] == (1,)}
-    arrays = read_arrays(path, names, LABELS, count, batched)
-    feeds = _by_name(arrays, names, path)
-    tensors = host.prepare(graph, feeds)
-    size = next((len(tensors[port.tensor]) for port in graph.inputs if port.name in batched), 1)
-    for port in graph.inputs:
-        if port.name not in batched:
-            tensors[port.tensor] = np.repeat(tensors[port.tensor], size, axis=0)
-    if any(len(values) != size for values in tensors.values()):
-        sizes = ", ".join(f"{name} {len(feeds[name])}" for name in feeds if name in batched)
-        raise UsageError("E2905", f"the inputs hold different numbers of inferences: {sizes}", where=str(path))
+        return _prepared(values, path, count, preprocess)
+    names = [value.name for value in values]
+    arrays = read_arrays(path, names, LABELS, count, {value.name for value in values if _by_row(value)})
+    given = _typed(values, _by_name(arrays, names, path), path)
+    rows = {value.name for value in values if _counts(value, given[value.name], path)}
+    sizes = {name: len(given[name]) for name in names if name in rows}
+    if len(set(sizes.values())) > 1:
+        text = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise UsageError("E2905", f"the inputs hold different numbers of inferences: {text}", where=str(path))
+    size = next(iter(sizes.values()), 1)
     labels = next((arrays[name] for name in LABELS if name in arrays), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
         labels = None
-    return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
+
+    def one(index: int) -> dict[str, Any]:
+        return {name: array[index : index + 1] if name in rows else array for name, array in given.items()}
+
+    return Inputs(size, one, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 
-def named_arrays(
-    path: Path, names: Sequence[str], count: int | None = None, rows: Container[str] = ()
-) -> dict[str, Array]:
-    """The arrays of an .npy or .npz file for all inputs `names`, of those in `rows` the first `count` rows;
-    `UsageError` E2905 if one is missing."""
-    found = _by_name(read_arrays(path, names, (), count, rows), names, path)
-    for name in names:
-        if name not in found:
-            raise UsageError("E2905", f"has no array for input {name!r}", where=str(path))
-    return found
+def _prepared(values: Sequence[Value], path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
+    """Images, or a file whose arrays are preprocessed: each sample when it is asked for."""
+    samples = open_samples(path, wanted_inputs(values), preprocess)
+    size = samples.count if count is None else min(count, samples.count)
+    labels = None if samples.labels is None else np.array(samples.labels[:size], np.int64)
+    return Inputs(size, lambda index: next(samples.feeds(index, index + 1)), labels, str(path))
+
+
+def _typed(values: Sequence[Value], arrays: dict[str, Array], path: Path) -> dict[str, Array]:
+    try:
+        return {value.name: typed(value, arrays[value.name]) for value in values}
+    except UsageError as error:
+        raise UsageError("E2204", error.what, where=str(path), hint=error.hint) from error
+
+
+def _by_row(value: Value) -> bool:
+    """May the first dimension of an input's array count inferences?"""
+    return value.shape is None or value.shape[:1] == (1,)
+
+
+def _counts(value: Value, array: Array, path: Path) -> bool:
+    """Does the first dimension of an input's array count inferences? `UsageError` E2204 for a shape that is not its."""
+    shape, counts = value.shape, _by_row(value)
+    if shape is None:
+        return array.ndim > 0
+    fits = len(shape) == array.ndim and all(
+        not isinstance(want, int) or want == size or (counts and axis == 0 and size)
+        for axis, (want, size) in enumerate(zip(shape, array.shape, strict=True))
+    )
+    if not fits:
+        dims = ["N", *shape[1:]] if counts else list(shape)
+        text = ", ".join(str("?" if dim is None else dim) for dim in dims)
+        what = f"input {value.name!r} must have shape [{text}], not {list(array.shape)}"
+        raise UsageError("E2204", what, where=str(path))
+    return counts
 
 
 def _by_name(arrays: dict[str | None, Array], names: Sequence[str], path: Path) -> dict[str, Array]:
@@ -123,4 +175,7 @@ def _by_name(arrays: dict[str | None, Array], names: Sequence[str], path: Path) 
             raise UsageError("E2905", f"an .npy file has one array, the model has {len(names)} inputs", where=str(path),
                              hint=f"an .npz with the arrays {', '.join(names)}")  # fmt: skip
         return {names[0]: arrays[None]}
-    return {name: arrays[name] for name in names if name in arrays}
+    for name in names:
+        if name not in arrays:
+            raise UsageError("E2905", f"has no array for input {name!r}", where=str(path))
+    return {name: arrays[name] for name in names}

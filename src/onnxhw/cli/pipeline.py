@@ -7,8 +7,7 @@ from ..board import Board, find
 from ..config import SIMULATED, HwConfig, preset
 from ..errors import UsageError
 from ..frontend.partitioned import PartitionedModel
-from ..ir.graph import Graph
-from ..program.mixed import MixedProgram
+from ..program.parts import Program
 from ..program.traffic import Rates
 from .choice import BY_DEFAULT, Choice
 from .output import Output
@@ -59,18 +58,9 @@ def default_out(model: Path, config: HwConfig) -> Path:
     return Path("build") / f"{model.stem}-{config.name}"
 
 
-def load_model(path: Path, output: Output, reading: Reading = TRUSTED) -> Graph:
-    """The integer graph of a model file."""
-    from .. import frontend
-
-    with output.stage(f"read {path.name}"):
-        source, limits, shapes = reading.source(path), reading.allowed, reading.sizes
-        return frontend.load(source, limits=limits, shapes=shapes, exact_softmax=reading.exact_softmax)
-
-
-def compile_mixed(
+def compile_model(
     path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
-) -> tuple[PartitionedModel, MixedProgram]:
+) -> tuple[PartitionedModel, Program]:
     """A model file placed on hardware and host, and its program; says what runs on the host.
 
     If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
@@ -84,14 +74,14 @@ def compile_mixed(
             patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
-    mixed, program = placed.model, placed.made
-    for diagnostic in mixed.diagnostics:
+    partitioned, program = placed.model, placed.made
+    for diagnostic in partitioned.diagnostics:
         if diagnostic.code in ("W3403", *compiler.LARGE, compiler.SLOW):
             output.message(diagnostic.text())
-    rows = [row for row in mixed.placement if row.where == "host" and row.code]
+    rows = [row for row in partitioned.placement if row.where == "host" and row.code]
     if rows:
         output.message(f"{len(rows)} nodes run on the host, for example:")
         for row in [row for row in rows if row.hint][:5] or rows[:5]:
             output.message(f"  {row.node} ({row.op_type}): {row.reason}")
         output.message("  `onnxhw check` lists all")
-    return mixed, program
+    return partitioned, program

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(output: Output, directory: Path) -> None:
-    from .artifacts import profiles, programs, read_any, refresh_report, report_record
+    from .artifacts import profiles, read_directory, refresh_report, report_record
     from .outdir import staged
 
-    found = read_any(directory)
+    found = read_directory(directory)
     summaries = profiles(found.program)
     with staged(directory) as stage:
         refresh_report(stage, found, found.simulations, summaries)
     if output.json:
         output.data(report_record(found, summaries))
         return
-    parts = programs(found.program)
+    parts = found.program.programs
     for part, summary in zip(parts, summaries, strict=True):
         _print(output, part, summary)
     if len(parts) > 1:
-        output.line(f"{found.program.model}: {found.program.cycles:,} cycles in {len(parts)} parts on the hardware")
+        output.line(f"{found.program.name}: {found.program.cycles:,} cycles in {len(parts)} parts on the hardware")
     for name, path in found.artifacts.items():
         if name.startswith(("report", "trace")):
             output.line(f"{name:12} {path}")

@@ -13,14 +13,13 @@ from .. import __version__
 from ..build.manifest import Manifest
 from ..cost import waiting_sentence
 from ..files import sha256
-from ..frontend.partitioned import PartitionedModel
+from ..frontend import PartitionedModel
 from ..ir.parts import GoldenPart, HostPart
 from ..preprocess import Preprocess
 from ..program import container
-from ..program.mixed import MixedProgram
-from ..program.model import DeviceProgram
+from ..program.parts import Program, ProgramPart
 from ..report.kept import Loaded, premises, sentences
-from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, profiles, programs, waited, write_reports
+from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
 from .choice import BY_DEFAULT, Choice
 from .output import Output
 from .pipeline import Target
@@ -34,7 +33,8 @@ TOOLS = ("onnx", "numpy", "protobuf")
 
 def write_artifacts(
     stage: Path,
-    program: DeviceProgram,
+    partitioned: PartitionedModel,
+    program: Program,
     chosen: Target,
     model: Path,
     manifest: Manifest | None = None,
@@ -42,33 +42,14 @@ def write_artifacts(
     preprocess: Preprocess = AS_IS,
     choice: Choice = BY_DEFAULT,
 ) -> Manifest:
-    """Write program, model, report, trace and manifest; the manifest as completed.
+    """Write program, model, placement, manifest, and report and trace of each hardware part; the manifest as completed.
 
     `manifest`: what a bitstream flow knows already; files that it has put into `stage` are noted too.
     """
     manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess, choice)
     container.save(program, stage / PROGRAM)
     shutil.copyfile(model, stage / MODEL)
-    write_reports(stage, program, profiles(program), asdict(manifest))
-    return _finished(manifest, stage)
-
-
-def write_mixed(
-    stage: Path,
-    mixed: PartitionedModel,
-    program: MixedProgram,
-    chosen: Target,
-    model: Path,
-    manifest: Manifest | None = None,
-    reading: Reading = TRUSTED,
-    preprocess: Preprocess = AS_IS,
-    choice: Choice = BY_DEFAULT,
-) -> Manifest:
-    """The same for a model in parts, with the placement of its nodes; each hardware part has a report of its own."""
-    manifest = _described(manifest or Manifest(), chosen, model, reading, preprocess, choice)
-    container.save(program, stage / PROGRAM)
-    shutil.copyfile(model, stage / MODEL)
-    rows = [asdict(row) for row in mixed.placement]
+    rows = [asdict(row) for row in partitioned.placement]
     (stage / PLACEMENT).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     write_reports(stage, program, profiles(program), asdict(manifest))
     return _finished(manifest, stage)
@@ -95,48 +76,19 @@ def _finished(manifest: Manifest, stage: Path) -> Manifest:
     return manifest
 
 
-def mixed_result(
-    mixed: PartitionedModel, program: MixedProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
+def result(
+    partitioned: PartitionedModel, program: Program, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
 ) -> dict[str, Any]:
-    """The record of a model in parts: that of a program, and where its nodes run."""
-    return {
-        **_record(program, chosen, manifest, folder, cached),
-        "parts": [_part(part) for part in program.parts],
-        "placement": mixed.counts(),
-    }
-
-
-def _part(part: HostPart | GoldenPart | DeviceProgram) -> dict[str, Any]:
-    if isinstance(part, HostPart):
-        return {"where": "host", "nodes": len(part.nodes)}
-    if isinstance(part, GoldenPart):
-        return {"where": "host", "operations": len(part.graph.ops), "macs_nominal": part.graph.macs()}
-    return {
-        "where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles,
-        "macs_executed": part.macs, "macs_nominal": part.nominal,
-    }  # fmt: skip
-
-
-def result(program: DeviceProgram, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool) -> dict[str, Any]:
     """The record for ``--json``. What only a routed design has is null without one."""
-    return _record(program, chosen, manifest, folder, cached)
-
-
-def _record(
-    program: DeviceProgram | MixedProgram, chosen: Target, manifest: Manifest, folder: Path, cached: bool
-) -> dict[str, Any]:
     routed = bool(manifest.fmax_mhz)
-    parts = programs(program)
     return {
-        "model": program.model,
+        **described(program),
         "board": chosen.board.name,
         "preset": chosen.config.name,
         "config": chosen.config.fingerprint,
         "predicted_cycles": program.cycles,
-        "macs_executed": program.macs,
-        "macs_nominal": program.nominal,
-        **premises(parts),
-        "waiting": waited(parts, Choice.recorded(asdict(manifest)).rates),
+        **premises(program.programs),
+        "waiting": waited(program, Choice.recorded(asdict(manifest)).rates),
         "resources": manifest.resources if routed else estimated(chosen),
         "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
@@ -146,7 +98,20 @@ def _record(
         "seed": manifest.seed if routed else None,
         "cached": cached,
         "artifacts": artifacts(folder),
+        "parts": [_part(part) for part in program.parts],
+        "placement": partitioned.counts(),
     }
+
+
+def _part(part: ProgramPart) -> dict[str, Any]:
+    if isinstance(part, HostPart):
+        return {"where": "host", "nodes": len(part.nodes)}
+    if isinstance(part, GoldenPart):
+        return {"where": "host", "operations": len(part.graph.ops), "macs_nominal": part.graph.macs()}
+    return {
+        "where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles,
+        "macs_executed": part.macs, "macs_nominal": part.nominal,
+    }  # fmt: skip
 
 
 def macs_text(record: Mapping[str, Any]) -> str:
@@ -189,8 +154,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
         output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))
-    if "placement" in record:
-        nodes = ", ".join(f"{count} {where}" for where, count in record["placement"].items() if count)
-        output.line(f"{len(record['parts'])} parts in turn; nodes: {nodes}")
+    nodes = ", ".join(f"{count} {where}" for where, count in record["placement"].items() if count)
+    output.line(f"{len(record['parts'])} part{'s in turn' * (len(record['parts']) > 1)}; nodes: {nodes}")
     for name, path in record["artifacts"].items():
         output.line(f"  {name:14} {path}")

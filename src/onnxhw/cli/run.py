@@ -44,50 +44,44 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import baud_of, preprocess_of, skeleton
-    from ..program.mixed import MixedProgram
+    from ..feeds import joined
+    from ..host.artifact import baud_of, preprocess_of
+    from ..loading import load
+    from ..session import InferenceSession
     from . import inference
-    from .artifacts import read_any
+    from .artifacts import read_directory
     from .device import bar, open_device
+    from .device_profile import device_profile
     from .inputs import file_inputs
     from .mixing import refuse_mixing
     from .outdir import refuse_unwritable_file
-    from .reading import TRUSTED
 
     if directory.is_file():
-        from ..loading import load_any
-
-        program, design = load_any(directory), None
+        program, design = load(directory), None
     else:
-        read = read_any(directory)
+        read = read_directory(directory)
         program, design = read.program, read.manifest.get("design") or None
-    preprocess, likely = preprocess_of(directory), baud_of(directory)
+    likely = baud_of(directory)
+    inference.check_outputs(directory, program, target)
     if target is not None:
-        inference.check_target(target, program)
         refuse_unwritable_file(target, source)
-    if isinstance(program, MixedProgram):
-        from .run_parts import run_parts
-
-        with open_device(output, device, baud, timeout_scale, program.programs[0].config, likely) as opened:
-            _print(output, run_parts(output, opened, directory, program, preprocess, source, target, count, repeat,
-                                     profile))  # fmt: skip
-        return
-    ports = skeleton(program)
-    inputs = file_inputs(ports, source, count, preprocess)
-    refuse_mixing(directory, TRUSTED, inputs.count)
+    inputs = file_inputs(program.inputs, source, count, preprocess_of(directory))
+    refuse_mixing(program.batch, inputs.count, directory)
     with open_device(output, device, baud, timeout_scale, program.config, likely) as opened:
-        with bar(output, f"load {program.model}") as progress:
-            opened.load(program, design=design, progress=progress)
-        found = inference.measure(opened, inputs, repeat, output)
+        with bar(output, f"load {program.name}") as progress, inference.Busier(opened) as loading:
+            for part in program.programs[:1]:
+                opened.load(part, design=design, progress=progress)
+        loaded = loading.seconds if len(program.programs) > 1 else 0.0
+        with InferenceSession(program, device=opened) as session:
+            found = inference.measure(session, opened, inputs, repeat, loaded, output)
         record = inference.record(program, opened, found, inputs, target)
-    outputs = inference.finish(ports, found)
+    names = [value.name for value in program.outputs]
+    outputs = {name: joined([one[name] for one in found.results], name, program.batch) for name in names}
     if target is not None:
         inference.save(target, outputs)
     record["classes"] = inference.top_classes(outputs, inputs.count)
     if profile:
-        from .device_profile import device_profile
-
-        record["profile"] = device_profile(program, found.counters, record["clock_mhz"])
+        record["profile"] = device_profile(program.programs, found.counters, record["clock_mhz"])
     _print(output, record)
 
 
@@ -103,9 +97,9 @@ def _print(output: Output, record: dict[str, Any]) -> None:
                 f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
     output.line(f"with the link {record['latency_ms']:.1f} ms for one alone, {record['inferences_per_second']:.1f} per "
                 "second one after the other")  # fmt: skip
-    if record["bound"]:
-        output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: they overlap, "
-                    f"{record['line_ms']:.3f} ms on the line and {record['core_ms']:.3f} ms in the core")  # fmt: skip
+    output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: "
+                f"{record['line_ms']:.3f} ms on the line, {record['core_ms']:.3f} ms in the core, "
+                f"{record['host_ms']:.3f} ms in parts on the host")  # fmt: skip
     if record["bound"] == "link" and record["patches"]:
         output.line("inputs travel as patches, which saves the core cycles; `compile` without --patches chooses "
                     "what takes least time of line and core")  # fmt: skip
@@ -118,7 +112,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     if "profile" in record:
         from .device_profile import print_profile
 
-        for part in record["profile"].get("parts", [record["profile"]]):
+        for part in record["profile"]["parts"]:
             print_profile(output, part)
     if record["outputs"]:
         output.line(f"outputs: {record['outputs']}")

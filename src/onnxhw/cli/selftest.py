@@ -53,7 +53,7 @@ def _network(device: Any, output: Output) -> dict[str, Any]:
     import numpy as np
 
     from .. import golden
-    from ..compiler import compile as compile_graph
+    from ..compiler import compile_graph
     from .selftest_network import network
 
     graph = network()

@@ -93,13 +93,12 @@ def command(
     from ..errors import UsageError
     from ..host.artifact import preprocess_of
     from ..report.kept import premises
-    from .artifacts import record_simulation
+    from .artifacts import described, record_simulation
     from .choice import Choice
     from .inputs import file_inputs, random_inputs
     from .mixing import refuse_mixing
     from .outdir import refuse_unwritable_file
-    from .simulate_parts import simulate_parts
-    from .simulation import Subject, open_subject, run, save_outputs
+    from .simulation import mismatch_error, open_subject, run, save_outputs
 
     if source and random_count:
         raise UsageError("E2908", "--input and --random exclude each other")
@@ -111,52 +110,44 @@ def command(
         refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
     subject = open_subject(target, board, preset, output, reading, Choice(patches, prefer))
-    if not isinstance(subject, Subject):
-        simulate_parts(
-            output, subject, engine, source, count, random_count or 1, seed, results, trace, preprocess,
-            lambda samples: refuse_mixing(target, reading, samples),
-        )  # fmt: skip
-        return
+    program = subject.program
+    subject.on(engine)
     place = results or subject.folder / "outputs.npz"
     refuse_unwritable_file(place)
     inputs = (
-        file_inputs(subject.graph, source, count, preprocess)
+        file_inputs(program.inputs, source, count, preprocess)
         if source
-        else random_inputs(subject.graph, random_count or 1, seed)
+        else random_inputs(program, random_count or 1, seed)
     )
-    refuse_mixing(target, reading, inputs.count)
+    refuse_mixing(program.batch, inputs.count, target)
     start = time.monotonic()
     found = run(subject, engine, inputs, trace, output)
     seconds = time.monotonic() - start
-    save_outputs(place, subject, found)
+    save_outputs(place, found)
     record: dict[str, Any] = {
-        "model": subject.program.model,
-        "preset": subject.program.config.name,
-        "config": subject.program.config.fingerprint,
+        **described(program),
         "engine": engine,
         "inferences": inputs.count,
         "inputs": inputs.source,
         "cycles": found.cycles,
-        "predicted_cycles": subject.program.cycles,
-        "macs_executed": subject.program.macs,
-        "macs_nominal": subject.program.nominal,
-        "utilization": subject.program.macs / (subject.program.cycles * subject.program.config.macs_per_cycle),
-        **premises([subject.program]),
+        "predicted_cycles": program.cycles,
+        "utilization": program.utilization,
+        **premises(program.programs),
         "reference": subject.reference,
         "tensors_compared": found.compared,
         "equal": found.mismatch is None,
-        "top1": found.top1(subject, inputs),
+        "top1": found.top1(inputs),
+        "parts": len(program.parts),
+        "part_cycles": found.part_cycles or [None] * len(program.programs),
         "outputs": str(place),
         "seconds": round(seconds, 3),
     }
     if subject.directory:
-        keep = ("engine", "inferences", "cycles", "predicted_cycles", "reference", "equal")
+        keep = ("engine", "inferences", "cycles", "predicted_cycles", "part_cycles", "reference", "equal")
         record_simulation(subject.folder, {name: record[name] for name in keep})
     if found.mismatch:
-        from .simulation import mismatch_error
-
         output.found = {**record, "first_difference": found.mismatch}
-        raise mismatch_error(subject.reference, found.mismatch, engine, record)
+        raise mismatch_error(subject.reference, found.mismatch, engine, program.name)
     print_simulation(output, record)
 
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
   onnxhw synth model.onnx --board ulx3s-25f --seeds 5 --freq 80
   onnxhw synth model.onnx --board ulx3s --standalone
 """),
-    epilog="Writes top.bit, program.ohw, manifest.json, report.html and trace.json. The bitstream belongs to board, "
-    "preset and clock, not to the model: it is built once and then taken from the cache. --scale to --layout are noted "
-    "in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit status 5 if the model "
-    "or the design does not fit, 6 if the design misses its clock. What the hardware cannot run becomes a part of the "
-    "program that the host runs, as with `compile`.",
+    epilog="Writes top.bit, program.ohw, manifest.json, placement.json, report.html and trace.json. The bitstream "
+    "belongs to board, preset and clock, not to the model: it is built once and then taken from the cache. --scale to "
+    "--layout are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit "
+    "status 5 if the model or the design does not fit, 6 if the design misses its clock. What the hardware cannot "
+    "run becomes a part of the program that the host runs, as with `compile`.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @board_option()
@@ -72,8 +72,8 @@ def command(
     from .choice import Choice
     from .inputs import wanted_inputs
     from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_mixed, default_out, refuse_simulated, target
-    from .result import mixed_result, print_result, result, write_artifacts, write_mixed
+    from .pipeline import compile_model, default_out, refuse_simulated, target
+    from .result import print_result, result, write_artifacts
     from .stages import Stages
     from .synthesis import finished, line_speed, options, recipe, top
 
@@ -85,17 +85,18 @@ def command(
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     speed = baud or line_speed(chosen.board, clock_hz)
     choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
-    mixed, parts = compile_mixed(model, chosen.config, output, reading, choice)
+    partitioned, program = compile_model(model, chosen.config, output, reading, choice)
     if preprocess.record():
-        preprocess.check(wanted_inputs(mixed.inputs))
-    program = parts.whole
-    if standalone and program is not None:
-        require_block_rams(program)
-    if standalone and program is None:
+        preprocess.check(wanted_inputs(partitioned.inputs))
+    if standalone and len(program.parts) > 1:
         raise UsageError(
-            "E2908", f"--standalone: {len(parts.parts)} parts of the model need a host between them", where=str(model),
+            "E2908", f"--standalone: {len(program.parts)} parts of the model need a host between them",
+            where=str(model),
             hint="without --standalone the host runs them; `onnxhw check` says which nodes and why",
         )  # fmt: skip
+    alone = program.only(str(model)) if standalone else None
+    if alone:
+        require_block_rams(alone)
     with Stages(output, chosen.config, chosen.board) as progress:
         built = flow.build(
             top(chosen.board, chosen.config, clock_hz, speed),
@@ -108,16 +109,10 @@ def command(
             recipe=recipe(chosen.config, clock_hz, speed),
         )
         progress.note(built)
-        built = finished(built, chosen.config, speed, progress, program if standalone else None)
+        built = finished(built, chosen.config, speed, progress, alone)
     known = built.manifest()
     known.baud = speed
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
-        if program is None:
-            manifest = write_mixed(stage, mixed, parts, chosen, model, known, reading, preprocess, choice)
-        else:
-            manifest = write_artifacts(stage, program, chosen, model, known, reading, preprocess, choice)
-    if program is None:
-        print_result(output, mixed_result(mixed, parts, chosen, manifest, folder, cached=built.cached))
-    else:
-        print_result(output, result(program, chosen, manifest, folder, cached=built.cached))
+        manifest = write_artifacts(stage, partitioned, program, chosen, model, known, reading, preprocess, choice)
+    print_result(output, result(partitioned, program, chosen, manifest, folder, cached=built.cached))

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..program.result import first_difference
+
 RANDOM = frozenset(
     ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"]
 )
@@ -52,9 +54,8 @@ def difference(expected: Any, found: Any, rtol: float, atol: float) -> str:
     if wanted.dtype.kind not in "biufc":
         wanted, given = wanted.astype(np.float32), given.astype(np.float32)
     close = np.isclose(given, wanted, rtol, atol, equal_nan=True)
-    if close.all():
+    differs = first_difference(wanted, given, close)
+    if differs is None:
         return ""
-    index = tuple(int(i) for i in np.argwhere(~close)[0])
-    count = int((~close).sum())
-    first = f"first at {list(index)}: expected {wanted[index]}, found {given[index]}"
-    return f"{count} of {close.size} elements differ, {first}"
+    first = f"first at {list(differs.element)}: expected {differs.expected}, found {differs.got}"
+    return f"{differs.different} of {differs.of} elements differ, {first}"

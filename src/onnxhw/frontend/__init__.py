@@ -12,7 +12,7 @@ placement    a row per node                                     (placement.py)
 batch        -> whether samples are independent                 (batch.py, mixing.py, persample.py)
 """
 
-from .batch import Batch
+from ..ir.parts import Batch
 from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
 from .partitioned import PartitionedModel, Placed, refuse, require_hardware

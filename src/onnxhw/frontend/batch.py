@@ -16,6 +16,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import OnnxhwError
+from ..ir.parts import Batch
 from .mixing import MixingError, at_one, constants_of, kinds
 from .nodes import Node
 from .persample import ROWS, SIZE, Kind
@@ -26,22 +27,6 @@ TWO = 2
 """The batch with which an open one is proved: shapes that are affine in N are known from two."""
 UNBOUNDED = replace(DEFAULT, tensor_elements=1 << 62, total_elements=1 << 62)
 """For shapes alone: nothing of that size is allocated."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What a model says of its batch, and what was proved.
-
-    size : samples of every call, where the file has a batch of more than 1 and the model was placed for one sample;
-        0 where the batch is open.
-    inputs, outputs : those whose first dimension counts samples; what else there is, is the same for all samples.
-    mixing : where and why samples may meet; "" if it is proved that they do not. `outputs` is empty otherwise.
-    """
-
-    size: int
-    inputs: frozenset[str]
-    outputs: frozenset[str] = frozenset()
-    mixing: str = ""
 
 
 def open_batch(model: onnx.ModelProto, shapes: Mapping[str, int]) -> frozenset[str]:

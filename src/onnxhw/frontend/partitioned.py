@@ -1,4 +1,4 @@
-"""`PartitionedModel`: a model placed on hardware and host."""
+"""`PartitionedModel`: a model in parts for hardware and host, before anything is scheduled."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import UnsupportedError
-from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
-from .batch import Batch
+from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, HostPart, Part, Value
+from ..program.parts import Program
 from .diagnostics import Diagnostic
 from .shapes import dynamic
 
@@ -81,6 +81,11 @@ class PartitionedModel:
         """The parts whose operations the host computes as the golden model does."""
         return [part for part in self.parts if isinstance(part, GoldenPart)]
 
+    def on_host(self) -> Program:
+        """The program of which the host computes all, what the hardware can run as the golden model does."""
+        parts = [GoldenPart(part.graph) if isinstance(part, HardwarePart) else part for part in self.parts]
+        return Program(self.name, self.inputs, self.outputs, [*parts], self.batch)
+
     @property
     def refused(self) -> list[Placed]:
         """The nodes that nothing implements."""
@@ -103,33 +108,33 @@ def quantizes(op_type: str) -> bool:
     return op_type in QUANTIZERS or op_type.startswith("QLinear")
 
 
-def refuse(mixed: PartitionedModel) -> None:
+def refuse(model: PartitionedModel) -> None:
     """`UnsupportedError` E4401 if a node is refused."""
-    if mixed.refused:
-        count = len(mixed.refused)
-        lines = "".join(f"\n  node {row.node!r} ({row.op_type}): {row.reason}" for row in mixed.refused)
+    if model.refused:
+        count = len(model.refused)
+        lines = "".join(f"\n  node {row.node!r} ({row.op_type}): {row.reason}" for row in model.refused)
         raise UnsupportedError(
             "E4401",
             f"{count} node{'s' * (count > 1)} can run nowhere:{lines}",
-            where=mixed.name,
-            hint=mixed.refused[0].hint,
+            where=model.name,
+            hint=model.refused[0].hint,
         )
 
 
-def require_hardware(mixed: PartitionedModel, where: str) -> None:
+def require_hardware(model: PartitionedModel, where: str) -> None:
     """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006."""
-    if not mixed.hardware:
-        quantized = any(quantizes(row.op_type) for row in mixed.placement)
-        if quantized and (error := dynamic(open_inputs(mixed), where)):
+    if not model.hardware:
+        quantized = any(quantizes(row.op_type) for row in model.placement)
+        if quantized and (error := dynamic(open_inputs(model), where)):
             raise error
-        rows = [row for row in mixed.placement if row.where in ("host", "refused") and row.reason]
+        rows = [row for row in model.placement if row.where in ("host", "refused") and row.reason]
         reasons = [f"node {row.node!r} ({row.op_type}): {row.reason}" for row in rows]
         raise nothing_on_hardware(where, quantized, reasons)
 
 
-def open_inputs(mixed: PartitionedModel) -> dict[str, tuple[Dim, ...]]:
+def open_inputs(model: PartitionedModel) -> dict[str, tuple[Dim, ...]]:
     """The dimensions of the inputs of known rank that have no default value, by name."""
-    return {value.name: value.shape for value in mixed.inputs if value.shape is not None and not value.optional}
+    return {value.name: value.shape for value in model.inputs if value.shape is not None and not value.optional}
 
 
 SHOWN = 8

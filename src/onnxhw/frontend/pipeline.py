@@ -8,8 +8,8 @@ from functools import cached_property
 import onnx
 
 from ..ir.graph import Graph
-from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
-from .batch import Batch, OneSample, one_sample, open_batch, prove_open
+from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, Part, Value
+from .batch import OneSample, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
 from .confined import guarded
 from .control import unroll

@@ -8,21 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import proof
 from ..errors import UsageError
 from ..files import read_json, reason
 from ..ir.graph import Graph, Tensor
 from ..preprocess import Preprocess
+from ..program import container
 from ..program.model import DeviceProgram
 from ..program.result import Result
+from ..proof import prove
 from .records import wrong_manifest
 
 
 def read(path: Path) -> tuple[DeviceProgram, str | None]:
-    """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
-    if not path.is_dir():
-        return proof.load(path), None
-    return proof.load(path / "program.ohw"), design_of(path)
+    """The proved program of a file or an output directory, and the key of the bitstream beside it, if it has one.
+
+    `UsageError` E2510 for a model that the hardware does not run as a whole, E2460, and those of `container.load`.
+    """
+    file = path / "program.ohw" if path.is_dir() else path
+    program = container.load(file).only(str(file))
+    return prove(program, str(file)), design_of(path) if path.is_dir() else None
 
 
 def manifest(folder: Path) -> dict[str, Any]:

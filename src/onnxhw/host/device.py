@@ -15,6 +15,7 @@ from ..golden import host
 from ..ir.graph import Graph
 from ..isa.link import Info
 from ..program.model import DeviceProgram
+from ..program.parts import Program
 from ..program.result import Result
 from . import discover
 from .artifact import build_id, read, samples, skeleton, stacked
@@ -110,7 +111,7 @@ class Device(Closing):
 
     def load(
         self,
-        program: DeviceProgram | str | Path,
+        program: Program | DeviceProgram | str | Path,
         *,
         design: str | None = None,
         again: bool = False,
@@ -120,16 +121,19 @@ class Device(Closing):
 
         Parameters
         ----------
-        program : a program, a ``program.ohw``, or an output directory of ``compile`` or ``synth``.
+        program : a program, a ``program.ohw``, or an output directory of ``compile`` or ``synth``; of a model that the
+            hardware runs as a whole.
         design : key of the bitstream that the program came with, as `manifest.json` has it; read from there for a
             directory. A device that was built from something else is refused.
         again : send it in any case.
         progress : called with the share that has been sent.
 
         Errors: `WrongBitstreamError` E9107, `StaleBitstreamError` E9160; those of `onnxhw.program.container`;
-        `UsageError` E2552 a manifest that cannot be read.
+        `UsageError` E2510 a model in parts, E2552 a manifest that cannot be read.
         """
-        if not isinstance(program, DeviceProgram):
+        if isinstance(program, Program):
+            program = program.only(program.name)
+        elif not isinstance(program, DeviceProgram):
             program, found = read(Path(program))
             design = design or found
         with self._line():

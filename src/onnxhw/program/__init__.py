@@ -4,6 +4,7 @@ from .asm import assemble, disassemble
 from .container import load, save
 from .layout import Place, from_host, to_host
 from .model import DeviceProgram, Entry, Layer
+from .parts import Program
 from .result import Result
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Entry",
     "Layer",
     "Place",
+    "Program",
     "Result",
     "assemble",
     "disassemble",

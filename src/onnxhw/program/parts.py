@@ -1,69 +1,92 @@
-"""A model in parts as the message `Mixed`, and back."""
+"""`Program`: what a model becomes: parts in turn, those for the hardware scheduled for one configuration."""
 
-import json
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
-from ..ir.parts import Dim, GoldenPart, HostPart, Value
-from ..ir.text import parse, text
-from ..ir.verify import verify
-from .mixed import MixedProgram
+from ..config import HwConfig
+from ..errors import UsageError
+from ..ir.graph import Port
+from ..ir.parts import Batch, GoldenPart, HostPart, Value
 from .model import DeviceProgram
-from .schema import message
+
+ProgramPart = HostPart | GoldenPart | DeviceProgram
 
 
-def pack(mixed: MixedProgram, record: Callable[[DeviceProgram], Any]) -> bytes:
-    """The bytes of the message; `record` makes the message of a program."""
-    packed = message("Mixed")
-    packed.model = mixed.model
-    for values, target in ((mixed.inputs, packed.inputs), (mixed.outputs, packed.outputs)):
-        for value in values:
-            elements = "" if value.elements is None else json.dumps(value.elements)
-            target.add(name=value.name, shape=json.dumps(value.shape), dtype=value.dtype, optional=value.optional,
-                       elements=elements)  # fmt: skip
-    for part in mixed.parts:
-        if isinstance(part, HostPart):
-            packed.parts.add(host=part.model, inputs=part.inputs, outputs=part.outputs, nodes=part.nodes)
-        elif isinstance(part, GoldenPart):
-            packed.parts.add(golden=text(part.graph, constants=True))
-        else:
-            packed.parts.add().program.CopyFrom(record(part))
-    return bytes(packed.SerializeToString(deterministic=True))
+@dataclass
+class Program:
+    """A compiled model: parts in execution order; the host passes values between them by name.
+
+    `batch`: None where the model does not say that it takes several samples. Inputs, outputs and parts are those of one
+    inference.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    parts: list[ProgramPart]
+    batch: Batch | None = None
+
+    @classmethod
+    def of(cls, program: DeviceProgram) -> "Program":
+        """A model that is one hardware part as a whole."""
+        return cls(program.model, _values(program.inputs), _values(program.outputs), [program])
+
+    @property
+    def programs(self) -> list[DeviceProgram]:
+        """The hardware parts."""
+        return [part for part in self.parts if isinstance(part, DeviceProgram)]
+
+    @property
+    def config(self) -> HwConfig | None:
+        """The configuration of the hardware parts, None if there are none."""
+        return next((program.config for program in self.programs), None)
+
+    @property
+    def cycles(self) -> int:
+        """Predicted, exact cycles of one inference: the sum over the hardware parts."""
+        return sum(program.cycles for program in self.programs)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates that the hardware executes."""
+        return sum(program.macs for program in self.programs)
+
+    @property
+    def nominal(self) -> int:
+        """Multiply-accumulates of the model's operations on the hardware."""
+        return sum(program.nominal for program in self.programs)
+
+    @property
+    def utilization(self) -> float:
+        """Executed multiply-accumulates / (cycles x those of the array per cycle); 0 without hardware parts."""
+        peak = self.cycles * self.config.macs_per_cycle if self.config else 0
+        return self.macs / peak if peak else 0.0
+
+    def only(self, where: str = "") -> DeviceProgram:
+        """The one part of a model that the hardware runs as a whole; `UsageError` E2510 for any other."""
+        part = self.parts[0] if len(self.parts) == 1 else None
+        if isinstance(part, DeviceProgram):
+            return part
+        raise UsageError(
+            "E2510",
+            f"holds a model in {len(self.parts)} parts, {len(self.parts) - len(self.programs)} of them for the host",
+            where=where,
+            hint="onnxhw run, simulate and InferenceSession take such a program; a device alone needs one all hardware",
+        )
 
 
-def unpack(packed: Any, program: Callable[[Any], DeviceProgram]) -> MixedProgram:
-    """The inverse of `pack`. `ValueError` for a part that is not of one kind, or reads what is not there; errors of
-    `ir.text.parse` and `ir.verify`."""
-    mixed = MixedProgram(packed.model, _values(packed.inputs), _values(packed.outputs), [])
-    known = {value.name for value in mixed.inputs}
-    for part in packed.parts:
-        if part.HasField("program") + bool(part.host) + bool(part.golden) != 1:
-            raise ValueError("a part must be one of a program, a host part and a golden part")
-        made: HostPart | GoldenPart | DeviceProgram
-        if part.host:
-            made = HostPart(tuple(part.inputs), tuple(part.outputs), part.host, tuple(part.nodes))
-            reads, gives = set(part.inputs), set(part.outputs)
-        elif part.golden:
-            made = GoldenPart(parse(part.golden))
-            verify(made.graph)
-            reads, gives = set(made.inputs), set(made.outputs)
-        else:
-            made = program(part.program)
-            reads, gives = {port.name for port in made.inputs}, {port.name for port in made.outputs}
-        if not reads <= known:
-            raise ValueError(f"a part reads {min(reads - known)!r}, which no earlier part gives")
-        known |= gives
-        mixed.parts.append(made)
-    return mixed
+def reads(part: ProgramPart) -> tuple[str, ...]:
+    """The names of the values that a part reads, once each."""
+    return _names(part.inputs) if isinstance(part, DeviceProgram) else part.inputs
 
 
-def _values(records: Any) -> tuple[Value, ...]:
-    return tuple(
-        Value(record.name, _shape(record.shape), record.dtype, record.optional, _shape(record.elements or "null"))
-        for record in records
-    )
+def gives(part: ProgramPart) -> tuple[str, ...]:
+    """The names of the values that a part gives, once each."""
+    return _names(part.outputs) if isinstance(part, DeviceProgram) else part.outputs
 
 
-def _shape(text: str) -> tuple[Dim, ...] | None:
-    shape = json.loads(text)
-    return None if shape is None else tuple(shape)
+def _names(ports: list[Port]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(port.name for port in ports))
+
+
+def _values(ports: list[Port]) -> tuple[Value, ...]:
+    return tuple(dict.fromkeys(Value(port.name, port.shape, port.dtype) for port in ports))

@@ -1,6 +1,7 @@
-"""`Result`: what a run of a program gives, whichever engine ran it."""
+"""`Result`: what a run of a program gives, whichever engine ran it; and where two results differ."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,3 +23,29 @@ class Result:
     tensors: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
     cycles: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """Where two arrays differ: the first such element, its two values, how many there are, of how many."""
+
+    element: tuple[int, ...]
+    expected: Any
+    got: Any
+    different: int
+    of: int
+
+
+def first_difference(
+    expected: npt.NDArray[Any], got: npt.NDArray[Any], equal: npt.NDArray[np.bool_] | None = None
+) -> FirstDifference | None:
+    """The first difference of two arrays of one shape, in their order; None if there is none.
+
+    `equal`: which elements count as equal, if not those that are.
+    """
+    equal = np.asarray(expected == got if equal is None else equal)
+    if equal.all():
+        return None
+    where = np.argwhere(~equal)
+    at = tuple(int(i) for i in where[0])
+    return FirstDifference(at, expected[at], got[at], len(where), equal.size)

@@ -17,13 +17,53 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
         [
             (1, "", "string", "magic", "'onnxhw program'"),
-            (2, "", "uint32", "format", "3: the payload is a Program, 5: a Mixed"),
+            (2, "", "uint32", "format", "6"),
             (3, "", "bytes", "sha256", "of the payload"),
-            (4, "", "bytes", "payload", "a serialized Program or Mixed"),
+            (4, "", "bytes", "payload", "a serialized Program"),
         ],
     ),
     "Program": (
         "A compiled model.",
+        [
+            (1, "", "string", "name", "name of the model"),
+            (2, "repeated", "Value", "inputs", ""),
+            (3, "repeated", "Value", "outputs", ""),
+            (4, "repeated", "Part", "parts", "in execution order; values pass between them by name"),
+            (5, "", "Batch", "batch", "of a model that takes several samples"),
+        ],
+    ),
+    "Batch": (
+        "What a model says of its batch.",
+        [
+            (1, "", "uint32", "size", "samples of every call; 0: as many as there are"),
+            (2, "repeated", "string", "inputs", "those whose first dimension counts samples"),
+            (3, "repeated", "string", "outputs", "the same; what else there is, is the same for all samples"),
+            (4, "", "string", "mixing", "where samples may meet; empty: they are independent"),
+        ],
+    ),
+    "Part": (
+        "A device program, a model for the host, or operations for the host.",
+        [
+            (1, "", "DeviceProgram", "device", "the accelerator's part"),
+            (2, "", "bytes", "host", "the host's part: a serialized onnx.ModelProto"),
+            (3, "repeated", "string", "inputs", "of a host part: names of the values it reads"),
+            (4, "repeated", "string", "outputs", "of a host part: names of the values it gives"),
+            (5, "repeated", "string", "nodes", "of a host part: its nodes"),
+            (6, "", "string", "golden", "operations that the host computes: onnxhw.ir.text with constants"),
+        ],
+    ),
+    "Value": (
+        "An input or output of the model.",
+        [
+            (1, "", "string", "name", ""),
+            (2, "", "string", "shape", "JSON: a list of numbers, symbols and nulls, or null"),
+            (3, "", "string", "dtype", "numpy's name, or empty for what is no tensor"),
+            (4, "", "bool", "optional", "an input with a default value"),
+            (5, "", "string", "elements", "of what holds tensors: the shape of each, as JSON; empty is null"),
+        ],
+    ),
+    "DeviceProgram": (
+        "A hardware part: what the device is loaded with, and what its host must know.",
         [
             (1, "", "string", "config", "HwConfig.to_json()"),
             (2, "", "string", "fingerprint", "HwConfig.fingerprint of that configuration"),
@@ -41,36 +81,6 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (14, "", "uint32", "free_array", "no input is touched once this many array instructions are complete"),
             (15, "", "uint32", "free_vector", "and this many vector instructions; both 0: not before outputs are read"),
             (16, "", "uint64", "nominal", "multiply-accumulates of the model"),
-        ],
-    ),
-    "Mixed": (
-        "A compiled model of which the host runs a part.",
-        [
-            (1, "", "string", "model", "name of the model"),
-            (2, "repeated", "Value", "inputs", ""),
-            (3, "repeated", "Value", "outputs", ""),
-            (4, "repeated", "Part", "parts", "in execution order; values pass between them by name"),
-        ],
-    ),
-    "Part": (
-        "A program, a model for the host, or operations for the host.",
-        [
-            (1, "", "Program", "program", "the accelerator's part"),
-            (2, "", "bytes", "host", "the host's part: a serialized onnx.ModelProto"),
-            (3, "repeated", "string", "inputs", "of a host part: names of the values it reads"),
-            (4, "repeated", "string", "outputs", "of a host part: names of the values it gives"),
-            (5, "repeated", "string", "nodes", "of a host part: its nodes"),
-            (6, "", "string", "golden", "operations that the host computes: onnxhw.ir.text with constants"),
-        ],
-    ),
-    "Value": (
-        "An input or output of the model.",
-        [
-            (1, "", "string", "name", ""),
-            (2, "", "string", "shape", "JSON: a list of numbers, symbols and nulls, or null"),
-            (3, "", "string", "dtype", "numpy's name, or empty for what is no tensor"),
-            (4, "", "bool", "optional", "an input with a default value"),
-            (5, "", "string", "elements", "of what holds tensors: the shape of each, as JSON; empty is null"),
         ],
     ),
     "Code": (

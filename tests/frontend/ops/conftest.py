@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.compiler import compile
+from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.ir.graph import Graph
 
@@ -21,7 +21,7 @@ def emulated(graph: Graph, feeds: dict[str, Any]) -> None:
     """Compiled for a small accelerator, the emulator gives the golden model's integers, on every tensor."""
     values = golden.host.prepare(graph, feeds)
     wanted = golden.run(graph, values)
-    for name, found in emu.run(compile(graph, MINI), values, trace=True).tensors.items():
+    for name, found in emu.run(compile_graph(graph, MINI), values, trace=True).tensors.items():
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
 
 

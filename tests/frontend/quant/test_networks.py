@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from onnxhw import fixed, golden
-from onnxhw.compiler import compile as compile_model
+from onnxhw.compiler import compile_graph
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.frontend import read
@@ -68,7 +68,7 @@ def test_networks_are_one_program_and_equal_to_float32(name: str) -> None:
 def test_the_emulator_computes_every_tensor(name: str) -> None:
     model = NETWORKS[name]()
     graph = read(model.SerializeToString()).hardware[0].graph
-    program = compile_model(graph, PRESETS["virtual"])
+    program = compile_graph(graph, PRESETS["virtual"])
     emulator = Emulator(program)
     for x in inputs(model, 4):
         prepared = host.prepare(graph, {"x": x})

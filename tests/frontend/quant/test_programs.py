@@ -18,13 +18,14 @@ from onnxhw.config import preset
 from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
 from onnxhw.program import container
+from onnxhw.program.parts import Program
 
 F = np.float32
 S = [F(0.05), F(0.0711), F(0.123), F(0.0931)]
 
 
 def program(graph: Graph, config: str = "ulx3s-85f") -> bytes:
-    return container.dumps(sched.schedule(graph, preset(config)))
+    return container.dumps(Program.of(sched.schedule(graph, preset(config))))
 
 
 def renamed(graph: Graph) -> Graph:

@@ -1,0 +1,235 @@
+"""Programs as messages of the container (`schema`), and back."""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ..config import HwConfig
+from ..errors import InternalError, UsageError
+from ..ir.graph import Port
+from ..ir.parts import Batch, Dim, GoldenPart, HostPart, Value
+from ..ir.text import parse, text
+from ..ir.verify import verify
+from ..isa.instructions import UNITS, Ordered
+from .kept import Constants, Patches, Shape
+from .layout import Place
+from .model import DeviceProgram, Entry, Layer
+from .parts import Program, ProgramPart, gives, reads
+from .schema import message
+
+# -- Program -> message ----------------------------------------------------------------------------
+
+
+def pack(program: Program) -> Any:
+    """The message of a program."""
+    packed = message("Program")
+    packed.name = _text(program.name)
+    for values, target in ((program.inputs, packed.inputs), (program.outputs, packed.outputs)):
+        for value in values:
+            elements = "" if value.elements is None else json.dumps(value.elements)
+            target.add(name=value.name, shape=json.dumps(value.shape), dtype=value.dtype, optional=value.optional,
+                       elements=elements)  # fmt: skip
+    for part in program.parts:
+        if isinstance(part, HostPart):
+            packed.parts.add(host=part.model, inputs=part.inputs, outputs=part.outputs, nodes=part.nodes)
+        elif isinstance(part, GoldenPart):
+            packed.parts.add(golden=text(part.graph, constants=True))
+        else:
+            packed.parts.add().device.CopyFrom(_device(part))
+    if (batch := program.batch) is not None:
+        packed.batch.size, packed.batch.mixing = batch.size, batch.mixing
+        packed.batch.inputs.extend(sorted(batch.inputs))
+        packed.batch.outputs.extend(sorted(batch.outputs))
+    return packed
+
+
+def _text(name: str) -> str:
+    return name.encode("utf-8", "replace").decode()  # a path may hold what is no text
+
+
+def _device(program: DeviceProgram) -> Any:
+    record = message("DeviceProgram")
+    record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
+    record.model = _text(program.model)
+    record.cycles, record.macs, record.nominal = program.cycles, program.macs, program.nominal
+    record.free_array, record.free_vector = program.input_free
+    for unit in UNITS:
+        instructions = program.code.get(unit, [])
+        words = [word for instruction in instructions for word in instruction.encode()]
+        record.code.add(unit=unit, count=len(instructions), words=np.array(words, "<u4").tobytes())
+    record.weights = np.ascontiguousarray(program.weights, np.uint8).tobytes()
+    record.params = program.params.astype("<u8").tobytes()
+    record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
+    for entry in program.tensors.values():
+        place, kept = entry.place, entry.kept
+        added = record.tensors.add(
+            name=entry.name, base=place.base, plane=place.plane, row=place.row, shape=place.shape, lane=place.lane,
+            scale=float(entry.scale), zero_point=entry.zero_point, ready=entry.ready, last=entry.last,
+            op=entry.op, golden=entry.golden, model=entry.model or (),
+        )  # fmt: skip
+        if kept is not None:
+            target = added.patches if isinstance(kept, Patches) else added.constants
+            for field in fields(kept):
+                getattr(target, field.name).extend(getattr(kept, field.name))
+    for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
+        for port in ports:
+            target.add(
+                name=port.name, shape=port.shape, dtype=port.dtype, tensor=port.tensor,
+                steps=[_json(step, port.name) for step in port.steps],
+            )  # fmt: skip
+    for layer in program.layers:
+        target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs, nominal=layer.nominal)
+        for unit in UNITS:
+            for first, last in layer.instructions.get(unit, ()):
+                target.instructions.add(unit=unit, first=first, last=last)
+    return record
+
+
+def _json(step: dict[str, Any], where: str) -> str:
+    try:
+        return json.dumps(step, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InternalError("E1125", f"a host step must be JSON values: {error}", where=where) from error
+
+
+# -- message -> Program ----------------------------------------------------------------------------
+
+
+def unpack(packed: Any, where: str = "") -> Program:
+    """The inverse of `pack`.
+
+    `UsageError` E2123 for a configuration that means something else here; `ValueError` for a part that is not of one
+    kind, or reads what is not there; errors of `ir.text.parse` and `ir.verify`.
+    """
+    batch = Batch(
+        packed.batch.size, frozenset(packed.batch.inputs), frozenset(packed.batch.outputs), packed.batch.mixing
+    ) if packed.HasField("batch") else None  # fmt: skip
+    program = Program(packed.name, _values(packed.inputs), _values(packed.outputs), [], batch)
+    known = {value.name for value in program.inputs}
+    for record in packed.parts:
+        part = _part(record, where)
+        if not known.issuperset(reads(part)):
+            raise ValueError(f"a part reads {min({*reads(part)} - known)!r}, which no earlier part gives")
+        known.update(gives(part))
+        program.parts.append(part)
+    return program
+
+
+def _part(record: Any, where: str) -> ProgramPart:
+    if record.HasField("device") + bool(record.host) + bool(record.golden) != 1:
+        raise ValueError("a part must be one of a device program, a host part and a golden part")
+    if record.host:
+        return HostPart(tuple(record.inputs), tuple(record.outputs), record.host, tuple(record.nodes))
+    if record.golden:
+        part = GoldenPart(parse(record.golden))
+        verify(part.graph)
+        return part
+    return _program(record.device, where)
+
+
+def _values(records: Any) -> tuple[Value, ...]:
+    return tuple(
+        Value(record.name, _dims(record.shape), record.dtype, record.optional, _dims(record.elements or "null"))
+        for record in records
+    )
+
+
+def _dims(text: str) -> tuple[Dim, ...] | None:
+    shape = json.loads(text)
+    return None if shape is None else tuple(shape)
+
+
+def _program(record: Any, where: str) -> DeviceProgram:
+    try:
+        config = HwConfig.from_json(record.config)
+        known = config.fingerprint
+    except UsageError as error:
+        raise UsageError("E2123", f"its configuration is not one of this release: {error.what}", where=where) from error
+    if known != record.fingerprint:
+        raise UsageError(
+            "E2123",
+            f"its configuration has the fingerprint {record.fingerprint}, in this release {known}",
+            where=where,
+            hint="compile the model again",
+        )
+    tensors = [_entry(entry) for entry in record.tensors]
+    if len({entry.name for entry in tensors}) < len(tensors):
+        raise ValueError("two tensors have one name")
+    program = DeviceProgram(
+        config=config,
+        model=record.model,
+        code=_code(record.code),
+        weights=np.frombuffer(record.weights, np.uint8).reshape(-1, config.weight_word).copy(),
+        params=np.frombuffer(record.params, "<u8").astype(np.uint64).reshape(-1, config.lanes),
+        tables=np.frombuffer(record.tables, np.int8).reshape(-1, 256).copy(),
+        tensors={entry.name: entry for entry in tensors},
+        inputs=[_port(port) for port in record.inputs],
+        outputs=[_port(port) for port in record.outputs],
+        layers=[_layer(layer) for layer in record.layers],
+        cycles=record.cycles,
+        macs=record.macs,
+        input_free=(record.free_array, record.free_vector),
+        nominal=record.nominal,
+    )
+    for port in program.inputs + program.outputs:
+        if port.tensor not in program.tensors:
+            raise ValueError(f"port {port.name!r} names no tensor")
+    return program
+
+
+def _code(codes: Any) -> dict[str, list[Ordered]]:
+    out: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
+    for code in codes:
+        kind = UNITS[code.unit]
+        if out[code.unit]:
+            raise ValueError(f"{code.unit} has two lists of instructions")
+        size = kind.words()
+        words = np.frombuffer(code.words, "<u4").tolist()
+        if len(words) != code.count * size:
+            raise ValueError(f"{code.unit} has {len(words)} words for {code.count} instructions")
+        out[code.unit] = [kind.decode(words[n * size : (n + 1) * size]) for n in range(code.count)]
+    return out
+
+
+def _entry(entry: Any) -> Entry:
+    _, channels, height, width = entry.shape
+    place = Place(entry.base, entry.plane, entry.row, (1, channels, height, width), entry.lane)
+    kept, model = _kept(entry)
+    if kept is not None and (model is None or kept.kept(model) != place.shape):
+        raise ValueError(f"tensor {entry.name!r} of shape {model} is not kept as one of shape {place.shape}")
+    return Entry(
+        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden, kept, model
+    )  # fmt: skip
+
+
+def _kept(entry: Any) -> tuple[Patches | Constants | None, Shape | None]:
+    """How a tensor is kept, and the shape of the model's."""
+    if not entry.model:
+        return None, None
+    _, channels, height, width = entry.model
+    shape = 1, channels, height, width
+    if entry.HasField("patches") == entry.HasField("constants"):
+        raise ValueError(f"tensor {entry.name!r} must be kept either as patches or without its constants")
+    if entry.HasField("constants"):
+        values = tuple(entry.constants.values)
+        if values and not -128 <= min(values) <= max(values) <= 127:
+            raise ValueError(f"tensor {entry.name!r} has constants beyond int8")
+        return Constants(tuple(entry.constants.channels), values), shape
+    found = entry.patches
+    (kh, kw), (sh, sw), (dh, dw) = found.kernel, found.strides, found.dilations
+    top, left, bottom, right = found.pads
+    return Patches((kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right)), shape
+
+
+def _layer(layer: Any) -> Layer:
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for run in layer.instructions:
+        runs.setdefault(run.unit, []).append((run.first, run.last))
+    return Layer(layer.name, layer.kind, layer.macs, runs, layer.nominal)
+
+
+def _port(port: Any) -> Port:
+    steps = tuple(json.loads(step) for step in port.steps)
+    return Port(port.name, tuple(port.shape), port.dtype, port.tensor, steps)
