@@ -172,7 +172,7 @@ def directory(name: str) -> Callable[[Path, CoreModel], str]:
                             ("simulations.json", bases().simulations.encode())):  # fmt: skip
             (folder / other).write_bytes(path.read_bytes() if other == name else data)
         ended = command("report", str(folder))
-        for ask in ("design_of", "preprocess_of", "manifest"):
+        for ask in ("preprocess_of", "manifest"):
             try:
                 getattr(artifact, ask)(folder)
             except InternalError:

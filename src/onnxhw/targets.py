@@ -11,7 +11,7 @@ from .errors import UsageError
 from .files import sha256
 from .frontend import read_model
 from .host.address import BARE_PORT, FORMS
-from .host.artifact import design_of, manifest
+from .host.artifact import check_manifest, manifest
 from .host.device import Device
 from .loading import load
 from .program.parts import Program
@@ -34,9 +34,10 @@ def compiled(model: Any) -> Path | None:
 def read_compiled(path: Path) -> tuple[Program, str | None]:
     """A program file, proved, and the key of the bitstream beside it, if it has one.
 
-    Errors: those of `onnxhw.loading.load`, and `UsageError` E2552 for the manifest.
+    Errors: those of `onnxhw.loading.load`, and `UsageError` E2552 and E2588 for the manifest.
     """
-    return load(path), design_of(path.parent)
+    program = load(path)
+    return program, check_manifest(path.parent, (part.config for part in program.programs)).get("design") or None
 
 
 def model_beside(folder: Path) -> onnx.ModelProto | None:

@@ -307,6 +307,9 @@ def test_a_wrong_value_in_a_part_is_a_mismatch(half, tmp_path, capsys):
     program = container.load(path)
     program.programs[0].weights[:] += 1
     container.save(program, path)
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    del manifest["files"]["program.ohw"]
+    (path.parent / "manifest.json").write_text(json.dumps(manifest))
     error = run_json(capsys, "simulate", path.parent, "-e", "emulator", status=8)
     assert error["error"]["code"] == "E8001"
     assert error["equal"] is False

@@ -9,7 +9,7 @@ from typing import Any
 from ..cost import waiting, waiting_sentence
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
-from ..host.artifact import manifest
+from ..host.artifact import check_manifest
 from ..host.records import wrong_simulations
 from ..loading import load
 from ..program.model import DeviceProgram
@@ -54,13 +54,14 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 
 def read_directory(path: Path) -> Directory:
-    """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are damaged, the
-    errors of `onnxhw.loading.load` for its program."""
+    """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are damaged,
+    E2588 if the manifest is another program's, the errors of `onnxhw.loading.load` for its program."""
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
     program = load(path / PROGRAM)
-    return Directory(path, program, manifest(path), _of_program(_simulations(path), path))
+    record = check_manifest(path, (part.config for part in program.programs))
+    return Directory(path, program, record, _of_program(_simulations(path), path))
 
 
 def program_hash(path: Path) -> str:

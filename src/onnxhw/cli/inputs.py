@@ -107,8 +107,8 @@ def file_inputs(
 
     An .npz has one array per input by name, and perhaps `label`; other arrays are not looked at. The first dimension
     counts inferences where the input has batch 1; other inputs are the same in all. `UsageError` E2905: not such a
-    file, an array that is missing, or arrays of different numbers of inferences; E2204: another shape or type; E260x as
-    `onnxhw.preprocess.open_samples`.
+    file, an array that is missing, or arrays of different numbers of inferences; E2204: another shape or type; E2980:
+    labels that are none; E260x as `onnxhw.preprocess.open_samples`.
     """
     values = wanted(values)
     if preprocess is not None and preprocess.needed(path):
@@ -122,9 +122,10 @@ def file_inputs(
         text = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise UsageError("E2905", f"the inputs hold different numbers of inferences: {text}", where=str(path))
     size = next(iter(sizes.values()), 1)
-    labels = next((arrays[name] for name in LABELS if name in arrays), None)
+    labels = next((arrays[name] for name in LABELS if name in arrays and name not in names), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
-        labels = None
+        what = f"its labels must be {size} whole numbers or more, not {labels.dtype} {list(labels.shape)}"
+        raise UsageError("E2980", what, where=str(path), hint=f"the arrays {', '.join(LABELS)} are taken as classes")
 
     def one(index: int) -> dict[str, Any]:
         return {name: array[index : index + 1] if name in rows else array for name, array in given.items()}
