@@ -42,7 +42,8 @@ def test_compile_says_what_it_made(digits, tmp_path, capsys):
     assert record["preset"] == "ulx3s-85f"
     assert record["config"] == PRESETS["ulx3s-85f"].fingerprint
     assert (record["fmax_mhz"], record["timing_met"], record["cached"]) == (None, None, False)
-    assert sorted(record["artifacts"]) == ["manifest.json", "program.ohw", "report.html", "trace.json"]
+    files = ["manifest.json", "placement.json", "program.ohw", "report.html", "trace.json"]
+    assert sorted(record["artifacts"]) == files
     program = container.load(record["artifacts"]["program.ohw"])
     assert record["predicted_cycles"] == program.cycles
     assert record["macs_executed"] == program.macs <= record["macs_nominal"] == program.nominal == 30_080
@@ -155,7 +156,8 @@ def test_simulate_shows_its_result_in_the_report(compiled, tmp_path, monkeypatch
     run_json(capsys, "simulate", folder, "-e", "emulator", status=8)
     assert '<b class="bad">differs</b>' in (folder / "report.html").read_text()
     assert sorted(path.name for path in folder.iterdir()) == [
-        "manifest.json", "model.onnx", "outputs.npz", "program.ohw", "report.html", "simulations.json", "trace.json",
+        "manifest.json", "model.onnx", "outputs.npz", "placement.json", "program.ohw", "report.html",
+        "simulations.json", "trace.json",
     ]  # fmt: skip
 
 
@@ -173,7 +175,7 @@ def test_an_interrupted_refresh_leaves_the_old_report(compiled, tmp_path, monkey
 
 
 def test_the_trace_is_at_the_clock_of_the_bitstream_not_at_what_it_could_do(compiled, tmp_path):
-    program = container.load(compiled / "program.ohw")
+    program = container.load(compiled / "program.ohw").only()
     manifest = {"fmax_mhz": 98.4, "clock_hz": 75_000_000, "resources": {}}
     artifacts.write_report(tmp_path, program, profile(program), manifest)
     assert (tmp_path / "trace.json").read_text() == trace(program, profile(program), 75.0)
@@ -198,8 +200,8 @@ def test_a_program_alone_is_compared_with_the_emulator(compiled, tmp_path, capsy
 def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsys):
     right = simulation.reference
 
-    def wrong(subject, inputs):
-        tensors = right(subject, inputs)
+    def wrong(subject, program, inputs):
+        tensors = right(subject, program, inputs)
         tensors["conv2_q"] = tensors["conv2_q"].copy()
         tensors["conv2_q"][0, 3, 2, 1] ^= 1
         return tensors
@@ -219,8 +221,8 @@ def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsy
 def test_a_mismatch_of_the_rtl_leaves_a_waveform(compiled, monkeypatch, capsys):
     right = simulation.reference
 
-    def wrong(subject, inputs):
-        return {name: values ^ 1 for name, values in right(subject, inputs).items()}
+    def wrong(subject, program, inputs):
+        return {name: values ^ 1 for name, values in right(subject, program, inputs).items()}
 
     monkeypatch.setattr(simulation, "reference", wrong)
     record = run_json(capsys, "simulate", compiled, "-e", "cxxrtl", status=8)

@@ -39,7 +39,7 @@ def keys(value: Any, before: str = "") -> set[str]:
 
 
 def _named(key: str, inner: Any) -> bool:
-    return key in BY_NAME and isinstance(inner, dict)
+    return key in BY_NAME and (isinstance(inner, dict) or key == "part_counters")
 
 
 def missing(record: Any, command: str) -> list[str]:

@@ -14,20 +14,20 @@ WRONG = [np.zeros(2), np.zeros((2, 1), int), np.zeros(1, int), np.array(["a", "b
 
 
 @pytest.fixture(scope="module")
-def graph(digits):
-    return read(digits).hardware[0].graph
+def values(digits):
+    return read(digits).inputs
 
 
 @pytest.mark.parametrize("name", ["label", "labels"])
 @pytest.mark.parametrize("labels", WRONG, ids=str)
-def test_labels_of_another_kind_are_refused(name, labels, graph, tmp_path):
-    (port,), path = graph.inputs, tmp_path / "x.npz"
-    x = np.zeros((2, *port.shape[1:]), port.dtype)
-    np.savez(path, **{port.name: x, name: labels})
+def test_labels_of_another_kind_are_refused(name, labels, values, tmp_path):
+    (value,), path = [one for one in values if not one.optional], tmp_path / "x.npz"
+    x = np.zeros((2, *value.shape[1:]), value.dtype)
+    np.savez(path, **{value.name: x, name: labels})
     with pytest.raises(UsageError, match="E2980"):
-        file_inputs(graph, path, None)
-    np.savez(path, **{port.name: x, name: np.array([3, 4], np.uint8)})
-    assert file_inputs(graph, path, None).labels.tolist() == [3, 4]
+        file_inputs(values, path, None)
+    np.savez(path, **{value.name: x, name: np.array([3, 4], np.uint8)})
+    assert file_inputs(values, path, None).labels.tolist() == [3, 4]
 
 
 def test_a_file_of_labels_without_any_is_named(tmp_path):

@@ -355,6 +355,25 @@ def test_synth_writes_a_bitstream_and_a_program_in_parts(half, tmp_path, capsys,
     assert not (tmp_path / "alone").exists()
 
 
+@pytest.mark.parametrize("command", ["check", "compile", "simulate", "run", "report"])
+def test_a_model_in_parts_has_the_fields_of_any(command, half, digits, digits_test, tmp_path, capsys):
+    """And values for them: null or not does not depend on the number of parts."""
+    np.save(tmp_path / "x.npy", np.zeros(SHAPE, np.float32))
+    found = []
+    for file, data in ((digits, digits_test), (half, tmp_path / "x.npy")):
+        out = tmp_path / f"{file.stem}-out"
+        run_json(capsys, "compile", file, "-p", "mini", "-o", out)
+        record = run_json(capsys, command, *{
+            "check": [file, "-p", "mini"],
+            "compile": [file, "-p", "mini", "-o", out],
+            "simulate": [out, "-e", "emulator", "--random", 1],
+            "run": [out, "-d", "emu:", "-i", data, "-n", 1, "--profile"],
+            "report": [out],
+        }[command])  # fmt: skip
+        found.append({name: value is None for name, value in record.items() if name != "classes"})
+    assert found[0] == found[1]
+
+
 def test_a_softmax_in_integers_is_said_and_can_be_left_to_the_host(tmp_path, capsys):
     path = tmp_path / "softmax.onnx"
     path.write_bytes(model("Softmax", axis=-1).SerializeToString())
