@@ -14,7 +14,7 @@ from ..errors import OnnxhwError, UsageError
 from .crash import crash
 from .interrupts import interruptible
 from .output import Output
-from .streams import CLOSED, to_nowhere
+from .streams import CLOSED, to_nowhere, unread
 
 COMMANDS = {
     "quantize": "Quantize a float model to int8 with calibration data.",
@@ -116,8 +116,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return said(output, UsageError("E2902", error.format_message()))
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except (BrokenPipeError, SystemExit):  # the latter is the answer of click and rich to the former
-        return _unread()
+    except (BrokenPipeError, SystemExit) as error:  # the latter is the answer of click and rich to the former
+        if unread(sys.__stdout__ or sys.stdout):
+            to_nowhere(sys.__stdout__ or sys.stdout)
+            return CLOSED
+        return said(output, crash(error, args, output.verbosity))  # another pipe: a child's, or a line's
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             where, hint = str(error.filename or ""), "choose a shorter name"
@@ -139,12 +142,6 @@ def said(output: Output, error: OnnxhwError) -> int:
         to_nowhere(sys.stdout)
         output.error(error)
     return error.exit_status
-
-
-def _unread() -> int:
-    """The reader of stdout went away, as `| head` does."""
-    to_nowhere(sys.__stdout__ or sys.stdout)
-    return CLOSED
 
 
 def _usage(error: click.UsageError) -> UsageError:
