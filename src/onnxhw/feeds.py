@@ -8,25 +8,21 @@ import numpy.typing as npt
 
 from .errors import UsageError
 from .frontend import Batch
+from .golden.host import of_type
 from .ir.parts import Dim, Value
 
 
 def typed(value: Value, given: Any) -> Any:
-    """An array of the input's type; what is no tensor is left alone. `UsageError` E2503."""
+    """An array of the input's type (`golden.host.of_type`); what is no tensor is left alone. `UsageError` E2503."""
     if not value.dtype:
         return given
     try:
-        array, wanted = np.asarray(given), np.dtype(value.dtype)
+        return of_type(given, value.dtype)
     except ValueError as error:
         raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
-    if array.dtype == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
-        return array.astype(wanted)
-    if wanted.kind == "f" and array.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
-            return array.astype(wanted)
-    raise UsageError(
-        "E2503", f"input {value.name!r} must be {wanted}, not {array.dtype}", hint=f"array.astype(numpy.{wanted})"
-    )
+    except TypeError as error:
+        hint = f"if its values are what the model means: array.astype(numpy.{value.dtype})"
+        raise UsageError("E2503", f"input {value.name!r} {error}", hint=hint) from error
 
 
 def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
