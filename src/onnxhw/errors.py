@@ -6,6 +6,12 @@ case and never changes its meaning.
 """
 
 
+def short(value: object, most: int = 60) -> str:
+    """A user's value for a message: as Python writes it, its middle left out beyond `most` characters."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 22]}...{text[-19:]}"
+
+
 class OnnxhwError(Exception):
     """Base of all errors that are a user's to mend.
 

@@ -48,7 +48,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     if sha256(bitstream) != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
-    wanted = str(found.manifest.get("board", ""))
+    wanted = found.manifest.get("board", "")
     chosen = find(board or wanted)
     if chosen.name != wanted:
         raise UsageError("E2372", f"the bitstream is for board {wanted!r}, not {chosen.name!r}", where=str(directory),
