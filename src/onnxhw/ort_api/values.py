@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from ..errors import UsageError
+from ..errors import UsageError, short
 from .providers import refused, unsupported
 
 ONNX_TYPES = {
@@ -253,7 +253,7 @@ def _numpy_type(element: Any) -> np.dtype[Any]:
     try:
         return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element) if isinstance(element, int) else element)
     except (TypeError, KeyError, ValueError) as error:
-        raise UsageError("E2590", f"there is no element type {element!r:.60}") from error
+        raise UsageError("E2590", f"there is no element type {short(element)}") from error
 
 
 def _type_of(value: Any) -> str:
