@@ -4,20 +4,30 @@ import numpy as np
 import pytest
 
 from onnxhw.cli import main
+from onnxhw.cli.inputs import file_inputs
 from onnxhw.errors import UsageError
+from onnxhw.frontend import read
 from onnxhw.preprocess import open_samples
 from onnxhw.preprocess.formula import Input
 
 WRONG = [np.zeros(2), np.zeros((2, 1), int), np.zeros(1, int), np.array(["a", "b"]), np.array(3)]
 
 
+@pytest.fixture(scope="module")
+def graph(digits):
+    return read(digits).hardware[0].graph
+
+
 @pytest.mark.parametrize("name", ["label", "labels"])
 @pytest.mark.parametrize("labels", WRONG, ids=str)
-def test_labels_of_another_kind_are_refused(name, labels, digits, tmp_path, capsys):
-    path = tmp_path / "x.npz"
-    np.savez(path, input=np.zeros((2, 1, 8, 8), np.float32), **{name: labels})
-    assert main(["simulate", str(digits), "--preset", "mini", "--engine", "golden", "--input", str(path)]) == 2
-    assert "E2980" in capsys.readouterr().err
+def test_labels_of_another_kind_are_refused(name, labels, graph, tmp_path):
+    (port,), path = graph.inputs, tmp_path / "x.npz"
+    x = np.zeros((2, *port.shape[1:]), port.dtype)
+    np.savez(path, **{port.name: x, name: labels})
+    with pytest.raises(UsageError, match="E2980"):
+        file_inputs(graph, path, None)
+    np.savez(path, **{port.name: x, name: np.array([3, 4], np.uint8)})
+    assert file_inputs(graph, path, None).labels.tolist() == [3, 4]
 
 
 def test_a_file_of_labels_without_any_is_named(tmp_path):
