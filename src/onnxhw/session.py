@@ -7,7 +7,6 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .cost import Prefer
 from .errors import UsageError
-from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
-from .frontend import Batch, MixedModel, Source, read, read_model, refuse
+from .feeds import check_elements, check_variables, joined, matches, of_all, samples, typed, wrong_shape
+from .frontend import MixedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
@@ -180,7 +179,7 @@ class InferenceSession(SessionMethods, Closing):
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(_of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
+        return [self._described(of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
@@ -193,7 +192,7 @@ class InferenceSession(SessionMethods, Closing):
         )  # fmt: skip
 
     def _inputs(self) -> list[Value]:
-        return [_of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
+        return [of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -294,7 +293,7 @@ class InferenceSession(SessionMethods, Closing):
         for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
             for values, given_now in zip(inferences, run(inferences), strict=True):
                 values |= given_now
-        return [_together([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
+        return [joined([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
@@ -386,18 +385,3 @@ class InferenceSession(SessionMethods, Closing):
             model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
             exact_softmax=self._exact, prefer=self._prefer,
         )  # fmt: skip
-
-
-def _of_all(value: Value, batch: Batch | None) -> Value:
-    """The input or output of all samples, from that of one."""
-    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
-        return value
-    first, *others = value.shape
-    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
-
-
-def _together(results: list[Any], name: str, batch: Batch | None) -> Any:
-    """An output of all samples; one that is the same for all of them is there once."""
-    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
-        return results[0]
-    return np.concatenate([np.atleast_1d(result) for result in results])

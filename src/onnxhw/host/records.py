@@ -102,7 +102,7 @@ def _wrong(name: str, value: Any, form: Form, least: int = 0) -> str:
     if isinstance(form, dict):
         return _wrong_keys(name, value, form, least)
     if isinstance(form, re.Pattern):
-        fits = isinstance(value, str) and form.fullmatch(value)
+        fits = isinstance(value, str) and form.fullmatch(value) is not None
         return "" if fits else f"{name} must match {form.pattern}, not {short(value)}"
     if isinstance(form, range | tuple):
         ranges = form if isinstance(form, tuple) else (form,)

@@ -6,8 +6,8 @@ or the second output CLKOS with a divider of its own: then every multiple of the
 oscillator's range, over any divider, can be made.
 
 Limits of the PLL: ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), table "sysCLOCK PLL Timing". They were compared
-with quotations of that table (prjtrellis' ecppll and LiteX use the same), not with the document itself. The limit of the
-clock network, fMAX_PRI of the table "External Switching Characteristics", could not be confirmed in this way.
+with quotations of that table (prjtrellis' ecppll and LiteX use the same), not with the document itself. The limit of
+the clock network, fMAX_PRI of the table "External Switching Characteristics", could not be confirmed in this way.
 """
 
 import bisect
