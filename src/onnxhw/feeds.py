@@ -1,6 +1,7 @@
 """What a model is fed: arrays held against its inputs, and the inferences that they are."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,14 @@ def matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
     return len(wanted) == len(shape) and all(
         not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
     )
+
+
+def of_all(value: Value, batch: Batch | None) -> Value:
+    """The input or output of all samples, from that of one."""
+    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
+        return value
+    first, *others = value.shape
+    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
 
 
 def joined(results: list[Any], name: str, batch: Batch | None) -> Any:

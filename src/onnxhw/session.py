@@ -22,8 +22,8 @@ from .config import HwConfig, preset
 from .cost import Prefer
 from .errors import UsageError
 from .executors import Executors, Watch
-from .feeds import check_elements, check_variables, joined, matches, samples, typed, wrong_shape
-from .frontend import Batch, PartitionedModel, Source, read, read_model, refuse
+from .feeds import check_elements, check_variables, joined, matches, of_all, samples, typed, wrong_shape
+from .frontend import PartitionedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.parts import Dim, HostPart, Value
@@ -183,7 +183,7 @@ class InferenceSession(SessionMethods, Closing):
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(_of_all(value, self.program.batch)) for value in self.program.outputs]
+        return [self._described(of_all(value, self.program.batch)) for value in self.program.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
@@ -196,7 +196,7 @@ class InferenceSession(SessionMethods, Closing):
         )  # fmt: skip
 
     def _inputs(self) -> list[Value]:
-        return [_of_all(value, self.program.batch) for value in self.program.inputs if not value.optional]
+        return [of_all(value, self.program.batch) for value in self.program.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -408,11 +408,3 @@ class InferenceSession(SessionMethods, Closing):
             model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
             exact_softmax=self._exact, prefer=self._prefer,
         )  # fmt: skip
-
-
-def _of_all(value: Value, batch: Batch | None) -> Value:
-    """The input or output of all samples, from that of one."""
-    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
-        return value
-    first, *others = value.shape
-    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))

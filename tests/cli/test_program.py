@@ -14,6 +14,7 @@ import pytest
 
 from onnxhw.build import tools
 from onnxhw.cli import main
+from onnxhw.cli.supervisor import HALF, INTERRUPTED
 
 TOOL = """#!/bin/sh
 case "$*" in
@@ -99,7 +100,8 @@ def test_an_interrupt_leaves_flash_memory_whole_and_a_second_one_says_that_it_is
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=600)
     assert ("whole" in log.read_text(), "is on the board (in flash" in out) == (times == 1, times == 1)
-    assert (process.returncode, "E7180" in err) == ((130, False) if times == 1 else (7, True))
+    ends = [(130, INTERRUPTED)] if times == 1 else [(7, "E7180"), (130, HALF)]  # the latter on a busy machine
+    assert [words for status, words in ends if process.returncode == status and words in err], err
 
 
 def test_a_changed_bitstream_is_refused(folder, loader, capsys):

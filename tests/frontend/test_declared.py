@@ -112,6 +112,13 @@ def test_what_inference_does_not_know_is_warned_of_in_a_run(declared: tuple[int 
     np.testing.assert_array_equal([z, y], [-wanted, wanted])
 
 
+def test_a_value_that_is_declared_twice_is_warned_of() -> None:
+    proto = linear(2, 1)
+    proto.graph.value_info.append(helper.make_tensor_value_info("y", 1, [1, 4, 5]))
+    with InferenceSession(proto) as session, pytest.warns(DeclaredShapeWarning, match="W3391 value 'y'"):
+        session.run(None, {"x": X})
+
+
 def test_a_right_declaration_is_not_warned_of() -> None:
     for declared in ((2, 2), (None, 2), ("M", 2)):
         with warnings.catch_warnings():

@@ -2,8 +2,9 @@
 
 That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
 read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
-The child is forked when it is first needed, serves every call until the outermost `guarded` block ends, and is replaced
-if it dies. Where a process cannot fork (Windows), or not safely (macOS), the code runs in this one.
+The child is forked when it is first needed, serves calls until this process ends, and is replaced if it dies. That of
+a large process, whose memory it would hold, ends with the outermost `guarded` block. Where a process cannot fork
+(Windows), or not safely (macOS), the code runs in this one.
 """
 
 import os
@@ -35,6 +36,10 @@ SECONDS_PER_MIB = 2.0
 """More of it per MiB of the model, for nodes; constants take hardly any."""
 WAIT = 20.0
 """Seconds by the clock per second of processor time: a busy machine is not at fault."""
+CALLS = 500
+"""Calls that a child serves: what they leave behind in its memory counts against the next."""
+LARGE = 512 << 20
+"""Bytes of memory of a process whose child does not stay: it would hold what the process has freed since."""
 TRIES = 3
 """Times that nodes must pass before they are taken for harmless: what a read outside of memory meets there differs."""
 ANSWER = 64 << 20
@@ -108,7 +113,7 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """One child for all calls in the block; a block within a block changes nothing."""
+    """One child for all calls in the block, if it does not stay anyway; a block within a block changes nothing."""
     with _LOCK:
         child = _current()
         child.users += 1
@@ -117,7 +122,7 @@ def guarded() -> Iterator[None]:
     finally:
         with _LOCK:
             child.users -= 1
-            if not child.users:
+            if not child.users and not child.stays:
                 child.close()
 
 
@@ -159,16 +164,23 @@ def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
 
 
 class _Child:
-    """The process, or none yet; `users` are the blocks of `guarded` that are open."""
+    """The process, or none yet; `users` are the blocks of `guarded` that are open, `calls` how many it has served."""
 
     def __init__(self) -> None:
-        self.owner, self.users, self.pid = os.getpid(), 0, 0
+        self.users, self.pid, self.calls = 0, 0, 0
+        self._large = False
         self._to = self._from = -1
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is there for more calls when nobody has asked for it to be."""
+        return not self._large and self.calls < CALLS
 
     def ask(self, what: int, how: int, data: bytes) -> tuple[int, bytes]:
         """The status and bytes of an answer; `_DiedError` if there is none."""
         if not self.pid:
             self._start()
+        self.calls += 1
         budget = SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)
         whole = False
         try:
@@ -201,14 +213,22 @@ class _Child:
 
     def close(self) -> None:
         """End the process."""
-        if self.pid and self.owner == os.getpid():
+        if self.pid:
             pid, self.pid = self.pid, 0
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(self._to)
             os.close(self._from)
 
+    def forget(self) -> None:
+        """Close the pipes of a process that is another's child."""
+        if self.pid:
+            self.pid = 0
+            os.close(self._to)
+            os.close(self._from)
+
     def _start(self) -> None:
+        self.calls, self._large = 0, _memory()[1] > LARGE
         requests, self._to = os.pipe()
         self._from, answers = os.pipe()
         with warnings.catch_warnings():
@@ -225,9 +245,12 @@ _children: list[_Child] = []
 
 
 def _forked() -> None:
-    """In a process that was forked while another thread was in here."""
+    """In a process that was forked, maybe while another thread was in here: the child is the parent's."""
     global _LOCK
     _LOCK = threading.RLock()
+    for child in _children:
+        child.forget()
+    _children.clear()
 
 
 if FORKS:
@@ -235,9 +258,9 @@ if FORKS:
 
 
 def _current() -> _Child:
-    """This process's child: one that was inherited by a fork is the parent's."""
-    if not _children or _children[-1].owner != os.getpid():
-        _children[:] = [_Child()]
+    """This process's child."""
+    if not _children:
+        _children.append(_Child())
     return _children[-1]
 
 
@@ -276,7 +299,7 @@ def _serve(requests: int, answers: int) -> NoReturn:
         os.closerange(low + 1, high)
         os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
         limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
-        space = _address_space()
+        space, _ = _memory()
         while True:
             what, how, size = HEAD.unpack(_receive(requests, HEAD.size))
             data = _receive(requests, size)
@@ -323,13 +346,15 @@ def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
     return list(on_the_host(onnx.NodeProto.FromString(node), opset, operands))
 
 
-def _address_space() -> int:
-    """Bytes of this process's address space; 0 where there is no /proc, and then no bound on it."""
+def _memory() -> tuple[int, int]:
+    """Bytes of this process's address space, and of memory; 0 where there is no /proc, and then no bound on it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            space, resident, *_ = file.read().split()
     except OSError:
-        return 0
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return int(space) * page, int(resident) * page
 
 
 def _bound(what: int, soft: int) -> None:

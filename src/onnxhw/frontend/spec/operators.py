@@ -1,6 +1,6 @@
 """Rules of single operators that their schemas do not state: windows, groups, axes, permutations, reshapes."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,6 +14,9 @@ from .functions import every_node
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
+
+SHOWN = 8
+"""Most shapes in a message."""
 
 A = onnx.AttributeProto
 Shape = tuple[int, ...]
@@ -147,6 +150,27 @@ def _reshape(node: Node, findings: Findings) -> None:
         findings.error("E3390", label(node.proto), f"cannot make {wanted} of {list(shape)}: other elements")
 
 
+def _concat(node: Node, findings: Findings) -> None:
+    """E3357 for inputs of several ranks, E3393 for sizes that differ elsewhere than along the axis."""
+    _axis()(node, findings)
+    shapes = [shape for index in range(len(node.proto.input)) if (shape := node.shape(index)) is not None]
+    axis = node.attributes.get("axis", 1)
+    if not shapes:
+        return
+    if len({len(shape) for shape in shapes}) > 1:
+        findings.error("E3357", label(node.proto), f"inputs must be of one rank, their shapes are {_listed(shapes)}")
+    elif -len(shapes[0]) <= axis < len(shapes[0]):
+        along = axis % len(shapes[0])
+        if len({(*shape[:along], *shape[along + 1 :]) for shape in shapes}) > 1:
+            what = f"inputs may differ along axis {axis} only, their shapes are {_listed(shapes)}"
+            findings.error("E3393", label(node.proto), what)
+
+
+def _listed(shapes: Sequence[Sequence[int]]) -> str:
+    more = ", ..." if len(shapes) > SHOWN else ""
+    return ", ".join(str(list(shape)) for shape in shapes[:SHOWN]) + more
+
+
 def _range(node: Node, findings: Findings) -> None:
     if node.constant(2, "iuf") == [0]:
         findings.error("E3391", label(node.proto), "delta is 0")
@@ -183,7 +207,6 @@ RULES: dict[str, Rule] = {
         [
             "ArgMax",
             "ArgMin",
-            "Concat",
             "CumSum",
             "Gather",
             "GatherElements",
@@ -197,6 +220,7 @@ RULES: dict[str, Rule] = {
         ],
         _axis(),
     ),
+    "Concat": _concat,
     "Flatten": _axis(inclusive=1),
     "OneHot": _axis(extra=1),
     **dict.fromkeys(["ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceProd", "Squeeze", "Unsqueeze"], _axes),
