@@ -270,11 +270,11 @@ def test_simulate_refuses(options, code, compiled, digits, digits_test, capsys):
 
 def test_inputs_of_another_shape_or_name_are_refused(compiled, tmp_path, capsys):
     for arrays, code in (
-        ({"input": np.zeros((1, 1, 9, 9), np.float32)}, "E2204"),
+        ({"input": np.zeros((1, 1, 9, 9), np.float32)}, "E2905"),
         ({"picture": np.zeros((1, 1, 8, 8), np.float32)}, "E2905"),
         ({"input": np.full((1, 1, 8, 8), np.nan, np.float32)}, "E2202"),
-        ({"input": np.zeros((1, 1, 8, 8), np.int64)}, "E2204"),
-        ({"input": np.float32(1)}, "E2204"),
+        ({"input": np.zeros((1, 1, 8, 8), np.int64)}, "E2905"),
+        ({"input": np.float32(1)}, "E2905"),
     ):
         np.savez(tmp_path / "x.npz", **arrays)
         for more in ([], ["-n", "1"]):

@@ -157,7 +157,7 @@ def test_refusals(run, capsys, tmp_path, monkeypatch, more, device, status, code
 def test_inputs_that_are_not_the_models(run, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
     assert run(source=tmp_path / "x.npy") == 2
-    assert "E2204" in capsys.readouterr().err
+    assert "E2905" in capsys.readouterr().err
     assert run(source=tmp_path / "none.npy") == 2
     assert "E2905" in capsys.readouterr().err
 

@@ -107,7 +107,7 @@ def file_inputs(
 
     An .npz has one array per input by name, and perhaps `label`; other arrays are not looked at. The first dimension
     counts inferences where the input has batch 1; other inputs are the same in all. `UsageError` E2905: not such a
-    file, an array that is missing, or arrays of different numbers of inferences; E2204: another shape or type; E2980:
+    file, an array that is missing, or arrays of different numbers of inferences, of another shape or type; E2980:
     labels that are none; E260x as `onnxhw.preprocess.open_samples`.
     """
     values = wanted(values)
@@ -145,7 +145,7 @@ def _typed(values: Sequence[Value], arrays: dict[str, Array], path: Path) -> dic
     try:
         return {value.name: typed(value, arrays[value.name]) for value in values}
     except UsageError as error:
-        raise UsageError("E2204", error.what, where=str(path), hint=error.hint) from error
+        raise UsageError("E2905", error.what, where=str(path), hint=error.hint) from error
 
 
 def _by_row(value: Value) -> bool:
@@ -154,7 +154,7 @@ def _by_row(value: Value) -> bool:
 
 
 def _counts(value: Value, array: Array, path: Path) -> bool:
-    """Does the first dimension of an input's array count inferences? `UsageError` E2204 for a shape that is not its."""
+    """Does the first dimension of an input's array count inferences? `UsageError` E2905 for a shape that is not its."""
     shape, counts = value.shape, _by_row(value)
     if shape is None:
         return array.ndim > 0
@@ -166,7 +166,7 @@ def _counts(value: Value, array: Array, path: Path) -> bool:
         dims = ["N", *shape[1:]] if counts else list(shape)
         text = ", ".join(str("?" if dim is None else dim) for dim in dims)
         what = f"input {value.name!r} must have shape [{text}], not {list(array.shape)}"
-        raise UsageError("E2204", what, where=str(path))
+        raise UsageError("E2905", what, where=str(path))
     return counts
 
 
