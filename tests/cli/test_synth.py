@@ -52,7 +52,7 @@ def test_synth_writes_everything(built, digits, tmp_path, capsys):
     assert built[0]["options"].seeds == (1,)
     assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
     assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
-    names = ["manifest.json", "program.ohw", "report.html", "top.bit", "trace.json"]
+    names = ["manifest.json", "placement.json", "program.ohw", "report.html", "top.bit", "trace.json"]
     assert sorted(record["artifacts"]) == names
     assert (tmp_path / "out" / "top.bit").read_bytes() == b"bits"
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
