@@ -1,15 +1,15 @@
 """`read` and `load`: the frontend's steps in order."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import onnx
 
 from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
-from .batch import Batch, OneSample, one_sample, open_batch, prove_open
+from .batch import Batch, OneSample, at_sizes, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
 from .confined import guarded
 from .control import unroll
@@ -105,6 +105,7 @@ class Prepared:
     known : static shapes of the values of `model`.
     batch : of a model that leaves it open.
     one : the model of one sample, of a quantized model with a batch of more in the file.
+    others : see `Static`.
     """
 
     where: str
@@ -115,11 +116,12 @@ class Prepared:
     known: Mapping[str, Shape]
     batch: Batch | None = None
     one: OneSample | None = None
+    others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
     @cached_property
     def whole(self) -> Static:
         """The model as it is, to be converted."""
-        return Static.of(self.model, self.known, self.apart)
+        return Static.of(self.model, self.known, self.apart, self.others)
 
     @cached_property
     def sample(self) -> Static:
@@ -188,20 +190,21 @@ def _prepared(source: Source, limits: Limits | None, shapes: Mapping[str, int] |
     found = settled(model, where, shapes, limits, noted)
     static, known, batch = found.model, found.shapes, found.batch
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
-    one: OneSample | str | None = None
+    one, others = None, None
     if batch is not None:
         pass  # its size is not 1, so that nothing can be proved of one sample
     elif opened := open_batch(model, shapes):
+        others = partial(at_sizes, model, shapes, opened)
         unproved = Batch(0, opened, mixing="the model is not quantized")
         batch = prove_open(model, known, shapes, opened) if quantized else unproved
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        one = one_sample(static, known)
+        one = one_sample(static, known)  # or why there is none
         if isinstance(one, str) and one:
             _mixing(noted, one, "its batch stays whole, and but for matrices on the host")
     sample = one if isinstance(one, OneSample) else None
-    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample)
+    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample, others)
 
 
 def _mixing(noted: Findings, reason: str, what: str) -> None:
