@@ -21,7 +21,7 @@ from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .cost import Prefer
 from .errors import InvalidModelError, UsageError
-from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
+from .feeds import check_elements, check_variables, matches, not_taken, samples, typed, wrong_shape
 from .frontend import Batch, LimitError, MixedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
@@ -389,9 +389,7 @@ class InferenceSession(Closing):
             except LimitError:
                 raise
             except InvalidModelError as error:
-                rows = ((name.rpartition(":")[0], size) for name, size in sizes.items())
-                asked = ", ".join(f"{size} row{'s' * (size != 1)} of {name!r}" for name, size in rows)
-                raise UsageError("E2503", f"the model does not take {asked}: {error.what.splitlines()[0]}") from error
+                raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 

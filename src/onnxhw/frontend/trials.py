@@ -59,9 +59,14 @@ class Trials:
         return reason
 
     def _refused(self, node: Node, shapes: Mapping[str, Shape]) -> str:
-        operands = {name: self._operand(node, index, shapes) for index, name in enumerate(node.input) if name}
-        unknown = any(one is None for one in operands.values())
-        if unknown or sum(prod(shapes.get(name, ())) for name in node.results) > LARGEST:
+        operands: dict[str, Asked | Array] = {}
+        for index, name in enumerate(node.input):
+            operand = self._operand(node, index, shapes) if name else None
+            if name and operand is None:
+                return ""
+            if operand is not None:
+                operands[name] = operand
+        if sum(prod(shapes.get(name, ())) for name in node.results) > LARGEST:
             return ""
         kept = (one if isinstance(one, Asked) else (one.shape, str(one.dtype), one.tobytes())
                 for one in operands.values())  # fmt: skip
