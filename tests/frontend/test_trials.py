@@ -86,6 +86,14 @@ def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatc
     assert {shape[0] for shape in seen[1:]} == set(OTHERS)
 
 
+def test_what_depends_on_values_is_not_tried() -> None:
+    """No number that a trial would take is an image."""
+    node = helper.make_node("ImageDecoder", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(*one) for one in (("x", T.UINT8, [100]), ("y", T.UINT8, None)))
+    graph = helper.make_graph([node], "g", [x], [y])
+    assert read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)).refused == []
+
+
 def test_offsets_and_scales_are_as_many() -> None:
     with pytest.raises(InvalidModelError, match=r"E3460 .*offset 3, scale 1"):
         read(model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0, 3.0], scale=[2.0]))

@@ -18,6 +18,7 @@ from onnx import helper
 from .bodies import nested
 from .confined import refusal
 from .context import Context
+from .hostops import is_ours
 from .nodes import Node
 from .persample import RANDOM
 from .shapes import Shape
@@ -29,13 +30,14 @@ LARGEST = 1 << 14
 """Most elements of a node's operands and results together: it then takes about a millisecond."""
 MOST = 200
 """Most kinds of nodes of a model that are tried."""
-DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
-"""Those whose operators are computed of tensors of these types alone."""
+DOMAINS = ("", "ai.onnx.ml")
+"""Those whose operators are tried all; of others, what is ours."""
 NUMBERS = frozenset(["float16", "float32", "float64", "int8", "uint8", "bool"])
 """Types of operands that are data; integers that are wider may be sizes and places."""
 DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
-"""Those of a first operand, which is data in every operator but `SIZES`."""
-SIZES = frozenset(["ConstantOfShape", "Range", "SequenceAt"])
+"""Those of a first operand, which is data in every operator but `VALUED`."""
+VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "Range", "SequenceAt"])
+"""Operators that fail of some values of data: of sizes, and of what is no image."""
 
 
 class Trials:
@@ -50,7 +52,8 @@ class Trials:
     def refused(self, node: Node) -> str:
         """Why no run can compute a node; "" if one can, or if that is not known."""
         domain, op_type = node.key
-        if domain not in DOMAINS or op_type in RANDOM or op_type in SIZES or nested(node.proto):
+        known = domain in DOMAINS or is_ours(domain, op_type)
+        if not known or op_type in RANDOM or op_type in VALUED or nested(node.proto):
             return ""
         reason = self._refused(node, self.context.shapes)
         if reason and self.static.elsewhere is not None:
