@@ -38,6 +38,8 @@ DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
 """Those of a first operand, which is data in every operator but `VALUED`."""
 VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "Range", "SequenceAt"])
 """Operators that fail of some values of data: of sizes, and of what is no image."""
+REAL_SIZES = frozenset(["Pad", "Resize", "Split", "Tile", "Upsample"])
+"""Operators with operands behind the first that are real in some version, and sizes all the same."""
 
 
 class Trials:
@@ -99,6 +101,8 @@ class Trials:
         if isinstance(value, (Const, QuantConst)):
             small = value.shape is not None and prod(value.shape) <= LARGEST
             return np.asarray(value.array if isinstance(value, Const) else value.real()) if small else None
+        if index and node.op_type in REAL_SIZES:
+            return None
         if shape is None or prod(shape) > LARGEST or dtype not in (NUMBERS if index else DATA):
             return None
         return Asked(shape, str(dtype))
