@@ -20,9 +20,9 @@ from .closing import Closing
 from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .cost import Prefer
-from .errors import UsageError
-from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
-from .frontend import Batch, MixedModel, Source, read, read_model, refuse
+from .errors import InvalidModelError, UsageError
+from .feeds import check_elements, check_variables, matches, not_taken, samples, typed, wrong_shape
+from .frontend import Batch, LimitError, MixedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
@@ -323,6 +323,9 @@ class InferenceSession(Closing):
         arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
         check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
+            if (empty := self._of_none(sizes, wanted)) is not None:
+                self.cycles, self.counters = 0, []
+                return empty
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
             self.cycles, self.counters = placed.cycles, placed.counters
@@ -345,21 +348,32 @@ class InferenceSession(Closing):
             self._runners, self._others, self._closed = [], {}, True
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
+        """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
+        (mostly 1) and samples may meet, or there are none."""
         batch = self.mixed.batch
         if batch is None or batch.size:
             return {}
         found = {}
         for value in self._inputs():
             array = arrays[value.name]
-            if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
+            if value.name not in batch.inputs or not isinstance(array, np.ndarray) or not value.shape:
                 continue
-            if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
+            if len(value.shape) == array.ndim and value.shape[0] != len(array):
                 found[value.name] = len(array)
-        integer = self.mixed.hardware or self.mixed.golden
-        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
+        integer, counts = self.mixed.hardware or self.mixed.golden, set(found.values())
+        if not batch.mixing and batch.inputs == found.keys() and len(counts) == 1 and integer and counts != {0}:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
+
+    def _of_none(self, sizes: Mapping[str, int], wanted: Sequence[str]) -> list[Any] | None:
+        """The results of no samples, where samples are proved independent: no rows. None where that is not all."""
+        batch = self.mixed.batch
+        if batch is None or batch.mixing or {*sizes.values()} != {0} or len(sizes) != len(batch.inputs):
+            return None
+        known = {value.name: value for value in self.mixed.outputs}
+        if not batch.outputs.issuperset(wanted):
+            return None
+        return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
@@ -370,7 +384,12 @@ class InferenceSession(Closing):
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
-            session = self._like(self._source, shapes)
+            try:
+                session = self._like(self._source, shapes)
+            except LimitError:
+                raise
+            except InvalidModelError as error:
+                raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
