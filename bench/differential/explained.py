@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -112,12 +111,6 @@ def _fewer(case: Case) -> bool:
     return any(a != b for i, (a, b) in enumerate(zip(data, updates, strict=True)) if i != axis % max(len(data), 1))
 
 
-def _one_target(case: Case) -> bool:
-    given = case.draw.attributes
-    return given.get("n_targets", given.get("targets", 1)) == 1 and given.get("post_transform", "") in (
-        "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", 1, 2, 3)  # fmt: skip
-
-
 ORT, OURS, EITHER, SILENT = "onnxruntime", "ours", "either", "the text is silent"
 TABLE: tuple[Explained, ...] = (
     Explained(("Relu",), "-0.0 and 0.0", "of the zeros neither is greater", SILENT, EITHER,
@@ -185,9 +178,6 @@ TABLE: tuple[Explained, ...] = (
               "neither", EITHER, _to("string"),
               "When casting from numeric tensors to string tensors, plain floating-point representation (such as "
               "\"314.15926\") would be used."),
-    Explained(("Unique",), "the order and the axis", "the reference sorts always", ORT, ORT,
-              lambda case: case.option("sorted") == "0" or "axis" in case.draw.attributes,
-              "Whether to sort the unique elements in ascending order before returning as output."),
     Explained(("Unsqueeze",), "axes that are not in order", "the reference inserts them one by one", ORT, ORT,
               _disordered, "The order of values in axes does not matter and can come in any order."),
     Explained(("SequenceInsert",), "the position behind the last", "onnx's reference refuses n", ORT, ORT,
@@ -224,13 +214,6 @@ TABLE: tuple[Explained, ...] = (
     Explained(("TreeEnsembleClassifier",), "one score for two classes",
               "no sentence on what the other score is, nor on the label: here as onnxruntime", SILENT, ORT,
               _option("one score for two classes", "True")),
-    Explained(("TreeEnsemble",), "SOFTMAX and LOGISTIC",
-              "onnxruntime takes 1 for LOGISTIC and 2 for SOFTMAX: a known difference from the text", "neither", ORT,
-              _option("post_transform", "1", "2"),
-              "'NONE' (0), 'SOFTMAX' (1), 'LOGISTIC' (2), 'SOFTMAX_ZERO' (3) or 'PROBIT' (4)"),
-    Explained(("TreeEnsemble", "TreeEnsembleRegressor", "LinearRegressor"), "a post transform of one target",
-              "onnxruntime leaves one target as it is, but for PROBIT: a known difference from the text", "neither",
-              ORT, _one_target, "Indicates the transform to apply to the"),
     Explained(("CastMap",), "numbers as text", "no sentence on the form of a number", SILENT, EITHER,
               lambda case: "'" in case.reason),
 )  # fmt: skip
@@ -242,9 +225,9 @@ def _deviation(case: Case) -> Explained | None:
     values = {**{one.name: numpy_helper.to_array(one) for one in case.draw.constants}, **case.draw.feeds}
     operands = [values.get(name) for name in node.input]
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    call = SimpleNamespace(output=list(node.output), attributes=attributes)
+    call = deviations.Seen(list(node.output), attributes)
     for row in deviations.of(node.domain, node.op_type):
-        if row.applies(call, operands):  # type: ignore[arg-type]
+        if row.applies(call, operands):
             return Explained(
                 (row.op_type,), "hostops.deviations", row.remark, OURS, OURS, _any, row.quotation, row.body
             )

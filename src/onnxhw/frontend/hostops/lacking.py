@@ -1,7 +1,7 @@
 """Operators on types that onnxruntime's kernels lack, where onnx's reference fails as well or is wrong."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,10 @@ def cast_like(x: Array, target: Array, saturate: int = 1, round_mode: Any = "up"
     return cast(x, to, saturate, round_mode)
 
 
-def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, mode: str = "constant") -> Array:
+Mode = Literal["constant", "reflect", "edge", "wrap"]
+
+
+def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, mode: Mode = "constant") -> Array:
     """Pad: what negative pads take away is cut off first."""
     places = [int(axis) % x.ndim for axis in axes] if axes is not None else list(range(x.ndim))
     whole = [(0, 0)] * x.ndim
@@ -43,7 +46,7 @@ def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = 
     cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(whole, x.shape, strict=True))
     added = [(max(a, 0), max(b, 0)) for a, b in whole]
     if mode != "constant":
-        return np.asarray(np.pad(x[cut], added, mode=mode))  # type: ignore[call-overload]
+        return np.asarray(np.pad(x[cut], added, mode=mode))
     fill = np.zeros((), x.dtype) if value is None or np.size(value) == 0 else np.asarray(value).reshape(-1)[0]
     sizes = [b - a + sum(more) for (a, b), more in zip(((s.start, s.stop) for s in cut), added, strict=True)]
     result = np.full(sizes, fill, x.dtype)
@@ -72,6 +75,21 @@ def sequence_insert(sequence: Sequence[Array], tensor: Array, position: Array | 
         raise ValueError(f"position {at} is not in -{size} .. {size}")
     found.insert(at + size if at < 0 else at, tensor)
     return found
+
+
+def unique(x: Array, axis: int | None = None, sorted: int = 1) -> tuple[Array, Array, Array, Array]:
+    """Unique: of values, or of slices along an axis, in ascending order or in that of their first occurrence.
+
+    A NaN is equal to itself and behind all numbers, as numpy has it; zeros of both signs are equal.
+    """
+    whole = np.asarray(x).reshape(-1) if axis is None else np.asarray(x)
+    flat = whole.reshape(-1).astype(np.float32) if whole.dtype.isbuiltin != 1 else whole.reshape(-1)
+    ranks = np.unique(flat, return_inverse=True)[1].reshape(whole.shape)  # numpy sorts no slices of text
+    _, first, inverse, counts = np.unique(ranks, True, True, True, axis=axis)
+    order = np.arange(len(first)) if sorted else np.argsort(first)
+    found = np.take(whole, first[order], axis=axis or 0)
+    results = first[order], np.argsort(order)[inverse.reshape(-1)], counts[order]
+    return found, *(one.astype(np.int64) for one in results)
 
 
 def label_encoder(x: Array, **attributes: Any) -> Array:
@@ -134,6 +152,7 @@ OPERATORS = (
     HostOp("", "RandomNormalLike", random_like(RandomNormalLike, "RandomNormalLike")),
     HostOp("", "RandomUniformLike", random_like(RandomUniformLike, "RandomUniformLike")),
     HostOp("", "SequenceInsert", sequence_insert),
+    HostOp("", "Unique", unique),
     HostOp("ai.onnx.ml", "DictVectorizer", dict_vectorizer),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder_1, until=1),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder, since=2),
