@@ -30,7 +30,8 @@ def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tup
 
 def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
     """Why no kernel, operator of ours or of the reference computes a node of operands of these types (names of numpy's,
-    "" where one is left out); empty if one does. What a kernel refuses for its attributes the reference is not asked.
+    "" where one is left out); empty if one does. What a kernel of `native.STRICT` refuses for its
+    attributes the reference is not asked.
     """
     if not is_native(node, version):
         return ""
