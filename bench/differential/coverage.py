@@ -115,8 +115,8 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str], 
         f"| {' '.join(r.operators)} | {r.condition} | {r.evidence} | {r.right} | {r.delivered} |".replace("\n", " ")
         for r in TABLE
     ]
-    lines += ["", "Differences of the operators in `frontend/hostops/deviations.py`, where the product follows the text "
-              "and the kernel does not, have", "their quotations there."]
+    lines += ["", "The quotations for differences where the product follows the text and the kernel does not are in",
+              "`frontend/hostops/deviations.py`."]
     lines += ["", "## Not tried", ""]
     lines += [f"- {name}: {why}" for name, why in sorted(left.items())]
     return "\n".join(lines) + "\n"

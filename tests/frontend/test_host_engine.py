@@ -296,6 +296,41 @@ def test_types_that_nothing_computes_are_refused_before_a_run() -> None:
     np.testing.assert_allclose(y, 1 + erf(2**0.5), rtol=1e-5)  # 2 * (1 + erf(2 / sqrt(2))) / 2
 
 
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "reason"),
+    [("LinearClassifier", {"classlabels_ints": [1, 2, 3], "coefficients": [1.0] * 8}, "8 coefficients are no 3 rows"),
+     ("LinearClassifier", {"classlabels_ints": [1], "coefficients": [1.0]}, "one class label"),
+     ("LinearClassifier", {"classlabels_ints": [1, 2], "coefficients": [1.0] * 9, "intercepts": [0.0] * 3}, "2 el"),
+     ("LinearRegressor", {"targets": 2, "coefficients": [1.0] * 6, "intercepts": [0.0]}, "1 intercepts for 2 targets")],
+)  # fmt: skip
+def test_attributes_that_no_run_takes_are_refused_before_it(op_type: str, attributes: Any, reason: str) -> None:
+    """The kernels read behind their attributes, or are not made of them, and onnx's reference computes something."""
+    x = {"x": np.ones((2, 3), F)}
+    outputs = {"y": (TensorProto.INT64, None), "z": (1, None)} if op_type == "LinearClassifier" else {"y": (1, None)}
+    model = _model(op_type, x, outputs, domain="ai.onnx.ml", **attributes)
+    (row,) = read(model).placement
+    assert (row.where, row.code) == ("refused", "E4401")
+    assert reason in row.reason
+    assert _code(model, x) == "E4752"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "attributes", "shape"),
+    [("LpPool", 18, {"auto_pad": "VALID", "strides": [3, 3], "kernel_shape": [1, 2], "dilations": [2, 1]}, (3, 6)),
+     ("MaxPool", 11, {"auto_pad": "SAME_LOWER", "strides": [3, 1], "kernel_shape": [1, 2]}, (5, 4)),
+     ("AveragePool", 19, {"auto_pad": "SAME_UPPER", "strides": [3, 3], "kernel_shape": [2, 1]}, (4, 4))],
+)  # fmt: skip
+def test_what_inference_counts_of_windows_does_not_refuse_a_run(
+    op_type: str, opset: int, attributes: Any, shape: Any
+) -> None:
+    """Before operator set 22 it counts windows in ceil mode that start behind the padded input."""
+    x = {"x": np.arange(2 * np.prod(shape), dtype=F).reshape(1, 2, *shape)}
+    model = _model(op_type, x, {"y": (1, None)}, opset=opset, ceil_mode=1, **attributes)
+    with InferenceSession(model) as session:
+        (y,) = session.run(None, x)
+        assert session.get_outputs()[0].shape == list(y.shape)
+
+
 def test_folding_gives_what_a_run_would() -> None:
     for op_type, dtype in (("Div", np.int64), ("Add", F), ("Gather", np.int64)):
         a, b = np.array([7, 5, 2], dtype), np.array([2, 2, 1], dtype)

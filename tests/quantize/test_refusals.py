@@ -111,7 +111,7 @@ def test_a_model_that_cannot_be_run(make_net):
      (helper.make_node("Sum", ["n", "", "d"], ["q"]), {"n": [0.0], "d": [1.0]}, "E4752")],
 )  # fmt: skip
 def test_what_ends_a_kernel_does_not_end_calibration(node, constants, code):
-    """What a run of a session bounds, guards or computes otherwise; onnxruntime alone ends the process or its memory."""
+    """What a run of a session bounds, guards or computes otherwise: onnxruntime alone ends the process."""
     kinds = {"Div": "int32", "Tile": "int64", "Sum": "float32"}
     tensors = [numpy_helper.from_array(np.array(v, kinds[node.op_type]), k) for k, v in constants.items()]
     graph = helper.make_graph([node], "g", [], [onnx.ValueInfoProto(name="q")], tensors)
