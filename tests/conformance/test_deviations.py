@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from onnxhw.errors import OnnxhwError
 from onnxhw.frontend.hostrun import evaluate
 
 NAN = np.nan
@@ -271,3 +272,36 @@ def test_resize_at_half_pixels_for_nearest_neighbours(kind: Any, mode: str, want
                "round_prefer_floor", coordinate_transformation_mode="tf_half_pixel_for_nn")  # fmt: skip
     found = y.reshape(-1).tolist()
     assert found == ([2 * i for i in wanted] if mode == "nearest" else np.array(wanted).astype(kind).tolist())
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, np.int64, np.float16, np.float64])
+@pytest.mark.parametrize(("version", "mode"), [(16, "bilinear"), (20, "linear"), (20, "nearest")])
+def test_grid_sample_takes_places_as_real_numbers(kind: Any, version: int, mode: str) -> None:
+    """Halfway between 10 and 20, and at the middle of four pixels."""
+    x = np.array([[10, 20], [30, 40]], kind).reshape(1, 1, 2, 2)
+    grid = floats(0, -0.5, 0, 0, 0.5, 0.5).reshape(1, 1, 3, 2)
+    (y,) = run("GridSample", [x, grid], version, mode=mode, align_corners=0)
+    assert (y.dtype, y.reshape(-1)[2]) == (kind, 40)
+    if mode != "nearest":
+        assert y.reshape(-1).tolist() == [15, 25, 40]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_logarithms_of_sums_of_integers_are_cut_off_once(kind: str) -> None:
+    x = np.array([[4, 4, 4], [1, 3, 2]], kind)
+    (y,) = run("ReduceLogSumExp", [x, ints(1)], 18, keepdims=0)
+    assert (y.dtype, y.tolist()) == (np.dtype(kind), [5, 3])  # 4 + log(3) = 5.1, 3.41
+
+
+def test_signed_bytes_stay_negative_where_resize_is_antialiased() -> None:
+    x = np.full((1, 1, 4, 4), -40, np.int8)
+    none = np.zeros(0, np.float32)
+    (y,) = run("Resize", [x, none, floats(1, 1, 0.5, 0.5)], 18, mode="linear", antialias=1)
+    assert y.reshape(-1).tolist() == [-40] * 4
+
+
+def test_batch_normalization_of_no_training_has_one_output() -> None:
+    """The kernel gives others whose elements it does not write."""
+    x, one = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    with pytest.raises(OnnxhwError, match="E4752"):
+        run("BatchNormalization", [x, one, one, one, one], 14, 3)

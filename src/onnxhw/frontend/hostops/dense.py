@@ -94,9 +94,9 @@ def training_batch_normalization(
     *operands: Array, epsilon: float = EPSILON, momentum: float = float(np.float32(0.9)), training_mode: int = 0
 ) -> Array | tuple[Array, Array, Array]:
     """BatchNormalization since operator set 14: training takes mean and variance of `x`, and gives the running ones."""
-    if not training_mode:
-        return batch_normalization(*operands, epsilon=epsilon)
     x, scale, bias, mean, var = operands
+    if not training_mode:
+        return batch_normalization(x, scale, bias, mean, var, epsilon)
     axes = (0, *range(2, x.ndim))
     wide = x.astype(np.float64)
     now = wide.mean(axes), wide.var(axes)
@@ -108,7 +108,8 @@ def training_batch_normalization(
 
 def old_batch_normalization(*operands: Array, is_test: int = 0, consumed_inputs: Any = None, **more: Any) -> Array:
     """BatchNormalization before operator set 7, which trains unless told otherwise."""
-    return batch_normalization(*operands, is_test=is_test, **more)
+    x, scale, bias, mean, var = operands
+    return batch_normalization(x, scale, bias, mean, var, is_test=is_test, **more)
 
 
 def softmax(x: Array) -> Array:

@@ -145,6 +145,14 @@ def _both_scored(call: Call, operands: Sequence[Any]) -> bool:
     return len(labels) == 2 and len(set(call.attributes.get("class_ids", ()))) == 2
 
 
+def _integer(call: Call, operands: Sequence[Any]) -> bool:
+    return np.asarray(operands[0]).dtype.kind in "iu"
+
+
+def _signed_bytes_antialiased(call: Call, operands: Sequence[Any]) -> bool:
+    return bool(call.attributes.get("antialias", 0)) and np.asarray(operands[0]).dtype == np.int8
+
+
 def _without_intercepts(call: Call, operands: Sequence[Any]) -> bool:
     return not call.attributes.get("intercepts")
 
@@ -241,6 +249,10 @@ DEVIATIONS = (
     Deviation("", "Unique", _not_a_number_of_floats,
               "the kernel takes a NaN for equal to every number, so that others are lost; here NaN is one value, the "
               "last", "The first output tensor 'Y' contains all unique values or subtensors of the input."),
+    Deviation("", "ReduceLogSumExp", _integer, "the kernels of integers cut off every exponential", body=
+              "data_exp = Exp (data_double)"),
+    Deviation("", "Resize", _signed_bytes_antialiased, "the kernel of int8 gives 0 for what is negative",
+              "more input pixels contribute to an output pixel."),
     Deviation("ai.onnx.ml", "LinearClassifier", _without_intercepts,
               "an optional attribute, which the kernel refuses to miss: none are zeros",
               "A collection of intercepts.", alone=True),

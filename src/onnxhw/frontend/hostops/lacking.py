@@ -88,8 +88,8 @@ def unique(x: Array, axis: int | None = None, sorted: int = 1) -> tuple[Array, A
     _, first, inverse, counts = np.unique(ranks, True, True, True, axis=axis)
     order = np.arange(len(first)) if sorted else np.argsort(first)
     found = np.take(whole, first[order], axis=axis or 0)
-    results = first[order], np.argsort(order)[inverse.reshape(-1)], counts[order]
-    return found, *(one.astype(np.int64) for one in results)
+    places = np.argsort(order)[inverse.reshape(-1)]
+    return found, first[order].astype(np.int64), places.astype(np.int64), counts[order].astype(np.int64)
 
 
 def label_encoder(x: Array, **attributes: Any) -> Array:

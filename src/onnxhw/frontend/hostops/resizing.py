@@ -36,9 +36,12 @@ def resize(x: Array, roi: Array | None, scales: Array | None, sizes: Array | Non
     """
     if attributes.get("coordinate_transformation_mode") != "tf_half_pixel_for_nn":
         return np.asarray(reference(Resize, "Resize", x, roi, scales, sizes, **attributes))
-    given = scales is not None and np.size(scales) > 0
-    factors = np.ravel(scales) if given and scales is not None else np.ravel(sizes) / np.array(x.shape)
-    lengths = np.floor(np.array(x.shape) * factors).astype(int) if given else np.ravel(sizes)
+    own = np.array(x.shape)
+    if sizes is not None and np.size(sizes):
+        lengths, factors = np.ravel(sizes), np.ravel(sizes) / own
+    else:
+        factors = np.ravel(np.asarray(scales))
+        lengths = np.floor(own * factors).astype(int)
     mode, nearest = attributes.get("mode", "nearest"), attributes.get("nearest_mode", "round_prefer_floor")
     found = x if mode == "nearest" else x.astype(np.float64)
     for axis, (size, factor, length) in enumerate(zip(x.shape, factors, lengths, strict=True)):
