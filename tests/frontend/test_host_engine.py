@@ -315,6 +315,26 @@ def test_attributes_that_no_run_takes_are_refused_before_it(op_type: str, attrib
 
 
 @pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [({"ngram_indexes": [1 << 40]}, "ngram_indexes are not"), ({"ngram_indexes": [-1]}, "ngram_indexes are not"),
+     ({"max_skip_count": 1 << 40}, "max_skip_count 1099511627776 is above")],
+)  # fmt: skip
+def test_ngrams_that_do_not_end_are_refused_with_the_reason(attributes: Any, reason: str) -> None:
+    x = {"x": np.ones(3, np.int64)}
+    usual = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0, "ngram_counts": [0],
+             "ngram_indexes": [0], "pool_int64s": [1]}  # fmt: skip
+    with pytest.raises(OnnxhwError, match=rf"E4752.*{reason}"):
+        evaluate(_model("TfIdfVectorizer", x, {"y": None}, **{**usual, **attributes}), x)
+
+
+def test_a_linear_classifier_reads_no_coefficients_that_are_not_there() -> None:
+    x = {"x": np.ones((2, 3), F)}
+    more = {"classlabels_ints": [1, 2], "coefficients": [1.0] * 4, "intercepts": [0.0] * 2}
+    with pytest.raises(OnnxhwError, match=r"E4752.*4 coefficients are fewer than 2 rows of 3"):
+        evaluate(_model("LinearClassifier", x, {"y": None, "z": None}, domain="ai.onnx.ml", **more), x)
+
+
+@pytest.mark.parametrize(
     ("op_type", "opset", "attributes", "shape"),
     [("LpPool", 18, {"auto_pad": "VALID", "strides": [3, 3], "kernel_shape": [1, 2], "dilations": [2, 1]}, (3, 6)),
      ("MaxPool", 11, {"auto_pad": "SAME_LOWER", "strides": [3, 1], "kernel_shape": [1, 2]}, (5, 4)),
