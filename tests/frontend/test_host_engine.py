@@ -100,8 +100,10 @@ def test_reductions_give_the_type_they_are_given(kind: str) -> None:
         np.testing.assert_allclose(y, wanted.astype(kind), rtol=1e-5)
 
 
-def test_a_negative_pad_takes_away() -> None:
-    x = np.arange(20, dtype=F).reshape(4, 5)
+@pytest.mark.parametrize("kind", ["float32", "int16", "bfloat16"])  # there is no kernel of the last two
+def test_a_negative_pad_takes_away(kind: str) -> None:
+    dtype = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) if kind == "bfloat16" else np.dtype(kind)
+    x = np.arange(20).reshape(4, 5).astype(dtype)
     pads = np.array([-1, 2, 0, -3])
     (y,) = _run("Pad", {"x": x, "pads": pads})
     np.testing.assert_array_equal(y, np.pad(x[1:, :2], [(0, 0), (2, 0)]))
@@ -191,6 +193,8 @@ def test_types_without_a_kernel_are_computed_by_others() -> None:
     bfloat = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)
     (y,) = _run("Cast", {"x": np.array([1.5, -2], F)}, to=TensorProto.BFLOAT16)
     assert (y.dtype, y.astype(F).tolist()) == (bfloat, [1.5, -2])
+    (y,) = _run("Cast", {"x": np.array([1.5, -2.25], bfloat)}, to=TensorProto.STRING)
+    assert [float(text) for text in y] == [1.5, -2.25]
 
 
 def test_errors_have_onnxruntimes_reason_without_its_paths() -> None:
