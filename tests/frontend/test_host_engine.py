@@ -318,6 +318,17 @@ def test_attributes_that_no_run_takes_are_refused_before_it(op_type: str, attrib
     assert _code(model, x) == "E4752"
 
 
+def test_what_a_kernel_refuses_and_the_text_allows_is_computed() -> None:
+    """onnxruntime makes no kernel of these attributes."""
+    x = np.array([[[[1.0]], [[2.0]], [[3.0]]]], F)
+    (y,) = _run("LRN", {"x": x}, size=2, alpha=2.0, beta=1.0, bias=1.0)
+    np.testing.assert_allclose(y.ravel(), [1 / 6, 2 / 14, 3 / 10], rtol=1e-6)  # of itself and the next
+    model = _model("Cast", {"x": x}, {"y": (TensorProto.INT32, None)}, to=TensorProto.INT32, saturate=0)
+    assert [row.where for row in read(model).placement] == ["host"]
+    with InferenceSession(model) as session:
+        assert session.run(None, {"x": x})[0].ravel().tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [({"ngram_indexes": [1 << 40]}, "ngram_indexes are not"), ({"ngram_indexes": [-1]}, "ngram_indexes are not"),
