@@ -305,3 +305,28 @@ def test_batch_normalization_of_no_training_has_one_output() -> None:
     x, one = np.ones((2, 3), np.float32), np.ones(3, np.float32)
     with pytest.raises(OnnxhwError, match="E4752"):
         run("BatchNormalization", [x, one, one, one, one], 14, 3)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int16", "uint8"])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_has_the_first_of_equal_elements_and_nan_above_all(kind: str, largest: int) -> None:
+    """There is no kernel of the last three; onnx's reference leaves numbers out beside NaN."""
+    bfloat = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    real = kind in ("float32", "bfloat16")
+    x = np.array([NAN if real else 9, 1, 0, 3, 1]).astype(bfloat if kind == "bfloat16" else kind)
+    y, places = run("TopK", [x, ints(4)], 11, 2, largest=largest)
+    wanted = [0, 3, 1, 4] if largest else [2, 1, 4, 3]
+    assert (places.dtype, places.tolist()) == (np.int64, wanted)
+    np.testing.assert_array_equal(y.astype(np.float32), x[wanted].astype(np.float32))
+
+
+def test_types_that_numpy_has_not_are_cast_to_each_other() -> None:
+    """By way of float32, which has all their values: ml_dtypes has no cast between some of them."""
+    names = ["FLOAT8E8M0", "FLOAT8E4M3FNUZ", "FLOAT8E4M3FN", "FLOAT8E5M2", "BFLOAT16"]
+    kinds = {name: getattr(onnx.TensorProto, name) for name in names}
+    for source in kinds.values():
+        x = floats(1, 2, 4, 0.5).astype(helper.tensor_dtype_to_np_dtype(source))
+        for target in kinds.values():
+            (y,) = run("Cast", [x], 24, to=target)
+            assert y.dtype == helper.tensor_dtype_to_np_dtype(target)
+            assert y.astype(np.float32).tolist() == [1, 2, 4, 0.5]

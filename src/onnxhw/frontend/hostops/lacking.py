@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 def cast(x: Array, to: int = 0, saturate: int = 1, round_mode: Any = "up") -> Array:
     """Cast. Between text and types that numpy has none for by way of float32 or int32, to integers below a byte too."""
     foreign = onnx.helper.tensor_dtype_to_np_dtype(to).isbuiltin != 1 if to != onnx.TensorProto.STRING else False
-    if x.dtype.isbuiltin != 1 and (to == onnx.TensorProto.STRING or (foreign and "int" in x.dtype.name)):
+    if x.dtype.isbuiltin != 1 and (to == onnx.TensorProto.STRING or foreign):
         x = x.astype(np.int32 if "int" in x.dtype.name else np.float32)
     if x.dtype.kind in "OU" and foreign:
         x = x.astype(np.str_).astype(np.float32)
@@ -77,14 +77,27 @@ def sequence_insert(sequence: Sequence[Array], tensor: Array, position: Array | 
     return found
 
 
+def _ranks(x: Array) -> Array:
+    """Integers in the order of the elements; NaN is behind all numbers."""
+    flat = x.reshape(-1).astype(np.float32) if x.dtype.isbuiltin != 1 else x.reshape(-1)
+    return np.asarray(np.unique(flat, return_inverse=True)[1]).reshape(x.shape)
+
+
+def top_k(x: Array, k: Array, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Array, Array]:
+    """TopK with its number as an operand: of equal elements the first, and NaN above all, as the kernels have it."""
+    ranks = _ranks(x)
+    order = np.argsort(-ranks if largest else ranks, axis, kind="stable")
+    places = np.take(order, np.arange(int(np.ravel(k)[0])), axis).astype(np.int64)
+    return np.take_along_axis(x, places, axis), places
+
+
 def unique(x: Array, axis: int | None = None, sorted: int = 1) -> tuple[Array, Array, Array, Array]:
     """Unique: of values, or of slices along an axis, in ascending order or in that of their first occurrence.
 
     A NaN is equal to itself and behind all numbers, as numpy has it; zeros of both signs are equal.
     """
     whole = np.asarray(x).reshape(-1) if axis is None else np.asarray(x)
-    flat = whole.reshape(-1).astype(np.float32) if whole.dtype.isbuiltin != 1 else whole.reshape(-1)
-    ranks = np.unique(flat, return_inverse=True)[1].reshape(whole.shape)  # numpy sorts no slices of text
+    ranks = _ranks(whole)  # numpy sorts no slices of text
     _, first, inverse, counts = np.unique(ranks, True, True, True, axis=axis)
     order = np.arange(len(first)) if sorted else np.argsort(first)
     found = np.take(whole, first[order], axis=axis or 0)
@@ -152,6 +165,7 @@ OPERATORS = (
     HostOp("", "RandomNormalLike", random_like(RandomNormalLike, "RandomNormalLike")),
     HostOp("", "RandomUniformLike", random_like(RandomUniformLike, "RandomUniformLike")),
     HostOp("", "SequenceInsert", sequence_insert),
+    HostOp("", "TopK", top_k, since=10),
     HostOp("", "Unique", unique),
     HostOp("ai.onnx.ml", "DictVectorizer", dict_vectorizer),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder_1, until=1),
