@@ -26,6 +26,7 @@ from .output import Output, pass_output
 def command(output: Output, directory: Path, board: str | None, flash: bool) -> None:
     from ..board import check_device, find
     from ..build import tools
+    from ..devices import family_of
     from ..errors import UsageError
     from ..files import sha256
     from .artifacts import read_directory
@@ -54,5 +55,6 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
         return
     for line in result.output.splitlines():
         output.message(line)
-    boots = f" (in flash: it boots in about {chosen.boot_seconds(bitstream.stat().st_size):.2f} s)" if flash else ""
+    seconds = family_of(chosen).boot_seconds(chosen, bitstream.stat().st_size)
+    boots = f" (in flash: it boots in about {seconds:.2f} s)" if flash else ""
     output.line(f"{bitstream} is on the board{boots}")
