@@ -48,7 +48,10 @@ def test_simulation_has_behavioural_cells_and_a_device_its_own():
     assert primitives_of(SimpleNamespace(primitives=mine)) is mine
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-45f", "mini"])
+LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s-85f", "ulx3s-85f-dense", "ulx3s-45f")]
+
+
+@pytest.mark.parametrize("name", ["mini", *LARGE])
 def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch):
     """A role that is spelt differently in RTL and plan would leave its cell to the placer, silently."""
     from amaranth.back import rtlil

@@ -67,12 +67,12 @@ class Netlist:
 
 
 def synthesize_netlist(
-    design: Any, *, family: str = "ecp5", device: str = "LFE5U-25F", name: str = "top",
-    tick: tools.Tick | None = None,
+    design: Any, *, family: str = "ecp5", device: str = "", name: str = "top", tick: tools.Tick | None = None
 ) -> Netlist:
-    """Synthesize a `wiring.Component` for a device; its members, ``clk`` and ``rst`` become the ports."""
+    """Synthesize a `wiring.Component` for a device, `Family.small` unless it is named; its members, ``clk`` and ``rst``
+    become the ports."""
     made_for = find_family(family)
-    target = Target(made_for.primitives(device, getattr(design, "config", None)))
+    target = Target(made_for.primitives(device or made_for.small, getattr(design, "config", None)))
     text = rtlil.convert(design, name=name, platform=target, emit_src=False)
     script = [
         "read_rtlil top.il",

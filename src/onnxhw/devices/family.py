@@ -78,11 +78,13 @@ class Family(Protocol):
     name: str
     tools: tuple[str, ...]
     """The tools that decide over a bitstream, in the order of their use."""
+    small: str
+    """A device for which there is no floor plan: netlists without a board are for it."""
     routed: str
     """The text file that place and route leaves, of which `pack` makes the bitstream."""
     memory: int
     multiplier: int
-    """Registers of its memories and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, which the design takes."""
+    """Registers of its block RAMs and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, as a design counts."""
 
     def check_part(self, board: Board) -> None:
         """`UsageError` E2371 names what of a board's part the family's tools do not support."""
