@@ -93,20 +93,20 @@ def test_another_device_family_is_refused_by_every_command(tmp_path, capsys):
     from onnxhw.cli import main
 
     path = tmp_path / "nano.toml"
-    nano = GOOD.replace('family = "ecp5"', 'family = "gowin"').replace('name = "ulx3s-85f"', 'name = "nano"')
+    nano = GOOD.replace('family = "ecp5"', 'family = "ecp6"').replace('name = "ulx3s-85f"', 'name = "nano"')
     path.write_text(nano.replace('aliases = ["ulx3s"]', "aliases = []"))
     for words in (["check", "none.onnx"], ["compile", "none.onnx"], ["synth", "none.onnx"]):
         assert main([*words, "--board", str(path), "--json"]) == 2
         error = json.loads(capsys.readouterr().out)["error"]
         assert (error["code"], error["where"]) == ("E2306", str(path))
-        assert "'gowin'" in error["what"]
+        assert "'ecp6'" in error["what"]
         assert "ecp5" in error["hint"]
 
 
 def test_another_device_family_is_not_among_the_boards(tmp_path, capsys, monkeypatch):
     from onnxhw.cli import main
 
-    (tmp_path / "nano.toml").write_text(GOOD.replace('family = "ecp5"', 'family = "gowin"'))
+    (tmp_path / "nano.toml").write_text(GOOD.replace('family = "ecp5"', 'family = "ecp6"'))
     monkeypatch.setenv("ONNXHW_BOARDS", str(tmp_path))
     assert main(["boards"]) == 0
     shown = capsys.readouterr()

@@ -34,7 +34,7 @@ def test_every_board_has_a_family_that_knows_its_part():
         check_fit(family_of(board).estimate(PRESETS[board.preset]).counts(), board)
 
 
-@pytest.mark.parametrize("name", ["gowin", "", "..", "family", "ecp5.cells"])
+@pytest.mark.parametrize("name", ["ecp6", "", "..", "family", "ecp5.cells"])
 def test_what_is_no_family_is_refused_by_name(name):
     with pytest.raises(UsageError, match="E2306") as caught:
         find_family(name)

@@ -34,8 +34,9 @@ def platform_of(board: Board) -> Any:
         raise UsageError("E2303", f"platform.module cannot be imported: {error}", where=where) from error
     except AttributeError as error:
         raise UsageError("E2303", f"{module} has no {name}", where=where) from error
-    if getattr(platform, "device", "") != board.device:
-        what = f"{name} of {module} is for device {getattr(platform, 'device', 'unknown')!r}, not {board.device!r}"
+    device = family_of(board).device_of(platform)
+    if device != board.device:
+        what = f"{name} of {module} is for device {device or 'unknown'!r}, not {board.device!r}"
         raise UsageError("E2303", what, where=where)
     return platform
 

@@ -90,6 +90,10 @@ class Family(Protocol):
         """`UsageError` E2371 names what of a board's part the family's tools do not support."""
         ...
 
+    def device_of(self, platform: Any) -> str:
+        """The device that an Amaranth platform is for, as board files name it; empty for another vendor's platform."""
+        ...
+
     def boot_seconds(self, board: Board, size: int) -> float:
         """How long the device reads a bitstream of `size` bytes from its flash memory at power-up."""
         ...

@@ -26,6 +26,10 @@ class Ecp5:
         """Refuse a part that nextpnr does not know."""
         parts.part_options(board)
 
+    def device_of(self, platform: Any) -> str:
+        """As `LatticePlatform` has it."""
+        return str(getattr(platform, "device", ""))
+
     def boot_seconds(self, board: Board, size: int) -> float:
         """By the rate in SYSCONFIG."""
         return parts.boot_seconds(board, size)
