@@ -99,6 +99,12 @@ def families() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in folder.glob("*/__init__.py")))
 
 
+def require_family(name: str, where: str) -> None:
+    """`UsageError` E2306 names the device families there are, if that is none of them."""
+    if name not in families():
+        raise UsageError("E2306", f"no device family {name!r}", where=where, hint=f"families: {', '.join(families())}")
+
+
 def read_board(path: Path) -> Board:
     """The board of one file; `UsageError` E2301 to E2303 says what is wrong with it, E2306 names a device family that
     is not there."""
@@ -114,9 +120,7 @@ def read_board(path: Path) -> Board:
         found = _board(record)
     except ValueError as error:
         raise UsageError("E2303", str(error), where=str(path)) from error
-    if found.family not in families():
-        what = f"there is no device family {found.family!r}"
-        raise UsageError("E2306", what, where=str(path), hint=f"device.family is one of: {', '.join(families())}")
+    require_family(found.family, str(path))
     return found
 
 

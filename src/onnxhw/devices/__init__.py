@@ -2,15 +2,13 @@
 
 import importlib
 
-from ..board import Board, families
-from ..errors import UsageError
+from ..board import Board, require_family
 from .family import Family
 
 
 def find_family(name: str) -> Family:
-    """The family of that name; `UsageError` E2306 names those there are."""
-    if name not in families():
-        raise UsageError("E2306", f"no device family named {name!r}", hint=f"families: {', '.join(families())}")
+    """The family of that name; `UsageError` E2306 as of `require_family`."""
+    require_family(name, "devices")
     found: Family = importlib.import_module(f".{name}", __name__).FAMILY
     return found
 
