@@ -53,3 +53,22 @@ def test_exit_statuses_are_those_of_the_manual():
     for name, status in statuses.items():
         (row,) = [line for line in manual.splitlines() if f"`{name}`" in line]
         assert row.startswith(f"| {status} |")
+
+
+@pytest.mark.parametrize("part", ["what", "where", "hint"])
+@pytest.mark.parametrize("text", ["x" * 10**6, "a text " * 10**5, "\n" * 10**6, "é" * 300])
+def test_nobody_s_text_fills_the_screen(part, text):
+    error = errors.UsageError("E2552", **{"what": "is wrong", part: f"begins {text} ends"})
+    assert len(getattr(error, part)) <= min(len(text), errors.LONGEST)
+    assert getattr(error, part).startswith("begins ")
+    assert getattr(error, part).endswith(" ends")
+    assert getattr(error, part) in str(error)
+
+
+@pytest.mark.parametrize("value", ["a" * 61, "a" * 10**6, list(range(1000)), {"a": "b" * 100}, 10**100])
+def test_a_value_in_a_message_is_short(value):
+    found = errors.short(value)
+    assert len(found) == 60
+    assert found.startswith(repr(value)[:30])
+    assert found.endswith(repr(value)[-10:])
+    assert errors.short(repr(value)[:50]) == repr(repr(value)[:50])

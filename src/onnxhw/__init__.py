@@ -13,18 +13,23 @@ if TYPE_CHECKING:
         OrtValue,
         RunOptions,
         SessionOptions,
+        disable_telemetry_events,
+        enable_telemetry_events,
         get_all_providers,
         get_available_providers,
         get_device,
         set_default_logger_severity,
+        set_default_logger_verbosity,
+        set_seed,
     )
     from .session import InferenceSession
 
 __version__ = "0.1.0"
 __all__ = [
     "Device", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
-    "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions", "__version__", "get_all_providers",
-    "get_available_providers", "get_device", "set_default_logger_severity",
+    "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions", "__version__", "disable_telemetry_events",
+    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_device",
+    "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]  # fmt: skip
 
 _LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.session"}

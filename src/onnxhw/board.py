@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .config import PRESETS
-from .errors import ToolError, UsageError
+from .errors import ToolError, UsageError, short
 from .files import read_text, reason
 
 if sys.version_info >= (3, 11):
@@ -102,7 +102,7 @@ def families() -> tuple[str, ...]:
 def require_family(name: str, where: str) -> None:
     """`UsageError` E2306 names the device families there are, if that is none of them."""
     if name not in families():
-        raise UsageError("E2306", f"no device family {name!r}", where=where, hint=f"families: {', '.join(families())}")
+        raise UsageError("E2306", f"no device family {short(name)}", where=where, hint=f"families: {', '.join(families())}")
 
 
 def read_board(path: Path) -> Board:
@@ -133,12 +133,12 @@ def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for key, kind in keys.items():
             name, value = f"{section + '.' if section else ''}{key}", found.get(key)
             if type(value) is not kind:
-                raise ValueError(f"{name} must be a {kind.__name__}, not {value!r:.60}")
+                raise ValueError(f"{name} must be a {kind.__name__}, not {short(value)}")
             if isinstance(value, int) and not 0 <= value < 1 << 40:
-                raise ValueError(f"{name} must be 0..{(1 << 40) - 1}, not {value!r:.60}")
+                raise ValueError(f"{name} must be 0..{(1 << 40) - 1}, not {short(value)}")
             items = int if key == "seeds" else str
             if isinstance(value, list) and not all(type(item) is items for item in value):
-                raise ValueError(f"{name} must be a list of {items.__name__}, not {value!r:.60}")
+                raise ValueError(f"{name} must be a list of {items.__name__}, not {short(value)}")
         extra = sorted(set(found) - set(keys))
         if extra:
             raise ValueError(f"unknown key {extra[0]!r} in table {section!r}")
@@ -163,7 +163,7 @@ def _require(tables: dict[str, dict[str, Any]]) -> None:
         if not tables["clock"][key]:
             raise ValueError(f"clock.{key} must not be 0")
     if not NAME.fullmatch(tables[""]["name"]):
-        raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {tables['']['name']!r:.60}")
+        raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {short(tables['']['name'])}")
     for words in (*(tables["program"][key] for key in ("sram", "flash", "detect")), [tables["device"]["name"]]):
         if any(not word.isprintable() for word in words):
             raise ValueError("commands and device must be printable")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from .config import HwConfig
-from .cost import Cost, Prefer, ms_text, of_program, slower
+from .cost import Cost, Prefer, of_program
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
 from .frontend import Batch, MixedModel, Source, load, prepare, refuse, require_hardware
@@ -21,6 +21,7 @@ from .passes import choose, variants
 from .program.mixed import MixedProgram
 from .program.model import Program
 from .program.traffic import Rates
+from .reasons import PREFER, Reasons, causes, size_error, too_much, too_slow, unmapped
 from .report.fit import excess, larger, roomier, scheduled, weight_bytes
 
 Model = str | Path | bytes | Graph
@@ -28,10 +29,6 @@ Model = str | Path | bytes | Graph
 
 T = TypeVar("T")
 
-SHOWN = 8
-"""Most operations in a message."""
-TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
-"""What is said of a node whose table is too many."""
 IN_TURN = "larger than the memory of {}: {}{} programs run in turn, each loaded before, {:,} bytes of weights per call"
 """What is said of a model in more parts than its nodes need. A call may be of many samples."""
 NOT_ON_IT = (
@@ -45,10 +42,6 @@ LARGE = ("W3405", "W3406")
 SLOW = "W3480"
 LEFT = "{} operations run on the host, which is quicker than the line to the board"
 """The code and text of the note on a model with parts that are left to the host for their time."""
-TAKES = "its part takes {} ms on the line and {} ms in the core, about {} ms on the host"
-"""Why such an operation does."""
-PREFER = "--prefer hardware leaves them on the hardware"
-"""What to do about it."""
 
 
 def compile(model: Model, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None) -> Program:
@@ -65,7 +58,7 @@ def compile(model: Model, config: HwConfig, *, patches: bool | None = True, rate
     try:
         return _schedule(graph, config, patches, rates)
     except UnsupportedError as error:
-        refused = _causes(error)
+        refused = causes(error)
         if too_large := size_error([graph], refused, config):
             raise too_large from error
         raise
@@ -146,7 +139,7 @@ def place(
         except UnsupportedError as error:
             if not chosen.put_aside(unmapped(mixed, error)):
                 raise
-            moved += _causes(error)
+            moved += causes(error)
     if large and mixed.hardware:
         mixed = _noted(mixed, first, chosen, large.code)
     if chosen.slow:
@@ -155,8 +148,6 @@ def place(
     return Placing(mixed, made, tuple(moved), first, large)
 
 
-Reasons = dict[str, tuple[str, str]]
-"""Operations by result, why they go to the host, and what to do."""
 Excess = Callable[[Graph], DoesNotFitError | None]
 """What is too large of a graph."""
 
@@ -343,62 +334,3 @@ def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error
-
-
-def size_error(
-    graphs: Sequence[Graph], refused: Sequence[UnsupportedError], config: HwConfig, where: str = ""
-) -> DoesNotFitError | None:
-    """The `DoesNotFitError` (E51xx) of hardware parts that nothing but size keeps from running: memory that is too
-    small for any schedule, else the operations in `refused`. None if there are other reasons, or none at all."""
-    from . import sched
-
-    large = [error for error in refused if isinstance(error, sched.TooLargeError)]
-    if not large or len(large) < len(refused):
-        return None
-    lines = [f"{error.where}: {error.what}" for error in large[:SHOWN]]
-    over = next((found for graph in graphs if (found := excess(graph, config))), None)
-    code, text = over or (large[0].size_code, f"nothing of the model fits {config.name}")
-    more = [f"and {len(large) - SHOWN} more"] if len(large) > SHOWN else []
-    what = "\n  ".join([f"{text}:", *lines, *more])
-    return DoesNotFitError(code, what, where=where, hint=larger(graphs, config, code))
-
-
-def _causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
-    from . import sched
-
-    return sched.causes(error)
-
-
-def too_much(mixed: MixedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:
-    """The operations that go to the host first because a model is too large; empty if there are none."""
-    graphs = [part.graph for part in mixed.hardware]
-    if softmax := set(mixed.integer_softmax):
-        reason = f"with it on the hardware: {error.what}", ""
-        return {op.output: reason for graph in graphs for op in graph.ops if not softmax.isdisjoint(op.nodes)}
-    if error.code != "E5105":
-        return {}
-    from . import sched
-
-    reason = f"its table would be one more than the {config.tables} of {config.name}", TABLES_HINT
-    return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
-
-
-def too_slow(mixed: MixedModel, costs: Sequence[Cost]) -> Reasons:
-    """The operations of the hardware parts that the host runs quicker."""
-    found: Reasons = {}
-    several = len(costs) > 1
-    for at in slower(costs):
-        cost = costs[at]
-        why = TAKES.format(*map(ms_text, (cost.line + cost.load * several, cost.core, cost.host)))
-        found |= {op.output: (why, PREFER) for op in mixed.hardware[at].graph.ops}
-    return found
-
-
-def unmapped(mixed: MixedModel, error: UnsupportedError) -> Reasons:
-    """The operations that a scheduler's error names."""
-    found: Reasons = {}
-    for cause in _causes(error):
-        for op in (op for part in mixed.hardware for op in part.graph.ops):
-            if f"node {op.name!r} (" in cause.text():
-                found[op.output] = cause.what, cause.hint
-    return found

@@ -5,6 +5,26 @@ an error decides the exit status of the command line (see ``docs/errors.md``); t
 case and never changes its meaning.
 """
 
+import re
+
+
+def short(value: object, most: int = 60) -> str:
+    """A user's value for a message: as Python writes it, its middle left out beyond `most` characters."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 22]}...{text[-19:]}"
+
+
+LONGEST_WORD = 255
+"""Characters of the longest word of a message: a name in a file may be as long."""
+LONGEST = 16_000
+"""Characters of the longest message: the end of a tool's output, or all blockers of a model, are some thousands."""
+
+
+def _shortened(text: str) -> str:
+    """A message in which whatever came from a file cannot fill the screen: long words and texts lose their middle."""
+    text = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: f"{word[0][:120]}...{word[0][-40:]}", text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2000]} ... {text[-1900:]}"
+
 
 class OnnxhwError(Exception):
     """Base of all errors that are a user's to mend.
@@ -21,7 +41,7 @@ class OnnxhwError(Exception):
     kind = "error"
 
     def __init__(self, code: str, what: str, *, where: str = "", hint: str = "") -> None:
-        self.code, self.what, self.where, self.hint = code, what, where, hint
+        self.code, self.what, self.where, self.hint = code, _shortened(what), _shortened(where), _shortened(hint)
         super().__init__(self.text())
 
     def text(self) -> str:

@@ -1,32 +1,29 @@
 """What a model is fed: arrays held against its inputs, and the inferences that they are."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
+from .errors import OnnxhwError, UsageError
 from .frontend import Batch
+from .golden.host import of_type
 from .ir.parts import Dim, Value
 
 
 def typed(value: Value, given: Any) -> Any:
-    """An array of the input's type; what is no tensor is left alone. `UsageError` E2503."""
+    """An array of the input's type (`golden.host.of_type`); what is no tensor is left alone. `UsageError` E2503."""
     if not value.dtype:
         return given
     try:
-        array, wanted = np.asarray(given), np.dtype(value.dtype)
+        return of_type(given, value.dtype)
     except ValueError as error:
         raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
-    if array.dtype == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
-        return array.astype(wanted)
-    if wanted.kind == "f" and array.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
-            return array.astype(wanted)
-    raise UsageError(
-        "E2503", f"input {value.name!r} must be {wanted}, not {array.dtype}", hint=f"array.astype(numpy.{wanted})"
-    )
+    except TypeError as error:
+        hint = f"if its values are what the model means: array.astype(numpy.{value.dtype})"
+        raise UsageError("E2503", f"input {value.name!r} {error}", hint=hint) from error
 
 
 def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
@@ -99,6 +96,13 @@ def wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
     return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
 
 
+def not_taken(sizes: Mapping[str, int], error: OnnxhwError) -> UsageError:
+    """E2503 for first dimensions, by ``input:0``, that the model's nodes do not take; `error` says why."""
+    rows = ((name.rpartition(":")[0], size) for name, size in sizes.items())
+    asked = ", ".join(f"{size} row{'s' * (size != 1)} of {name!r}" for name, size in rows)
+    return UsageError("E2503", f"the model does not take {asked}: {error.what.splitlines()[0]}")
+
+
 def _tensors(
     inputs: Sequence[Value], arrays: Mapping[str, Any]
 ) -> Iterator[tuple[Value, tuple[Dim, ...], tuple[int, ...]]]:
@@ -123,3 +127,18 @@ def matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
     return len(wanted) == len(shape) and all(
         not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)
     )
+
+
+def of_all(value: Value, batch: Batch | None) -> Value:
+    """The input or output of all samples, from that of one."""
+    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
+        return value
+    first, *others = value.shape
+    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
+
+
+def joined(results: list[Any], name: str, batch: Batch | None) -> Any:
+    """An output of all samples; one that is the same for all of them is there once."""
+    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
+        return results[0]
+    return np.concatenate([np.atleast_1d(result) for result in results])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .config import HwConfig
-from .errors import InternalError, OnnxhwError, UsageError
+from .errors import InternalError, OnnxhwError, UsageError, short
 from .golden import host
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
@@ -153,12 +153,12 @@ def _steps(port: Port, elements: int) -> None:
     for step in port.steps:
         _require(isinstance(step, dict), f"{name} has a step that is no object")
         kind = step.get("op")
-        _require(isinstance(kind, str) and kind in STEPS, f"{name} has a step {kind!r:.40}")
+        _require(isinstance(kind, str) and kind in STEPS, f"{name} has a step {short(kind)}")
         _require(isinstance(step.get("name"), str), f"{name} has a step without a name")
         for key, value in step.items():
             numbers = isinstance(value, list) and all(type(item) in (int, float) for item in value)
             scalar = value is None or isinstance(value, (bool, int, float, str))
-            _require(numbers if key in LISTS else scalar, f"{name} has a step whose {key} is {value!r:.40}")
+            _require(numbers if key in LISTS else scalar, f"{name} has a step whose {key} is {short(value)}")
 
 
 def _examples(port: Port) -> Iterable[Any]:

@@ -7,7 +7,6 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +19,23 @@ from .closing import Closing
 from .compiler import compile_mixed
 from .config import HwConfig, preset
 from .cost import Prefer
-from .errors import UsageError
-from .feeds import check_elements, check_variables, matches, samples, typed, wrong_shape
-from .frontend import Batch, MixedModel, Source, read, read_model, refuse
+from .errors import InvalidModelError, UsageError
+from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
+from .frontend import LimitError, MixedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.graph import Array8
 from .ir.parts import Dim, HardwarePart, Part, Value
 from .ort_api import (
-    CPU_PROVIDER,
-    PROVIDER,
-    IOBinding,
     ModelMetadata,
     NodeArg,
-    OrtValue,
+    SessionMethods,
     SessionOptions,
+    check_run_options,
     chosen_providers,
     sizes_of,
     tensor_type,
-    unsupported,
+    type_text,
 )
 from .preprocess import Input, Preprocess, open_samples
 from .program.mixed import MixedProgram
@@ -60,7 +57,7 @@ from .targets import (
 )
 
 
-class InferenceSession(Closing):
+class InferenceSession(SessionMethods, Closing):
     """A model ready to run; parameters and calls are those of onnxruntime's class of this name, and a few more.
 
     Parameters
@@ -81,6 +78,7 @@ class InferenceSession(Closing):
         (`onnxhw.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
+    enable_fallback, disabled_optimizers, read_config_from_model : onnxruntime's; they change nothing.
 
     Any number of threads may share a session: calls go one at a time, `close` too. On a device several hardware parts
     are programs that are loaded in turn: each once for all samples of a `run`.
@@ -105,19 +103,22 @@ class InferenceSession(Closing):
         exact_softmax: bool = False,
         preprocess: Preprocess | None = None,
         prefer: Prefer | None = None,
+        enable_fallback: Any = None,
+        disabled_optimizers: Any = None,
+        read_config_from_model: Any = None,
     ) -> None:
         if not is_target(device):
             raise unknown(device)
         chosen_providers(providers, provider_options)
         self._options = SessionOptions() if sess_options is None else sess_options
-        sizes = sizes_of(sess_options)
-        shapes = {**sizes, **(shapes or {})} if sizes else shapes
-        self.shapes, self._source, self._patches, self._exact = shapes, path_or_bytes, patches, exact_softmax
-        self._prefer = prefer
+        self._source, self._patches, self._exact, self._prefer = path_or_bytes, patches, exact_softmax, prefer
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
         self._proto: onnx.ModelProto | None = None
+        sizes = sizes_of(sess_options, self._declared_inputs)
+        self.shapes = {**sizes, **(shapes or {})} if sizes else shapes
+        """Sizes of dimensions that were given."""
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
         self._stack = ExitStack()
         self.mixed: MixedModel
@@ -178,7 +179,7 @@ class InferenceSession(Closing):
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(_of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
+        return [self._described(of_all(value, self.mixed.batch)) for value in self.mixed.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
@@ -190,24 +191,8 @@ class InferenceSession(Closing):
             model.model_version, {entry.key: entry.value for entry in model.metadata_props},
         )  # fmt: skip
 
-    def get_providers(self) -> list[str]:
-        """What computes: the hardware's operations, then the host's nodes."""
-        return [PROVIDER, CPU_PROVIDER]
-
-    def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """The device behind each provider."""
-        return {PROVIDER: {"device": str(self.device)}, CPU_PROVIDER: {}}
-
-    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Checks the names as the constructor does; what computes stays."""
-        chosen_providers(providers, provider_options)
-
-    def get_session_options(self) -> Any:
-        """The options given, or the defaults."""
-        return self._options
-
     def _inputs(self) -> list[Value]:
-        return [_of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
+        return [of_all(value, self.mixed.batch) for value in self.mixed.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -225,6 +210,10 @@ class InferenceSession(Closing):
             firsts = [one.type.tensor_type.shape.dim[0].dim_param for one in known if one.name in batch.inputs]
             shape[0] = firsts[0] or None if firsts else None
         return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
+
+    def _declared_inputs(self) -> list[onnx.ValueInfoProto]:
+        model = self._model_proto()
+        return [] if model is None else list(model.graph.input)
 
     def _model_proto(self) -> onnx.ModelProto | None:
         """The model as its file has it; None for a compiled program without a copy of it."""
@@ -252,50 +241,18 @@ class InferenceSession(Closing):
 
         Where the model has batch 1, inputs of N samples give outputs of N: one inference each. Where its batch is open,
         N samples give what the model means at a batch of N: one inference each if that is proved to be the same. A feed
-        that names an initializer replaces its value. `run_options` change nothing.
+        that names an initializer replaces its value. An array has the element type of its input, as in onnxruntime;
+        lists of Python's numbers are rounded to it. `run_options` change nothing.
 
         `UsageError` E2501: no such output; E2502: inputs missing or unknown; E2503: wrong shape or type; E2507: closed;
+        E2590, E2591: `run_options` that cannot be meant;
         `UnsupportedError` E4401: the model has a node that nothing can run.
         """
+        check_run_options(run_options)
         with self._lock:
             if self._closed:
                 raise UsageError("E2507", "the session is closed", where=self.device, hint="make another")
             return self._run(output_names, input_feed)
-
-    def run_with_ort_values(
-        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
-    ) -> list[OrtValue]:
-        """`run` with values around the arrays."""
-        feeds = {name: value.numpy() for name, value in input_dict_ort_values.items()}
-        return [OrtValue(result) for result in self.run(output_names, feeds, run_options)]
-
-    def io_binding(self) -> IOBinding:
-        """A binding for `run_with_iobinding`."""
-        return IOBinding()
-
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
-        """`run` on the inputs that are bound; the outputs that are bound are then in the binding."""
-        iobinding.results = self.run(iobinding.wanted, iobinding.inputs, run_options)
-
-    def run_async(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
-        callback: Callable[[list[Any] | None, Any, str], None], user_data: Any, run_options: Any = None,
-    ) -> None:  # fmt: skip
-        """`run` in a thread of its own; `callback(results, user_data, error)`: the error is a text, "" for none."""
-
-        def work() -> None:
-            try:
-                results = self.run(output_names, input_feed, run_options)
-            except Exception as error:  # the caller is elsewhere by now: it is told by the callback
-                callback(None, user_data, str(error))
-            else:
-                callback(results, user_data, "")
-
-        threading.Thread(target=work, name="onnxhw run_async").start()
-
-    def end_profiling(self) -> str:
-        """`UsageError` E2591: a session writes no profile; `profile` gives it."""
-        raise unsupported("end_profiling", "InferenceSession.profile() gives the cycles of each layer")
 
     def profile(self) -> list[LayerRow]:
         """Where the cycles of one inference go, layer by layer of the hardware parts in turn.
@@ -323,6 +280,9 @@ class InferenceSession(Closing):
         arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
         check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
+            if (empty := self._of_none(sizes, wanted)) is not None:
+                self.cycles, self.counters = 0, []
+                return empty
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
             self.cycles, self.counters = placed.cycles, placed.counters
@@ -336,7 +296,7 @@ class InferenceSession(Closing):
         for run in self._runners:  # part by part: a device loads each program once, and transfers overlap with runs
             for values, given_now in zip(inferences, run(inferences), strict=True):
                 values |= given_now
-        return [_together([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
+        return [joined([sample[name] for sample in inferences], name, self.mixed.batch) for name in wanted]
 
     def close(self) -> None:
         """Release the engines, and the device unless it was open before."""
@@ -345,21 +305,32 @@ class InferenceSession(Closing):
             self._runners, self._others, self._closed = [], {}, True
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
+        """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
+        (mostly 1) and samples may meet, or there are none."""
         batch = self.mixed.batch
         if batch is None or batch.size:
             return {}
         found = {}
         for value in self._inputs():
             array = arrays[value.name]
-            if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
+            if value.name not in batch.inputs or not isinstance(array, np.ndarray) or not value.shape:
                 continue
-            if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
+            if len(value.shape) == array.ndim and value.shape[0] != len(array):
                 found[value.name] = len(array)
-        integer = self.mixed.hardware or self.mixed.golden
-        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
+        integer, counts = self.mixed.hardware or self.mixed.golden, set(found.values())
+        if not batch.mixing and batch.inputs == found.keys() and len(counts) == 1 and integer and counts != {0}:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
+
+    def _of_none(self, sizes: Mapping[str, int], wanted: Sequence[str]) -> list[Any] | None:
+        """The results of no samples, where samples are proved independent: no rows. None where that is not all."""
+        batch = self.mixed.batch
+        if batch is None or batch.mixing or {*sizes.values()} != {0} or len(sizes) != len(batch.inputs):
+            return None
+        known = {value.name: value for value in self.mixed.outputs}
+        if not batch.outputs.issuperset(wanted):
+            return None
+        return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
@@ -370,7 +341,12 @@ class InferenceSession(Closing):
         key = tuple(sorted(sizes.items()))
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
-            session = self._like(self._source, shapes)
+            try:
+                session = self._like(self._source, shapes)
+            except LimitError:
+                raise
+            except InvalidModelError as error:
+                raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
@@ -428,32 +404,3 @@ class InferenceSession(Closing):
             model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
             exact_softmax=self._exact, prefer=self._prefer,
         )  # fmt: skip
-
-
-def type_text(kind: onnx.TypeProto) -> str:
-    """A type as ONNX writes it: ``tensor(float)``, ``seq(map(int64,tensor(float)))``; "" for none."""
-    name = kind.WhichOneof("value")
-    if name in ("tensor_type", "sparse_tensor_type"):
-        element = onnx.TensorProto.DataType.Name(getattr(kind, name).elem_type).lower()
-        return f"{'sparse_' if name[0] == 's' else ''}tensor({element})"
-    if name == "map_type":
-        key = onnx.TensorProto.DataType.Name(kind.map_type.key_type).lower()
-        return f"map({key},{type_text(kind.map_type.value_type)})"
-    if name in ("sequence_type", "optional_type"):
-        return f"{'seq' if name[0] == 's' else 'optional'}({type_text(getattr(kind, name).elem_type)})"
-    return ""
-
-
-def _of_all(value: Value, batch: Batch | None) -> Value:
-    """The input or output of all samples, from that of one."""
-    if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
-        return value
-    first, *others = value.shape
-    return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
-
-
-def _together(results: list[Any], name: str, batch: Batch | None) -> Any:
-    """An output of all samples; one that is the same for all of them is there once."""
-    if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
-        return results[0]
-    return np.concatenate([np.atleast_1d(result) for result in results])

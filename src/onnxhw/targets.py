@@ -17,7 +17,7 @@ from .frontend.hostrun import parsed
 from .frontend.hosttypes import SIZES
 from .frontend.reading.limits import Limits
 from .host.address import BARE_PORT, FORMS
-from .host.artifact import design_of, manifest, noted, skeleton
+from .host.artifact import check_manifest, manifest, skeleton
 from .host.device import Device
 from .ir.graph import Array8, Graph
 from .ir.parts import GoldenPart, HardwarePart, HostPart, Value
@@ -49,14 +49,14 @@ def read_compiled(path: Path) -> tuple[MixedModel, MixedProgram, str | None]:
 
     What the batch means is asked of the copy of the model beside it; without one, samples are taken as independent.
     Inputs are those without a default value, which are constants now. Errors: those of
-    `onnxhw.loading.load_any`, and `UsageError` E2552 for the manifest.
+    `onnxhw.loading.load_any`, and `UsageError` E2552 and E2588 for the manifest.
     """
     found = load_any(path)
     program = found if isinstance(found, MixedProgram) else _whole(found)
     parts = tuple(HardwarePart(skeleton(p)) if isinstance(p, Program) else p for p in program.parts)
     inputs = tuple(value for value in program.inputs if not value.optional)
     mixed = MixedModel(program.model, inputs, program.outputs, parts, (), batch=_batch(path.parent))
-    return mixed, program, design_of(path.parent)
+    return mixed, program, check_manifest(path.parent, (part.config for part in program.programs)).get("design") or None
 
 
 def model_beside(folder: Path) -> onnx.ModelProto | None:
@@ -77,8 +77,8 @@ def _batch(folder: Path) -> Batch | None:
     model = _copy_of_model(folder)
     if model is None:
         return None
-    sizes = (size.rpartition("=") for size in noted(folder, "shapes", ".+=[0-9]+"))
-    limits = Limits.from_flags(noted(folder, "limits", ".*"))
+    sizes = (size.rpartition("=") for size in manifest(folder).get("shapes", []))
+    limits = Limits.from_flags(manifest(folder).get("limits", []))
     return read(model, limits=limits, shapes={name: int(size) for name, _, size in sizes}).batch
 
 

@@ -101,10 +101,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(digits, tmp_pat
 @pytest.mark.parametrize(
     "record", [[], 1, {"scale": 1}, {"scale": 1, "mean": [], "std": [0], "layout": "nchw"},
                {"scale": 1, "mean": ["x"], "std": [], "layout": "nchw"},
-               {"scale": 1, "mean": [], "std": [], "layout": "chw"}],
+               {"scale": 1, "mean": [], "std": [], "layout": "chw"},
+               {"scale": "1", "mean": [], "std": [], "layout": "nchw"},
+               {"scale": True, "mean": [], "std": [], "layout": "nchw"}, {"scale": 10**400, "mean": [], "std": [],
+               "layout": "nchw"}, {"scale": 1, "mean": "12", "std": [], "layout": "nchw"}],
 )  # fmt: skip
 def test_a_damaged_manifest(record, tmp_path):
-    (tmp_path / "manifest.json").write_text(json.dumps({"preprocess": record}))
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": 1, "preprocess": record}))
     with pytest.raises(UsageError) as caught:
         preprocess_of(tmp_path)
     assert caught.value.code == "E2552"

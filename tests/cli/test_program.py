@@ -3,12 +3,18 @@
 import hashlib
 import json
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from onnxhw.build import tools
 from onnxhw.cli import main
+from onnxhw.cli.supervisor import HALF, INTERRUPTED
 
 TOOL = """#!/bin/sh
 case "$*" in
@@ -59,6 +65,43 @@ def test_another_device_is_not(folder, loader, capsys, idcode, code):
     assert main(["program", str(folder)]) == 7
     assert code in capsys.readouterr().err
     assert not log.exists()
+
+
+SLOW = """#!/bin/sh
+case "$*" in
+*--detect*) echo "idcode 0x41113043" ;;
+*) echo begun >> "{log}"; while [ ! -e "{log}.end" ]; do sleep 0.05; done; echo whole >> "{log}" ;;
+esac
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_leaves_flash_memory_whole_and_a_second_one_says_that_it_is_not(times, folder, tmp_path):
+    log, tool = tmp_path / "log", tmp_path / "openFPGALoader"
+    tool.write_text(SLOW.format(log=log))
+    tool.chmod(0o755)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxhw", "program", str(folder), "--flash"], stdout=pipe, stderr=pipe, text=True,
+        env={**os.environ, "OPENFPGALOADER": str(tool)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    while not log.exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    lines = iter(process.stderr.readline, "")
+    assert any(line.startswith("the flash memory is being written") for line in lines)
+    if times == 1:
+        time.sleep(2.5)  # a command that has not ended by then is killed
+        Path(f"{log}.end").touch()
+    else:
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=600)
+    assert ("whole" in log.read_text(), "is on the board (in flash" in out) == (times == 1, times == 1)
+    ends = [(130, INTERRUPTED)] if times == 1 else [(7, "E7180"), (130, HALF)]  # the latter on a busy machine
+    assert [words for status, words in ends if process.returncode == status and words in err], err
 
 
 def test_a_changed_bitstream_is_refused(folder, loader, capsys):

@@ -207,6 +207,141 @@ def test_what_is_ignored_stays_ignored():
     assert process.returncode == 3, "and its input came through"
 
 
+LEFT = """subprocess.Popen(["sh", "-c", "sleep 500 & sleep 501"])
+    click.echo("ready", err=True)
+    {work}"""
+"""A command that ends without what it has started."""
+
+
+@linux
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no subreapers")
+@pytest.mark.parametrize("work", ["time.sleep(600)", DEAF])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_job_in_a_script_s_background_ignores_sigint_and_ends_by_the_others(number, work, tmp_path):
+    """`command &` in a script has SIGINT ignored from its start; so have the processes that the command starts."""
+
+    def prepare():
+        heeded()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    process = begin(stub(LEFT.format(work=work)), prepare)
+    assert [process.stderr.readline() for _ in range(2)] == ["begun\n", "ready\n"]
+    wait_for(lambda: len(children(process.pid)) == 4)
+    family = children(process.pid)
+    for one in (process.pid, *family):
+        os.kill(one, signal.SIGINT)
+    time.sleep(supervisor.PATIENCE + 0.5)
+    assert process.poll() is None
+    assert not any(map(gone, family))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=600)
+    assert (process.returncode, err.lstrip("\n")) == (130, INTERRUPTED)
+    wait_for(lambda: all(map(gone, family)))
+
+
+@linux
+def test_what_the_shell_had_started_before_it_became_the_command_is_left(tmp_path):
+    """`exec` gives the command children that are not its own, as a process substitution of the shell is."""
+    words = ["sh", "-c", 'sleep 502 >/dev/null 2>&1 & echo $!; exec "$@"', "sh", *stub("time.sleep(600)")]
+    process = begin(words)
+    other = int(process.stdout.readline())
+    assert process.stderr.readline() == "begun\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=600)
+    assert (process.returncode, err.lstrip("\n")) == (130, INTERRUPTED)
+    assert not gone(other)
+    os.kill(other, signal.SIGKILL)
+
+
+WRITES = """from onnxhw.cli.interrupts import finishing
+    from onnxhw.build import tools
+    from pathlib import Path
+    with finishing("waiting", {limit}) as block:
+        Path("{place}/writes").touch()
+        {work}
+    click.echo(f"whole, {{block.interrupted}}")
+    {end}"""
+"""A command that must not stop in the middle, until there is a file `end`."""
+UNTIL = 'tools.run("until", [], Path("{place}"))'
+
+
+def written(tmp_path, *, limit=600, work=UNTIL, end="raise KeyboardInterrupt"):
+    """The command in the middle of writing."""
+    tool = tmp_path / "until"
+    tool.write_text(f"#!/bin/sh\nwhile [ ! -e {tmp_path}/end ]; do sleep 0.05; done\n")
+    tool.chmod(0o755)
+    body = WRITES.format(limit=limit, place=tmp_path, work=work.format(place=tmp_path), end=end)
+    process = begin(stub(body), env={**os.environ, "UNTIL": str(tool)})
+    wait_for((tmp_path / "writes").exists)
+    return process
+
+
+def wait_longer():
+    """Longer than an interrupted command usually may take."""
+    time.sleep(2 * supervisor.PATIENCE + 0.5)
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_what_must_not_be_written_half_is_waited_for(number, tmp_path):
+    process = written(tmp_path)
+    process.send_signal(number)
+    assert [process.stderr.readline() for _ in range(2)] == ["begun\n", "waiting\n"]
+    wait_longer()
+    assert process.poll() is None
+    (tmp_path / "end").touch()
+    out, err = process.communicate(timeout=600)
+    assert (process.returncode, out, err.lstrip("\n")) == (130, "whole, True\n", INTERRUPTED)
+
+
+def test_once_it_is_whole_the_command_has_the_usual_time_to_end(tmp_path):
+    process = written(tmp_path, end=f'click.echo("deaf", err=True); {DEAF}')
+    process.send_signal(signal.SIGINT)
+    assert [process.stderr.readline() for _ in range(2)] == ["begun\n", "waiting\n"]
+    wait_longer()
+    (tmp_path / "end").touch()
+    _, err = process.communicate(timeout=600)
+    assert (process.returncode, err) == (130, f"deaf\n{INTERRUPTED}")
+
+
+@pytest.mark.parametrize("work", [UNTIL, DEAF])
+def test_a_second_signal_stops_it(work, tmp_path):
+    process = written(tmp_path, work=work)
+    process.send_signal(signal.SIGINT)
+    wait_longer()
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=600)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith(INTERRUPTED if work == UNTIL else supervisor.HALF)
+
+
+def test_the_same_signal_twice_is_one(tmp_path):
+    """As `timeout` sends it, and the terminal: to the process and to its group."""
+    process = written(tmp_path)
+    for one in (process.pid, *children(process.pid)[:1]):
+        os.kill(one, signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    wait_longer()
+    (tmp_path / "end").touch()
+    assert process.communicate(timeout=600)[0] == "whole, True\n"
+
+
+@pytest.mark.parametrize("work", [UNTIL, DEAF])
+def test_the_wait_for_what_is_written_is_bounded(work, tmp_path):
+    process = written(tmp_path, limit=3, work=work)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=600)
+    assert (process.returncode, out) == (130, "")
+    assert err.endswith(INTERRUPTED if work == UNTIL else supervisor.HALF)
+
+
+@pytest.mark.parametrize("what", ["BrokenPipeError(32, 'Broken pipe')", "SystemExit(3)"])
+def test_another_pipe_than_stdout_is_no_reader_that_went_away(what, tmp_path):
+    status, out, err = done(stub(f"raise {what}"), env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert (status, out) == (1, "")
+    assert f"E1901 internal error: {what.partition('(')[0]}" in err
+
+
 @linux
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the child")
 def test_a_command_whose_parent_is_killed_ends():
@@ -226,7 +361,7 @@ def test_without_proc_there_are_no_descendants(monkeypatch):
     monkeypatch.setattr(os, "listdir", nowhere)
     assert supervisor._descendants(os.getpid()) == []
     process = subprocess.Popen(["sleep", "600"])
-    supervisor._end(process.pid)
+    supervisor._end([process.pid])
     assert process.wait() == -signal.SIGKILL
 
 
@@ -235,7 +370,7 @@ def test_a_process_of_somebody_else_is_left(monkeypatch):
         raise PermissionError(1, "not yours")
 
     monkeypatch.setattr(os, "kill", forbidden)
-    supervisor._end(1 << 22)
+    supervisor._end([1 << 22])
 
 
 SHELL = """

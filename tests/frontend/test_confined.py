@@ -1,6 +1,8 @@
 """onnx's own code in a child: its results and errors are onnx's, its crashes and endless loops are errors of ours."""
 
 import os
+import time
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -28,6 +30,13 @@ MANY = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=(1 << 31) - 1)
 
 def child():
     return confined._current().pid
+
+
+def running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_the_results_are_those_of_onnx():
@@ -64,25 +73,50 @@ def test_what_does_not_end_is_ended(monkeypatch):
             pass
 
     monkeypatch.setattr(confined, "_answer", endless)
+    confined._current().close()
     with pytest.raises(confined.CrashError, match=r"E3450.*takes too long"):
         confined.infer_shapes(model(GOOD))
 
 
-def test_one_child_serves_a_block_and_is_gone_behind_it():
+def test_one_child_serves_all_calls_and_is_replaced_when_it_dies():
+    confined.infer_shapes(model(GOOD))
+    first = child()
     with confined.guarded():
         confined.infer_shapes(model(GOOD))
-        first = child()
-        with confined.guarded():
-            confined.infer_shapes(model(GOOD))
         assert child() == first != 0
         with pytest.raises(confined.CrashError):
             confined.infer_shapes(model(CRASH))
         assert confined.infer_shapes(model(GOOD)).graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
         assert child() != first
+    assert child() != 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("LARGE", 0), ("CALLS", 2)])
+def test_the_child_of_a_large_process_or_of_many_calls_is_gone_behind_a_block(monkeypatch, name, value):
+    monkeypatch.setattr(confined, name, value)
+    confined._current().close()
+    with confined.guarded():
+        confined.infer_shapes(model(GOOD))
         last = child()
+        confined.infer_shapes(model(GOOD))
+        assert child() == last
     assert child() == 0
     with pytest.raises(ProcessLookupError):
         os.kill(last, 0)
+
+
+def test_the_child_ends_with_its_parent(tmp_path):
+    pid = os.fork()
+    if not pid:
+        confined.infer_shapes(model(GOOD))
+        (tmp_path / "pid").write_text(str(child()))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    orphan = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and running(orphan):
+        time.sleep(0.01)
+    assert not running(orphan)
 
 
 def test_an_interrupted_question_is_not_answered_later(monkeypatch):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, inliner, numpy_helper, parser
 
@@ -431,3 +432,16 @@ def test_sizes_of_minus_one_of_nested_graphs_and_sequences() -> None:
     assert codes(proto) == {"W3333"}
     same(ours(proto, x=X, c=np.array(True)), [X])
     assert all(dim.dim_value != -1 for _, dim in spec.types.dims(read_model(proto.SerializeToString())))
+
+
+@pytest.mark.parametrize("auto", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_zero_pads_beside_computed_ones_are_none(auto: str) -> None:
+    """Shape inference would take them, and onnxruntime takes no model with both."""
+    size = "3,2" if auto == "VALID" else "4,3"
+    body = f"""g (float[1,1,7,5] x, float[1,1,3,3] w) => (float[1,1,{size}] y)
+        {{ y = Conv<kernel_shape=[3,3], PADS strides=[2,2], auto_pad="{auto}">(x, w) }}"""
+    both, one = (text(body.replace("PADS", pads), ("", 21)) for pads in ("pads=[0,0,0,0],", ""))
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.normal(size=(1, 1, *shape)).astype(np.float32) for name, shape in (("x", (7, 5)), ("w", (3, 3)))}
+    wanted = onnxruntime.InferenceSession(one.SerializeToString()).run(None, feeds)
+    same(ours(both, **feeds), wanted)

@@ -75,6 +75,7 @@ def test_a_crash_of_shape_inference_is_no_end(monkeypatch):
 
     monkeypatch.setattr(confined, "_answer", crashing)
     monkeypatch.setattr(confined, "_asked", counted)
+    confined._current().close()
     found = fuzz_nodes.run(5, range(60))
     assert found.findings == {}
     assert found.counts["E3450"] == len(asked) > 0

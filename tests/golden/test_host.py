@@ -59,19 +59,46 @@ def test_integers_for_a_float_input_are_refused(kind: Any) -> None:
         host.prepare(graph(), {"in": np.ones(SHAPE, kind)})
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float16, ">f4"])
-def test_floats_of_any_width_are_rounded_to_the_inputs_own(kind: Any) -> None:
-    x = np.linspace(-9, 9, 12).reshape(SHAPE).astype(kind)
-    wanted = host.prepare(graph(), {"in": x.astype(np.float32)})["x"]
-    assert np.array_equal(host.prepare(graph(), {"in": x})["x"], wanted)
+@pytest.mark.parametrize("kind", [np.float64, np.float16])
+def test_floats_of_another_width_are_refused_as_onnxruntime_does(kind: Any) -> None:
+    with pytest.raises(UsageError, match=rf"E2204 .*must be float32, not {np.dtype(kind)} .*astype\(numpy.float32\)"):
+        host.prepare(graph(), {"in": np.ones(SHAPE, kind)})
+
+
+@pytest.mark.parametrize("form", ["list", "other byte order"])
+def test_python_s_numbers_have_no_width(form: str) -> None:
+    x = np.linspace(-9, 9, 12).reshape(SHAPE).astype(np.float32)
+    wanted = host.prepare(graph(), {"in": x})["x"]
+    given = x.tolist() if form == "list" else x.astype(">f4")
+    assert np.array_equal(host.prepare(graph(), {"in": given})["x"], wanted)
     assert len(np.unique(wanted)) > 3
 
 
-def test_float64_beyond_float32_saturates_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+def test_numbers_beyond_float32_saturate_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
     x = np.full(SHAPE, 1e300)
-    assert set(host.prepare(graph(), {"in": x})["x"].ravel()) == {127}
-    assert set(host.prepare(graph(), {"in": -x})["x"].ravel()) == {-128}
+    assert set(host.prepare(graph(), {"in": x.tolist()})["x"].ravel()) == {127}
+    assert set(host.prepare(graph(), {"in": (-x).tolist()})["x"].ravel()) == {-128}
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "fits"),
+    [
+        ([1, 2], "float32", True), ([1.5], "float64", True), (2, "int8", True), ([200], "int8", False),
+        ([-1], "uint8", False), ([1.0], "int8", False), ([True], "float32", False), ([True], "bool", True),
+        ([], "int8", True), (["a"], "object", True), ([1], "object", False), (np.float64(1), "float32", False),
+        ([np.float32(1)], "float32", True), (np.ones(1, "i4"), "int64", False), (3, "bool", False),
+        (1 << 70, "int64", False), (["1"], "float32", False), ([[1], [2]], "float16", True),
+    ],
+)  # fmt: skip
+def test_what_an_element_type_takes(given: Any, dtype: str, fits: bool) -> None:
+    if fits:
+        array = host.of_type(given, dtype)
+        assert array.dtype == dtype
+        assert array.tolist() == given
+        return
+    with pytest.raises(TypeError, match="must be"):
+        host.of_type(given, dtype)
 
 
 def test_integer_inputs_are_taken_as_they_are() -> None:

@@ -121,12 +121,12 @@ def test_a_program_that_is_there_is_not_sent_again(board, opened, digits_program
 
 def test_a_directory_is_a_program(tmp_path, digits_program, images):
     container.save(digits_program, tmp_path / "program.ohw")
-    (tmp_path / "manifest.json").write_text(json.dumps({"design": DESIGN}))
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": 1, "design": DESIGN}))
     assert read(tmp_path)[1] == DESIGN
     with Device.open("emu:mini") as device:
         assert device.load(tmp_path).model == digits_program.model
         assert device.run({"input": images[:1]})
-    for text in ("{", "[]", '{"design": 5}', '{"design": "xyz"}'):
+    for text in ("{", "[]", '{"schema": 1, "design": 5}', '{"schema": 1, "design": "xyz"}', '{"schema": 99}', "{}"):
         (tmp_path / "manifest.json").write_text(text)
         with Device.open("emu:mini") as device, pytest.raises(UsageError, match="E2552 "):
             device.load(tmp_path)

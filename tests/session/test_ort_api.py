@@ -178,3 +178,145 @@ def test_public_names_can_be_found() -> None:
 def test_no_names_of_outputs_mean_all() -> None:
     x = np.zeros((1, 4, 4, 4), np.float32)
     assert len(onnxhw.InferenceSession(network()).run([], {"x": x})) == 1
+
+
+def names_of(kind: Any) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def made(ort: ModuleType) -> dict[str, Any]:
+    """One object of each of onnxruntime's classes that scripts use."""
+    session = ort.InferenceSession(network().SerializeToString(), providers=["CPUExecutionProvider"])
+    return {
+        "InferenceSession": session, "OrtValue": ort.OrtValue.ortvalue_from_numpy(np.ones((2, 3), np.float32)),
+        "SessionOptions": ort.SessionOptions(), "RunOptions": ort.RunOptions(), "IOBinding": session.io_binding(),
+        "NodeArg": session.get_inputs()[0], "ModelMetadata": session.get_modelmeta(),
+    }  # fmt: skip
+
+
+def bound() -> ort_api.IOBinding:
+    binding = ort_api.IOBinding()
+    binding.bind_cpu_input("x", np.zeros((1, 4, 4, 4), np.float32))
+    return binding
+
+
+CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "InferenceSession": {
+        "run": (None, {"x": np.zeros((1, 4, 4, 4), np.float32)}), "run_async": (None, {}, lambda *_: None, None),
+        "run_with_iobinding": (bound(),),
+        "run_with_ort_values": (None, {"x": ort_api.OrtValue(np.zeros((1, 4, 4, 4), np.float32))}),
+        "set_tuning_results": ([],),
+    },
+    "OrtValue": {
+        "from_dlpack": (np.ones(2, np.float32),), "ortvalue_from_numpy": (np.ones(2),),
+        "update_inplace": (np.ones((2, 3), np.float32),),
+        "ortvalue_from_numpy_with_onnx_type": (np.ones(2, np.uint16), TensorProto.BFLOAT16),
+        "ortvalue_from_shape_and_type": ([2, 3], np.float32),
+    },
+    "SessionOptions": {
+        "add_free_dimension_override_by_denotation": ("DATA_BATCH", 1), "add_session_config_entry": ("a", "b"),
+        "add_free_dimension_override_by_name": ("N", 1), "get_session_config_entry": ("a",),
+        "add_provider": ("CPUExecutionProvider", {}), "set_load_cancellation_flag": (True,),
+    },
+    "RunOptions": {"add_run_config_entry": ("a", "b"), "get_run_config_entry": ("a",)},
+    "IOBinding": {
+        "bind_cpu_input": ("x", np.zeros(1)), "bind_output": ("y",),
+        "bind_ortvalue_input": ("x", ort_api.OrtValue(np.zeros(1))),
+    },
+}  # fmt: skip
+"""Arguments of the methods that need some."""
+REFUSED = {
+    "InferenceSession": {
+        "create_ortvalue_from_shape_and_type", "end_profiling", "get_input_epdevices", "get_input_memory_infos",
+        "get_output_memory_infos", "get_provider_graph_assignment_info", "run_with_ortvaluevector",
+        "set_ep_dynamic_options",
+    },
+    "OrtValue": {"as_sparse_tensor", "ort_value_from_sparse_tensor"},
+    "SessionOptions": {
+        "add_external_initializers", "add_external_initializers_from_files_in_memory", "add_initializer",
+        "add_provider_for_devices", "register_custom_ops_library", "set_ep_context_data_read_func",
+        "set_load_cancellation_flag", "set_provider_selection_policy", "set_provider_selection_policy_delegate",
+    },
+    "RunOptions": {"add_active_adapter"},
+    "IOBinding": {"bind_input", "bind_ortvalue_output", "get_outputs_as_ortvaluevector"},
+}  # fmt: skip
+"""Public names of onnxruntime that are refused here, E2591; all others do something."""
+
+
+@pytest.mark.parametrize("kind", [*REFUSED, "NodeArg", "ModelMetadata"])
+def test_every_public_name_of_onnxruntime_works_or_is_refused(kind: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    theirs, ours = made(ort)[kind], made(onnxhw)[kind]
+    assert names_of(theirs) - names_of(ours) == set()
+    for name in sorted(names_of(theirs)):
+        attribute = getattr(ours, name)
+        if not callable(attribute):
+            assert type(attribute).__name__ == type(getattr(theirs, name)).__name__, name
+            continue
+        arguments = CALLS.get(kind, {}).get(name, ())
+        if name in REFUSED.get(kind, set()):
+            with pytest.raises(UsageError, match=r"E2591 .* is not supported Hint: ."):
+                attribute(*arguments)
+        else:
+            attribute(*arguments)
+
+
+def test_values_are_those_of_onnxruntime() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    arrays = [np.ones((2, 3), np.float32), np.zeros((0, 2), np.int8), np.ones(2, bool), np.array(3.0)]
+    for array in arrays:
+        theirs, ours = (one.OrtValue.ortvalue_from_numpy(array) for one in (ort, onnxhw))
+        names = ["data_type", "element_type", "shape", "has_value", "is_tensor", "is_sparse_tensor",
+                 "is_tensor_sequence", "device_name", "tensor_size_in_bytes"]  # fmt: skip
+        assert [getattr(ours, name)() for name in names] == [getattr(theirs, name)() for name in names]
+    for element in (np.float32, np.int64, TensorProto.BFLOAT16, TensorProto.BOOL):
+        theirs, ours = (one.OrtValue.ortvalue_from_shape_and_type([2, 3], element) for one in (ort, onnxhw))
+        assert (ours.data_type(), ours.shape()) == (theirs.data_type(), theirs.shape())
+    value = onnxhw.OrtValue.ortvalue_from_numpy(arrays[0].copy())
+    value.update_inplace(arrays[0] * 7)
+    assert np.array_equal(np.asarray(value), arrays[0] * 7)
+    assert np.array_equal(np.from_dlpack(value), arrays[0] * 7)
+    for wrong in (np.ones((2, 3)), np.ones(6, np.float32)):
+        with pytest.raises(UsageError, match="E2590"):
+            value.update_inplace(wrong)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float16", "int64", "uint8"])
+def test_an_array_of_another_type_is_refused_by_both(kind: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    model, x = network().SerializeToString(), np.ones((1, 4, 4, 4))
+    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
+        ort.InferenceSession(model).run(None, {"x": x.astype(kind)})
+    with pytest.raises(UsageError, match=f"E2503 .* must be float32, not {kind}"):
+        onnxhw.InferenceSession(model).run(None, {"x": x.astype(kind)})
+    lists = [one.InferenceSession(model).run(None, {"x": x.tolist()})[0] for one in (ort, onnxhw)]
+    assert np.array_equal(*lists)
+
+
+def test_overrides_of_dimensions_that_there_are_not_are_ignored_by_both() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    model = network()
+    model.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    shapes = []
+    for one in (ort, onnxhw):
+        options = one.SessionOptions()
+        options.add_free_dimension_override_by_name("another", 5)
+        options.add_free_dimension_override_by_denotation("ANOTHER", 5)
+        shapes.append(one.InferenceSession(model.SerializeToString(), options).get_inputs()[0].shape)
+        options.add_free_dimension_override_by_denotation("DATA_BATCH", 2)
+        shapes.append(one.InferenceSession(model.SerializeToString(), options).get_inputs()[0].shape)
+    assert shapes == 2 * [["N", 4, 4, 4], [2, 4, 4, 4]]
+    with pytest.raises(UsageError, match="E2540"):
+        onnxhw.InferenceSession(model, shapes={"another": 5})
+
+
+def test_run_options_that_would_change_a_result_are_refused() -> None:
+    session, x = onnxhw.InferenceSession(network()), np.zeros((1, 4, 4, 4), np.float32)
+    for options, code in ((onnxhw.RunOptions(terminate=True), "E2591"), ("x", "E2590")):
+        with pytest.raises(UsageError, match=code):
+            session.run(None, {"x": x}, options)
+
+
+def test_a_seed_gives_a_warning() -> None:
+    with pytest.warns(UserWarning, match="set_seed"):
+        onnxhw.set_seed(3)

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from ..errors import OnnxhwError, UsageError
 from .crash import crash
 from .interrupts import interruptible
 from .output import Output
-from .streams import CLOSED, to_nowhere
+from .streams import CLOSED, to_nowhere, unread
 
 COMMANDS = {
     "quantize": "Quantize a float model to int8 with calibration data.",
@@ -52,8 +53,18 @@ Exit status: 0 ok, 1 bug of ours, 2 usage, 3 invalid model, 4 unsupported model,
 """
 
 
+class PipeError(Exception):
+    """A `BrokenPipeError` of a command, its cause; click would take any for one of stdout and end the process."""
+
+
 class Commands(click.Group):
     """A group that imports a command only when it is asked for, and guesses at mistyped names."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise PipeError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -116,8 +127,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return said(output, UsageError("E2902", error.format_message()))
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except (BrokenPipeError, SystemExit):  # the latter is the answer of click and rich to the former
-        return _unread()
+    except (PipeError, BrokenPipeError, SystemExit) as error:  # the last is the answer of click and rich to them
+        if unread(sys.__stdout__ or sys.stdout):
+            to_nowhere(sys.__stdout__ or sys.stdout)
+            return CLOSED
+        return said(output, crash(error.__cause__ or error, args, output.verbosity))  # a child's pipe, or a line's
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             where, hint = str(error.filename or ""), "choose a shorter name"
@@ -139,12 +153,6 @@ def said(output: Output, error: OnnxhwError) -> int:
         to_nowhere(sys.stdout)
         output.error(error)
     return error.exit_status
-
-
-def _unread() -> int:
-    """The reader of stdout went away, as `| head` does."""
-    to_nowhere(sys.__stdout__ or sys.stdout)
-    return CLOSED
 
 
 def _usage(error: click.UsageError) -> UsageError:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from ..cost import waiting, waiting_sentence
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
-from ..host.artifact import manifest
+from ..host.artifact import check_manifest
 from ..host.records import wrong_simulations
 from ..loading import load_any
 from ..program.mixed import MixedProgram
@@ -59,7 +59,7 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 def read_directory(path: Path) -> Directory[Program]:
     """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are
-    damaged, E2510 for parts, E2460 for a program that fails its proof."""
+    damaged, E2588 if the manifest is another program's, E2510 for parts, E2460 for a program that fails its proof."""
     return _read(path, load)
 
 
@@ -73,7 +73,8 @@ def _read(path: Path, loaded: Callable[[Path], ProgramT]) -> Directory[ProgramT]
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
     program = loaded(path / PROGRAM)
-    return Directory(path, program, manifest(path), _of_program(_simulations(path), path))
+    record = check_manifest(path, (part.config for part in programs(program)))
+    return Directory(path, program, record, _of_program(_simulations(path), path))
 
 
 def program_hash(path: Path) -> str:

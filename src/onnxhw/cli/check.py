@@ -145,8 +145,7 @@ def _parts(mixed: "MixedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
 
 
 def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everything: bool) -> None:
-    from ..frontend.mixed import open_inputs, quantizes
-    from ..frontend.shapes import dynamic
+    from ..frontend.mixed import quantizes, undecided
 
     for diagnostic in mixed.diagnostics:
         output.line(diagnostic.text())
@@ -171,7 +170,7 @@ def _print(output: Output, mixed: "MixedModel", record: dict[str, Any], everythi
         float_model = not any(quantizes(row.op_type) for row in mixed.placement)
         advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
         output.line(f"nothing runs on the hardware{advice}; onnxhw run computes it on the host, compile ends with 4")
-        if error := dynamic(open_inputs(mixed), ""):
+        if error := undecided(mixed, ""):
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
         return

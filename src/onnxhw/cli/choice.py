@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any
 
 from ..cost import Prefer
 from ..program.traffic import Rates
@@ -22,17 +22,12 @@ class Choice:
 
     @classmethod
     def recorded(cls, manifest: Mapping[str, Any]) -> "Choice":
-        """What a manifest has noted; all on the hardware where it has not, or not so."""
+        """What a manifest has noted (`onnxhw.host.artifact.manifest` has checked it); the default if nothing."""
         noted = manifest.get("choice")
-        noted = noted if isinstance(noted, dict) else {}
-        rates, patches = noted.get("rates"), noted.get("patches")
-        prefer = next((known for known in get_args(Prefer) if known == noted.get("prefer")), None)
-        if not isinstance(rates, dict) or prefer is None or not isinstance(patches, bool | None):
+        if not noted:
             return cls()
-        baud, clock_hz = rates.get("baud"), rates.get("clock_hz")
-        if type(baud) is not int or type(clock_hz) is not int or min(baud, clock_hz) < 1:
-            return cls()
-        return cls(patches, prefer, Rates(baud, clock_hz))
+        rates = noted["rates"]
+        return cls(noted["patches"], noted["prefer"], Rates(rates["baud"], rates["clock_hz"]) if rates else None)
 
 
 BY_DEFAULT = Choice()

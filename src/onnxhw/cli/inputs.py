@@ -81,7 +81,7 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
 
     An .npz has one array per model input by name, and perhaps `label`; other arrays are not looked at. The first
     dimension counts inferences where the model has batch 1; other inputs are the same in all. `UsageError` E2905: not
-    such a file, or arrays of different numbers of them.
+    such a file, or arrays of different numbers of them; E2980: labels that are none.
     """
     from ..golden import host
 
@@ -99,9 +99,10 @@ def file_inputs(graph: Graph, path: Path, count: int | None, preprocess: Preproc
     if any(len(values) != size for values in tensors.values()):
         sizes = ", ".join(f"{name} {len(feeds[name])}" for name in feeds if name in batched)
         raise UsageError("E2905", f"the inputs hold different numbers of inferences: {sizes}", where=str(path))
-    labels = next((arrays[name] for name in LABELS if name in arrays), None)
+    labels = next((arrays[name] for name in LABELS if name in arrays and name not in names), None)
     if labels is not None and (labels.ndim != 1 or len(labels) < size or labels.dtype.kind not in "iu"):
-        labels = None
+        what = f"its labels must be {size} whole numbers or more, not {labels.dtype} {list(labels.shape)}"
+        raise UsageError("E2980", what, where=str(path), hint=f"the arrays {', '.join(LABELS)} are taken as classes")
     return Inputs(tensors, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 

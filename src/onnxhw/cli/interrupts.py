@@ -1,12 +1,16 @@
 """Ctrl-C, SIGTERM and a closed terminal: each unwinds the command once, so that files and children go."""
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from types import FrameType
+
+from . import patience
 
 PATIENCE = 2.0
 """Seconds for which further signals are ignored: whatever the first has set off is being cleaned up."""
@@ -31,20 +35,66 @@ def undivided() -> Iterator[None]:
         _whole.pop()
 
 
+@dataclass
+class Finishing:
+    """A block of `finishing`: what it says to a signal, for how many seconds it may then go on, and when the first
+    came, on the monotonic clock."""
+
+    text: str
+    limit: float
+    since: float | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """A signal has come."""
+        return self.since is not None
+
+
+_finishing: list[Finishing] = []
+"""The blocks of `finishing` that have not ended, outermost first."""
+
+
+@contextmanager
+def finishing(text: str, limit: float) -> Iterator[Finishing]:
+    """The block writes what must not be written half: the first signal in it is answered by `text` on stderr.
+
+    The second, or the end of `limit` seconds after the first, raises `KeyboardInterrupt`. Whether there was a first is
+    in what the block gets: raising `KeyboardInterrupt` after it is up to the caller.
+    """
+    block = Finishing(text, limit)
+    with patience.more(limit):
+        _finishing.append(block)
+        try:
+            yield block
+        finally:
+            _finishing.pop()
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Make the signals raise `KeyboardInterrupt` in the block; those that the process ignores stay ignored."""
     last = -PATIENCE
     main, later = threading.main_thread().ident, list[threading.Timer]()
 
+    def come_again(number: int, seconds: float) -> None:
+        later.append(threading.Timer(seconds, signal.pthread_kill, [main, number]))
+        later[-1].daemon = True
+        later[-1].start()
+
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal last
+        now, block = time.monotonic(), _finishing[-1] if _finishing else None
         if _whole or _in_native_import(frame):
-            later.append(threading.Timer(AGAIN, signal.pthread_kill, [main, number]))  # which may wait for something
-            later[-1].daemon = True
-            later[-1].start()
-        elif time.monotonic() - last >= PATIENCE:
-            last = time.monotonic()
+            come_again(number, AGAIN)  # the main thread may wait for something
+        elif block and block.since is None:
+            block.since = now
+            with suppress(OSError):  # past Python's buffer, which may be locked
+                os.write(2, f"{block.text}\n".encode())
+            come_again(number, block.limit)
+        elif block and block.since is not None and now - block.since < patience.ONCE:
+            pass
+        elif now - last >= PATIENCE:
+            last = now
             raise KeyboardInterrupt
 
     before = {}

@@ -1,11 +1,20 @@
 """``onnxhw program``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from .interrupts import finishing
 from .options import common, examples
 from .output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..build.tools import Result
+
+FLASHING = 600.0
+"""Seconds after a signal for which writing the flash memory may go on: some megabytes through a bridge whose pins are
+set one by one take minutes."""
 
 
 @click.command(
@@ -16,7 +25,8 @@ from .output import Output, pass_output
   onnxhw program build/model-ulx3s-85f --flash
 """),
     epilog="Needs openFPGALoader. The connected device must answer with the idcode of the board that the bitstream was "
-    "made for, or nothing is written.",
+    "made for, or nothing is written. Ctrl-C while the flash memory is written waits until it is whole; a second one "
+    "stops it.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("-b", "--board", metavar="FILE", help="Board file, if the bitstream was made for one given by its path.")
@@ -39,7 +49,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     if sha256(bitstream) != expected:
         raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
                          hint="run onnxhw synth again")  # fmt: skip
-    wanted = str(found.manifest.get("board", ""))
+    wanted = found.manifest.get("board", "")
     chosen = find(board or wanted)
     if chosen.name != wanted:
         raise UsageError("E2372", f"the bitstream is for board {wanted!r}, not {chosen.name!r}", where=str(directory),
@@ -48,13 +58,35 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     check_device(chosen, detected.output)
     words = chosen.program_command(bitstream.resolve(), flash=flash)
     output.message(f"{chosen.title}: writing {bitstream}")
-    result = tools.run(words[0], words[1:], directory)
+    if flash:
+        result, interrupted = _whole(words, directory)
+    else:
+        result, interrupted = tools.run(words[0], words[1:], directory), False
     record = {"board": chosen.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
     if output.json:
         output.data(record)
-        return
-    for line in result.output.splitlines():
+    for line in () if output.json else result.output.splitlines():
         output.message(line)
     seconds = family_of(chosen).boot_seconds(chosen, bitstream.stat().st_size)
     boots = f" (in flash: it boots in about {seconds:.2f} s)" if flash else ""
     output.line(f"{bitstream} is on the board{boots}")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _whole(words: list[str], directory: Path) -> "tuple[Result, bool]":
+    """What the tool that writes the flash memory has left, and whether a signal came meanwhile.
+
+    `ToolError` E7180: it was stopped.
+    """
+    from ..build import tools
+    from ..errors import ToolError
+
+    text = "the flash memory is being written: waiting for the end; a second interrupt leaves it half written"
+    try:
+        with finishing(text, FLASHING) as block:
+            result = tools.run(words[0], words[1:], directory)
+        return result, block.interrupted
+    except KeyboardInterrupt:
+        hint = "write it again, before the board is switched off: onnxhw program DIRECTORY --flash"
+        raise ToolError("E7180", "the flash memory is written only in part", where=words[0], hint=hint) from None

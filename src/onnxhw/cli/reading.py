@@ -51,10 +51,9 @@ class Reading:
 
     @classmethod
     def recorded(cls, manifest: Mapping[str, Any], untrusted: bool = False) -> "Reading":
-        """As a manifest says that its model was read."""
-        words = [manifest.get(name, []) for name in ("shapes", "limits")]
-        shapes, limits = ([str(word) for word in found] if isinstance(found, list) else [] for found in words)
-        return cls(shapes, limits, untrusted, bool(manifest.get("exact_softmax", False)))
+        """As a manifest (`onnxhw.host.artifact.manifest` has checked it) says that its model was read."""
+        shapes, limits = (list(manifest.get(name, [])) for name in ("shapes", "limits"))
+        return cls(shapes, limits, untrusted, manifest.get("exact_softmax", False))
 
 
 TRUSTED = Reading()

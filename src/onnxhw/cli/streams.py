@@ -1,6 +1,7 @@
 """Output that cannot be written: messages are dropped, a result that nobody reads ends the command as a pipe does."""
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,3 +57,18 @@ def forgiving() -> Iterator[None]:
 def to_nowhere(stream: TextIO) -> None:
     """What is still in the stream's buffer, and what comes, goes to no device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def unread(stream: TextIO) -> bool:
+    """Whether the stream's reader went away, as `| head` does; True where the system cannot be asked.
+
+    The system knows: a pipe without a reader, or a socket whose other end is closed, reports it for its own end.
+    """
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), 0)
+    except (OSError, ValueError):  # no file of the system
+        return False
+    return bool(poll.poll(0))  # errors and hang-ups are reported unasked, and only these

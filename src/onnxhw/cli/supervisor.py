@@ -10,6 +10,9 @@ import fcntl
 import os
 import signal
 import sys
+import time
+
+from . import patience
 
 TYPE_CHECKING = False  # `typing` takes longer to import than the rest of this file
 if TYPE_CHECKING:
@@ -20,7 +23,10 @@ PATIENCE = 1.5
 """Seconds that an interrupted command has for cleaning up; the promise is 2."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = "interrupted; nothing was written half\n"
+HALF = "interrupted while it wrote what must be whole: write it again\n"
 STATUS = 130
+SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of Linux's prctl.h: orphans among a process's descendants become its children."""
 KEPT = "onnxhw-crash-"
 """How the name of the one temporary file begins that outlives its command."""
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
@@ -32,15 +38,57 @@ ENDINGS = {
 """Why the system ends a process by a signal, and what to do."""
 
 
+class _Wait:
+    """What the waiting process does about signals to itself, and about a command that does not end after one."""
+
+    def __init__(self, child: int) -> None:
+        self.child = child
+        self.since: float | None = None
+        """When the first signal came, on the monotonic clock."""
+        self.again = self.extended = self.half = False
+        self.others: set[int] = set()
+        """Processes below this one that are not the command's: children of who was replaced by this one (`exec`)."""
+
+    def passed_on(self, number: int, frame: "FrameType | None") -> None:
+        """SIGINT, SIGTERM or SIGHUP."""
+        now = time.monotonic()
+        if self.since is None:
+            self.since = now
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+            self.others = {*_descendants(os.getpid())} - {self.child, *_descendants(self.child)}
+            _adopt_orphans()
+        elif patience.asked() and not self.again and now - self.since >= patience.ONCE:
+            self.again = True
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        _send(self.child, number)
+
+    def over(self, number: int, frame: "FrameType | None") -> None:
+        """SIGALRM: the command has had its time, unless it has asked for more."""
+        waited, asked = time.monotonic() - (self.since or 0.0), patience.asked()
+        if (asked and not self.again and waited < asked + PATIENCE) or (self.extended and not asked):
+            self.extended = bool(asked)  # once it no longer asks for more it has the usual time to end
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        else:
+            self.half = bool(asked)
+            _end([self.child])
+
+    def end_orphans(self) -> None:
+        """After the command's end: end what it has left behind, if a signal had come."""
+        if self.since is not None:
+            _end([one for one in _parents().get(os.getpid(), []) if one not in self.others])
+
+
 def supervised(command: "Callable[[], int]") -> int:
     """The exit status of `command`, run in a child process; in the child this does not return.
 
     130 if a signal ended it, which is said on stderr; errors E1950 and E2950 if it crashed or the system ended it.
+    A signal that this process ignores from its start, as SIGINT in a script's background, is not answered.
     """
     _open_streams()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, as some who start processes do, no status would come
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
+        patience.share()
         life, alive = os.pipe()
         files, made = os.pipe()
         child = os.fork()
@@ -56,33 +104,34 @@ def supervised(command: "Callable[[], int]") -> int:
         _command(command, life, made)
     os.close(life)
     os.close(made)
-    interrupted = False
-
-    def passed_on(number: int, frame: "FrameType | None") -> None:
-        nonlocal interrupted
-        if not interrupted:
-            interrupted = True
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
-        _send(child, number)
-
-    signal.signal(signal.SIGALRM, lambda number, frame: _end(child))
+    wait = _Wait(child)
+    signal.signal(signal.SIGALRM, wait.over)
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, passed_on)
+            signal.signal(number, wait.passed_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGALRM))
     _, status = os.waitpid(child, 0)
     for number in SIGNALS:  # the child's number may be another process's by now
         signal.signal(number, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
+    wait.end_orphans()
     ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     status = os.WEXITSTATUS(status) if not ended else STATUS
     if ended or status == STATUS:
         _remove(files)
-    if ended and not interrupted and ended not in SIGNALS:
+    if ended and wait.since is None and ended not in SIGNALS:
         return _crashed(ended)
     if status == STATUS:
-        _say(INTERRUPTED)
+        _say(HALF if wait.half else INTERRUPTED)
     return status
+
+
+def _adopt_orphans() -> None:
+    """Linux: what the command leaves behind when it ends becomes this process's child, and is ended with the rest."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes  # only after a signal: it takes long to import
+
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
 
 def _open_streams() -> None:
@@ -130,26 +179,36 @@ def _send(process: int, number: int) -> None:
         os.kill(process, number)
 
 
-def _end(child: int) -> None:
-    """Kill the child and all that it has started, which is stopped first: it might start more meanwhile."""
+def _end(processes: list[int]) -> None:
+    """Kill processes and all that they have started, which are stopped first: they might start more meanwhile."""
     stopped: list[int] = []
-    new = [child]
+    new = processes
     while new:
         for process in new:
             _send(process, signal.SIGSTOP)
         stopped += new
-        new = [process for process in _descendants(child) if process not in stopped]
+        new = [one for process in processes for one in _descendants(process) if one not in stopped]
     for process in stopped:
         _send(process, signal.SIGKILL)
 
 
 def _descendants(process: int) -> list[int]:
     """The process's children and theirs, as /proc tells; none without it."""
+    parents, below, left = _parents(), list[int](), [process]
+    while left:
+        children = parents.get(left.pop(), [])
+        below += children
+        left += children
+    return below
+
+
+def _parents() -> dict[int, list[int]]:
+    """The children of every process that has any; empty without /proc."""
     parents: dict[int, list[int]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return []
+        return {}
     for number in numbers:
         try:
             with open(f"/proc/{number}/stat", "rb") as file:
@@ -157,12 +216,7 @@ def _descendants(process: int) -> list[int]:
         except (OSError, ValueError, IndexError):
             continue
         parents.setdefault(parent, []).append(number)
-    found, left = [], [process]
-    while left:
-        children = parents.get(left.pop(), [])
-        found += children
-        left += children
-    return found
+    return parents
 
 
 def _remove(files: int) -> None:

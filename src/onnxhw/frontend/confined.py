@@ -1,9 +1,10 @@
-"""`infer_shapes`, `convert_version`, `computed`: onnx's own code on a model, in a child of bounded memory and time.
+"""`infer_shapes`, `convert_version`, `computed`, `refusal`: onnx's own code in a child of bounded memory and time.
 
 That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
 read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
-The child is forked when it is first needed, serves every call until the outermost `guarded` block ends, and is replaced
-if it dies. Where a process cannot fork (Windows), or not safely (macOS), the code runs in this one.
+The child is forked when it is first needed, serves calls until this process ends, and is replaced if it dies. That of
+a large process, whose memory it would hold, ends with the outermost `guarded` block. Where a process cannot fork
+(Windows), or not safely (macOS), the code runs in this one.
 """
 
 import os
@@ -15,14 +16,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import onnx
 from onnx import shape_inference, version_converter
 
-from ..errors import InvalidModelError
+from ..errors import InvalidModelError, OnnxhwError
 from .spec.findings import label
 
 MEMORY = 512 << 20
@@ -35,6 +36,10 @@ SECONDS_PER_MIB = 2.0
 """More of it per MiB of the model, for nodes; constants take hardly any."""
 WAIT = 20.0
 """Seconds by the clock per second of processor time: a busy machine is not at fault."""
+CALLS = 500
+"""Calls that a child serves: what they leave behind in its memory counts against the next."""
+LARGE = 512 << 20
+"""Bytes of memory of a process whose child does not stay: it would hold what the process has freed since."""
 TRIES = 3
 """Times that nodes must pass before they are taken for harmless: what a read outside of memory meets there differs."""
 ANSWER = 64 << 20
@@ -42,7 +47,9 @@ ANSWER = 64 << 20
 FORKS = sys.platform == "linux"
 HEAD = struct.Struct("<BqQ")
 """Of a request: what to do, its number, bytes. Of an answer: 0 or the number of the error's kind, bytes."""
-INFER, CONVERT, COMPUTE = 0, 1, 2
+INFER, CONVERT, COMPUTE, TRY = 0, 1, 2, 3
+IMPOSSIBLE = ("E4750", "E4751", "E4752")
+"""Of `hostrun.evaluate`: what is not about the numbers of the inputs."""
 DONE, FAILED, MEMORY_ERROR, REFUSED = 0, 1, 2, 3
 CHECKED, STRICT, VALUES = 1, 2, 4
 """How to infer: with types checked, every failure an error, values propagated."""
@@ -106,9 +113,23 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
     raise RefusedError(text) if status == REFUSED else RuntimeError(text or "it needs too much memory")
 
 
+def refusal(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> str:
+    """Why the host computes a model of none of several inputs; "" if it does of one, or if that cannot be told, for
+    lack of time or memory or because it crashes."""
+    question = (model.SerializeToString(), [dict(inputs) for inputs in attempts])
+    if not FORKS:
+        return _tried(*question)
+    with guarded(), _LOCK:
+        try:
+            status, answer = _current().ask(TRY, 0, pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+        except _DiedError:
+            return ""
+    return answer.decode(errors="replace") if status == DONE else ""
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
-    """One child for all calls in the block; a block within a block changes nothing."""
+    """One child for all calls in the block, if it does not stay anyway; a block within a block changes nothing."""
     with _LOCK:
         child = _current()
         child.users += 1
@@ -117,7 +138,7 @@ def guarded() -> Iterator[None]:
     finally:
         with _LOCK:
             child.users -= 1
-            if not child.users:
+            if not child.users and not child.stays:
                 child.close()
 
 
@@ -159,16 +180,23 @@ def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
 
 
 class _Child:
-    """The process, or none yet; `users` are the blocks of `guarded` that are open."""
+    """The process, or none yet; `users` are the blocks of `guarded` that are open, `calls` how many it has served."""
 
     def __init__(self) -> None:
-        self.owner, self.users, self.pid = os.getpid(), 0, 0
+        self.users, self.pid, self.calls = 0, 0, 0
+        self._large = False
         self._to = self._from = -1
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is there for more calls when nobody has asked for it to be."""
+        return not self._large and self.calls < CALLS
 
     def ask(self, what: int, how: int, data: bytes) -> tuple[int, bytes]:
         """The status and bytes of an answer; `_DiedError` if there is none."""
         if not self.pid:
             self._start()
+        self.calls += 1
         budget = SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)
         whole = False
         try:
@@ -201,14 +229,22 @@ class _Child:
 
     def close(self) -> None:
         """End the process."""
-        if self.pid and self.owner == os.getpid():
+        if self.pid:
             pid, self.pid = self.pid, 0
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(self._to)
             os.close(self._from)
 
+    def forget(self) -> None:
+        """Close the pipes of a process that is another's child."""
+        if self.pid:
+            self.pid = 0
+            os.close(self._to)
+            os.close(self._from)
+
     def _start(self) -> None:
+        self.calls, self._large = 0, _memory()[1] > LARGE
         requests, self._to = os.pipe()
         self._from, answers = os.pipe()
         with warnings.catch_warnings():
@@ -225,9 +261,12 @@ _children: list[_Child] = []
 
 
 def _forked() -> None:
-    """In a process that was forked while another thread was in here."""
+    """In a process that was forked, maybe while another thread was in here: the child is the parent's."""
     global _LOCK
     _LOCK = threading.RLock()
+    for child in _children:
+        child.forget()
+    _children.clear()
 
 
 if FORKS:
@@ -235,9 +274,9 @@ if FORKS:
 
 
 def _current() -> _Child:
-    """This process's child: one that was inherited by a fork is the parent's."""
-    if not _children or _children[-1].owner != os.getpid():
-        _children[:] = [_Child()]
+    """This process's child."""
+    if not _children:
+        _children.append(_Child())
     return _children[-1]
 
 
@@ -276,7 +315,7 @@ def _serve(requests: int, answers: int) -> NoReturn:
         os.closerange(low + 1, high)
         os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
         limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
-        space = _address_space()
+        space, _ = _memory()
         while True:
             what, how, size = HEAD.unpack(_receive(requests, HEAD.size))
             data = _receive(requests, size)
@@ -295,6 +334,8 @@ def _answer(what: int, how: int, data: bytes) -> tuple[int, bytes]:
     try:
         if what == COMPUTE:
             answer = pickle.dumps(_computed(*pickle.loads(data)), pickle.HIGHEST_PROTOCOL)
+        elif what == TRY:
+            answer = _tried(*pickle.loads(data)).encode(errors="replace")
         elif what == CONVERT:
             from onnx.onnx_cpp2py_export import version_converter as conversion
 
@@ -323,13 +364,30 @@ def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
     return list(on_the_host(onnx.NodeProto.FromString(node), opset, operands))
 
 
-def _address_space() -> int:
-    """Bytes of this process's address space; 0 where there is no /proc, and then no bound on it."""
+def _tried(model: bytes, attempts: Sequence[Mapping[str, Any]]) -> str:
+    from .hostrun import evaluate  # only here: it takes long to import
+
+    proto, text = onnx.ModelProto.FromString(model), ""
+    for inputs in attempts:
+        try:
+            evaluate(proto, inputs)
+            return ""
+        except OnnxhwError as error:
+            if error.code not in IMPOSSIBLE:
+                return ""
+            text = error.what
+    return text
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes of this process's address space, and of memory; 0 where there is no /proc, and then no bound on it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            space, resident, *_ = file.read().split()
     except OSError:
-        return 0
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return int(space) * page, int(resident) * page
 
 
 def _bound(what: int, soft: int) -> None:

@@ -149,6 +149,9 @@ class Evaluator(ReferenceEvaluator):
             if node.need_context():
                 more["context"] = values
             results = _computed(node, operands, more)
+            if len(results) < len(node.output):
+                what = f"gives {len(results)} results, the model names {len(node.output)}"
+                raise UnsupportedError("E4752", what, where=label(node.onnx_node))
             for name, value in zip(node.output, results):  # noqa: B905 - outputs that nobody names are dropped
                 if name:
                     self._hold(node, name, value, sizes)

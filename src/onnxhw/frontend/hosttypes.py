@@ -74,7 +74,8 @@ class _Tensor:
             return ""
         if len(self.dims) != value.ndim:
             return f"has {value.ndim} axes, the model declares {_shown(self.dims)}"
-        wrong = [axis for axis in sorted(self.loose) if self.dims[axis] != value.shape[axis]]
+        loose = [axis for axis in sorted(self.loose) if axis < value.ndim]
+        wrong = [axis for axis in loose if self.dims[axis] != value.shape[axis]]
         sizes = ", ".join(f"{value.shape[axis]} on axis {axis}" for axis in wrong)
         return f"has {sizes}, the model declares {_shown(self.dims)}" if wrong else ""
 

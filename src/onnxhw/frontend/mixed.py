@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import UnsupportedError
+from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
 from .batch import Batch
 from .diagnostics import Diagnostic
@@ -116,11 +116,27 @@ def refuse(mixed: MixedModel) -> None:
         )
 
 
+def require_sized(batch: Batch | None, where: str) -> None:
+    """`UsageError` E2542 for a batch of a size that the user has to say."""
+    if batch is not None and batch.unsized:
+        raise UsageError("E2542", batch.mixing, where=where, hint=batch.unsized)
+
+
+def undecided(mixed: MixedModel, where: str) -> OnnxhwError | None:
+    """The error about open dimensions of a model of which nothing runs on the hardware: E2542 or E4003, or None."""
+    try:
+        require_sized(mixed.batch, where)
+    except UsageError as error:
+        return error
+    return dynamic(open_inputs(mixed), where)
+
+
 def require_hardware(mixed: MixedModel, where: str) -> None:
-    """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006."""
+    """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006;
+    `UsageError` E2542 for a batch whose size has to be said."""
     if not mixed.hardware:
         quantized = any(quantizes(row.op_type) for row in mixed.placement)
-        if quantized and (error := dynamic(open_inputs(mixed), where)):
+        if quantized and (error := undecided(mixed, where)):
             raise error
         rows = [row for row in mixed.placement if row.where in ("host", "refused") and row.reason]
         reasons = [f"node {row.node!r} ({row.op_type}): {row.reason}" for row in rows]

@@ -3,10 +3,11 @@
 imports        every domain that is used, once, at the version that binds
 sizes          a dimension of -1 is an open one
 given inputs   a nested graph's inputs are what its operator gives; before IR version 4 its initializers were inputs too
+pads           a window whose pads are computed (auto_pad) has none of its own, which could only be zeros
 names          a nested graph has no input or initializer of the name of a value around it
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx
 
@@ -30,6 +31,8 @@ def normalise(model: onnx.ModelProto) -> None:
     for _, dim in dims(model):
         if dim.dim_value == OPEN:
             dim.ClearField("dim_value")
+    for owner in (model.graph, *model.functions):
+        _pads(every_node(owner.node))
     inner = [graph for graph in graphs(model) if graph is not model.graph]
     if model.ir_version < WITHOUT_INPUTS and any(graph.initializer for graph in inner):
         for graph in inner:
@@ -55,6 +58,16 @@ def _imports(owner: onnx.ModelProto | onnx.FunctionProto) -> None:
     del entries[:]
     for domain, version in sets.items():
         entries.add(domain=names.get(domain, domain or "ai.onnx"), version=version)
+
+
+def _pads(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Drop zero pads beside an auto_pad: shape inference would take them, and onnxruntime refuses both."""
+    for node in nodes:
+        if any(one.name == "auto_pad" and one.s not in (b"", b"NOTSET") for one in node.attribute):
+            for place, one in enumerate(node.attribute):
+                if one.name == "pads" and not any(one.ints) and not one.ref_attr_name:
+                    del node.attribute[place]
+                    break
 
 
 def _given(graph: onnx.GraphProto) -> None:

@@ -7,10 +7,10 @@ from math import prod
 
 import onnx
 
-from ..errors import InvalidModelError, UnsupportedError, UsageError
+from ..errors import InvalidModelError, UnsupportedError, UsageError, short
 from .bodies import nested
 from .ceilings import whole_windows
-from .declared import INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
+from .declared import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, raise_errors
@@ -18,9 +18,6 @@ from .spec.operators import operator_rules
 from .standins import stand_ins
 
 log = logging.getLogger(__name__)
-
-CONTAINERS = ("sequence_type", "optional_type", "map_type")
-"""Kinds of types that hold other types."""
 
 DECLARE = "runs give the inferred shape: export the model again, or declare that"
 
@@ -175,10 +172,13 @@ def _named(
     if name in inputs and axis.isdecimal() and int(axis) < len(inputs[name].type.tensor_type.shape.dim):
         dim: onnx.TensorShapeProto.Dimension = inputs[name].type.tensor_type.shape.dim[int(axis)]
         return dim
-    places = [f"{one}:axis" for one in inputs]
+    places = [
+        f"{one}:{axis}" for one, value in inputs.items()
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim) if not dim.HasField("dim_value")
+    ]  # fmt: skip
     raise UsageError(
         "E2540",
-        f"the model has no dimension {key!r}",
+        f"the model has no dimension {short(key)}",
         where=where,
         hint=f"dimensions: {', '.join([*sorted(known), *places][:12]) or 'none'}",
     )

@@ -26,8 +26,7 @@ PORTION = 8192
 def prepare(graph: Graph, feeds: Mapping[str, npt.ArrayLike]) -> dict[str, Array8]:
     """The graph's int8 input tensors ``[N, C, H, W]`` from the model's inputs by name.
 
-    Input of shape ``(1, ...)`` is given as ``(N, ...)``. A float input takes floats of any width, rounded to its own;
-    integers are taken by an input of exactly their type only, because nobody knows their scale.
+    Input of shape ``(1, ...)`` is given as ``(N, ...)``. Element types are those of `of_type`.
 
     `UsageError` E2203 (missing or unknown input), E2204 (wrong shape or type), E2202 (NaN).
     """
@@ -49,10 +48,13 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
             "E2203", f"input {port.name!r} is missing", hint=f"given: {', '.join(sorted(feeds)) or 'none'}"
         )
     try:
-        given = np.asarray(feeds[port.name])
+        values = of_type(feeds[port.name], port.dtype)
     except ValueError as error:  # lists of different lengths
         raise UsageError("E2204", f"input {port.name!r} is no array: {error}") from error
-    values = _typed(port, given)
+    except TypeError as error:
+        hint = f"if its values are what the model means: array.astype(numpy.{port.dtype})"
+        raise UsageError("E2204", f"input {port.name!r} {error}", hint=hint) from error
+    _check_shape(port, values)
     shape = graph.tensors[port.tensor].shape
     at_once = 1
     if port.shape[:1] == (1,) and all(step["op"] in ROUNDED for step in port.steps):
@@ -63,8 +65,26 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
     return np.concatenate([apply(port.steps, part).reshape(-1, *shape[1:]) for part in parts]).astype(np.int8)
 
 
-def _typed(port: Port, values: Array) -> Array:
-    wanted = np.dtype(port.dtype)
+def of_type(given: Any, dtype: str) -> Array:
+    """What an input of an element type is given, as an array of it. As in onnxruntime an array must have that type, in
+    any byte order; Python's numbers, and lists of them, have none and get it if it holds them: floats are rounded.
+
+    `TypeError`: it has another type; `ValueError`: it is no array.
+    """
+    array, wanted = np.asarray(given), np.dtype(dtype)
+    if array.dtype.newbyteorder("=") == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
+        return array.astype(wanted)
+    if isinstance(given, list | tuple | int | float) and not isinstance(given, np.generic):
+        kinds = {"f": "iuf", "i": "iu", "u": "iu"}.get(wanted.kind, "")
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
+            if not array.size or (wanted.kind == "f" and array.dtype.kind in kinds):
+                return array.astype(wanted)
+            if array.dtype.kind in kinds and (array.astype(wanted) == array).all():
+                return array.astype(wanted)
+    raise TypeError(f"must be {wanted}, not {array.dtype}")
+
+
+def _check_shape(port: Port, values: Array) -> None:
     batched = port.shape[:1] == (1,) and values.ndim == len(port.shape) and values.shape[1:] == port.shape[1:]
     if values.shape != port.shape and not (batched and len(values)):
         raise UsageError(
@@ -72,14 +92,6 @@ def _typed(port: Port, values: Array) -> Array:
             f"input {port.name!r} must have shape {list(port.shape)}, not {list(values.shape)}",
             hint="a first dimension of 1 may be larger: one inference each",
         )
-    if values.dtype.newbyteorder("=") == wanted:
-        return values.astype(wanted)
-    if wanted.kind != "f" or values.dtype.kind != "f":
-        numbers = wanted.kind in "fiu" and values.dtype.kind in "fiub"
-        hint = f"if its values are what the model means: array.astype(numpy.{wanted})" if numbers else ""
-        raise UsageError("E2204", f"input {port.name!r} must be {wanted}, not {values.dtype}", hint=hint)
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is saturated
-        return values.astype(wanted)
 
 
 def _finish(port: Port, tensors: Mapping[str, Array8]) -> Array:

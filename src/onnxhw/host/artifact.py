@@ -1,7 +1,7 @@
 """What the host needs of a compiled model: its program, the build it came with, its ports and their preprocessing."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import proof
-from ..errors import UsageError
-from ..files import read_json, reason
+from ..board import boards, find
+from ..config import HwConfig
+from ..errors import UsageError, short
+from ..files import read_json, reason, sha256
 from ..ir.graph import Graph, Tensor
 from ..preprocess import Preprocess
 from ..program.model import Program
@@ -22,7 +24,8 @@ def read(path: Path) -> tuple[Program, str | None]:
     """The program of a file or an output directory, and the key of the bitstream beside it, if it has one."""
     if not path.is_dir():
         return proof.load(path), None
-    return proof.load(path / "program.ohw"), design_of(path)
+    program = proof.load(path / "program.ohw")
+    return program, check_manifest(path, [program.config]).get("design") or None
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -42,11 +45,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 def design_of(folder: Path) -> str | None:
     """The key of the bitstream in an output directory, None without one; `UsageError` E2552."""
-    design = manifest(folder).get("design") or ""
-    if not isinstance(design, str):
-        what, hint = f"design must be a string, not {design!r}", "compile the model again"
-        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
-    return design or None
+    return manifest(folder).get("design") or None
 
 
 def baud_of(target: Path) -> int | None:
@@ -55,20 +54,31 @@ def baud_of(target: Path) -> int | None:
     `UsageError` E2552.
     """
     folder = target if target.is_dir() else target.parent
-    baud = manifest(folder).get("baud") or None if folder == target or target.name == "program.ohw" else None
-    if baud is not None and (type(baud) is not int or not 300 <= baud <= 12_000_000):
-        what, hint = f"baud must be 300..12,000,000, not {baud!r:.60}", "compile the model again"
-        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
-    return baud
+    return manifest(folder).get("baud") or None if folder == target or target.name == "program.ohw" else None
 
 
-def noted(folder: Path, name: str, form: str) -> list[str]:
-    """The texts that the manifest has under `name`, each of a form (regular expression); `UsageError` E2552."""
-    found = manifest(folder).get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, str) and re.fullmatch(form, each) for each in found):
-        what, hint = f"{name} cannot be {found!r}", "compile the model again"
-        raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint)
-    return found
+def check_manifest(folder: Path, configs: Iterable[HwConfig]) -> dict[str, Any]:
+    """The manifest of the output directory in which a program lies whose hardware parts have these configurations.
+
+    `UsageError` E2552, and E2588 if it contradicts the program: another file, preset or configuration, or a board that
+    has another device.
+    """
+    record, path = manifest(folder), folder / "manifest.json"
+
+    def refuse(what: str) -> UsageError:
+        return UsageError("E2588", f"{what}: it is another program's", where=str(path), hint="compile the model again")
+
+    file = folder / "program.ohw"
+    if (wanted := record.get("files", {}).get(file.name)) is not None and file.is_file() and sha256(file) != wanted:
+        raise refuse("its hash of program.ohw is not that file's")
+    for config in configs:
+        for name, value in (("preset", config.name), ("config", config.fingerprint)):
+            if record.get(name, value) not in (value, ""):
+                raise refuse(f"{name} is {short(record[name])}, the program's is {short(value)}")
+    board, device = record.get("board", ""), record.get("device", "")
+    if board and device and board in boards() and find(board).device != device:
+        raise refuse(f"board {short(board)} has no device {short(device)}")
+    return record
 
 
 def preprocess_of(target: Path) -> Preprocess:
@@ -78,12 +88,7 @@ def preprocess_of(target: Path) -> Preprocess:
     """
     folder = target if target.is_dir() else target.parent
     if folder == target or target.name == "program.ohw":
-        record = manifest(folder).get("preprocess", {})
-        try:
-            return Preprocess.from_record(record)
-        except ValueError as error:
-            what, hint = f"cannot be read: {error}", "compile the model again"
-            raise UsageError("E2552", what, where=str(folder / "manifest.json"), hint=hint) from error
+        return Preprocess.from_record(manifest(folder).get("preprocess", {}))
     return Preprocess()
 
 
@@ -91,7 +96,7 @@ def build_id(design: str) -> int:
     """The 64 bits by which a device names the build that `manifest.json` calls `design`; `UsageError` E2552."""
     if not re.fullmatch("[0-9a-f]{16,}", design):
         hint = "compile the model again"
-        raise UsageError("E2552", f"design must be a hash, not {design!r}", where="manifest.json", hint=hint)
+        raise UsageError("E2552", f"design must be a hash, not {short(design)}", where="manifest.json", hint=hint)
     return int(design[:16], 16)
 
 

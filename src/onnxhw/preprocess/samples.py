@@ -137,7 +137,10 @@ def _order(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] |
 def _read_labels(path: Path) -> Array | Stored:
     if path.suffix in (".npy", ".npz"):
         arrays = read_arrays(path)
-        return arrays if isinstance(arrays, Stored) else _labels_in(arrays) or np.zeros(0)
+        found = arrays if isinstance(arrays, Stored) else _labels_in(arrays)
+        if found is None:
+            raise UsageError("E2605", f"it has no array {', '.join(LABELS)}", where=str(path))
+        return found
     try:
         return np.array([int(line) for line in read_text(path).split()], np.int64)
     except (OSError, ValueError, OverflowError) as error:

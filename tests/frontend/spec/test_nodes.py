@@ -184,6 +184,13 @@ WINDOWS: list[tuple[str, str, str]] = [
         "MaxPool<kernel_shape=[9,9], strides=[2,2], ceil_mode=1>(x)",
     ),
     ("E3388", "MaxPool<kernel_shape=[9,9], ceil_mode=1>(x)", "MaxPool<kernel_shape=[8,8], ceil_mode=1>(x)"),
+    (
+        "E3388",
+        'MaxPool<kernel_shape=[2,4611686018427387907], auto_pad="SAME_UPPER">(x)',
+        'MaxPool<kernel_shape=[2,32], auto_pad="SAME_UPPER">(x)',
+    ),
+    ("E3357", "Concat<axis=1>(x, halves)", "Concat<axis=0>(rest, halves)"),
+    ("E3393", "Concat<axis=1>(x, w)", "Concat<axis=1>(x, x)"),
     ("E3389", "MaxPool<kernel_shape=[3,3], pads=[4,0,0,0]>(x)", "MaxPool<kernel_shape=[3,3], pads=[3,0,0,0]>(x)"),
     ("E3386", "Softmax<axis=4>(x)", "Softmax<axis=-4>(x)"),
     ("E3386", "Flatten<axis=5>(x)", "Flatten<axis=4>(x)"),
@@ -234,6 +241,25 @@ def test_operands_and_attributes_of_other_types_are_left_to_other_rules() -> Non
     model = window_model("Reshape(x, text)")
     model.graph.initializer.append(helper.make_tensor("text", onnx.TensorProto.STRING, [2], [b"a", b"b"]))
     assert found(model) == set()
+
+
+@pytest.mark.parametrize(
+    ("node", "codes"),
+    [
+        ("x2, h2 = ai.onnx.preview.training.Adagrad(r, t, x, x, x)", set()),
+        ("x2, h2 = ai.onnx.preview.training.Adagrad(r, t, x, x)", {"E3332"}),
+        ("x2 = ai.onnx.preview.training.Adagrad(r, t, x, x, x)", {"E3333"}),
+        ("x2, v2, h2 = ai.onnx.preview.training.Adam(r, t, x, x, x, x)", set()),
+        ("x2, v2, h2 = ai.onnx.preview.training.Adam(r, t, x, x, x)", {"E3332"}),
+        ("x2, v2, x3, v3 = ai.onnx.preview.training.Momentum(r, t, x, x, x)", {"E3333"}),
+    ],
+)
+def test_a_step_of_training_has_the_same_values_of_each_tensor(node: str, codes: set[str]) -> None:
+    attributes = "<alpha=0.9, beta=0.9, mode=\"standard\", norm_coefficient=0.0>" if "Momentum" in node else ""
+    head = '<ir_version: 10, opset_import: ["ai.onnx.preview.training": 1]> g (float r, int64 t, float[2] x)'
+    step = node.replace("Momentum(", f"Momentum {attributes} (")
+    model = onnx.parser.parse_model(f"{head} => (float[2] x2) {{ {step} }}")
+    assert {code for code in found(model) if code[0] == "E"} == codes
 
 
 def test_pads_of_a_convolution_may_be_large() -> None:

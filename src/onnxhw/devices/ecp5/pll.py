@@ -5,7 +5,9 @@ inside runs at ``f_in / input * feedback * loop``, where ``loop`` is CLKOP's div
 or the second output CLKOS with a divider of its own: then every multiple of the detector's frequency within the
 oscillator's range, over any divider, can be made.
 
-Limits from the ECP5 data sheet (FPGA-DS-02012): table sysCLOCK PLL Timing, and fMAX_PRI for the clock network.
+Limits of the PLL: ECP5 and ECP5-5G Family Data Sheet (FPGA-DS-02012), table "sysCLOCK PLL Timing". They were compared
+with quotations of that table (prjtrellis' ecppll and LiteX use the same), not with the document itself. The limit of
+the clock network, fMAX_PRI of the table "External Switching Characteristics", could not be confirmed in this way.
 """
 
 import bisect
@@ -30,7 +32,7 @@ VCO_HZ = (400_000_000, 800_000_000)
 OUTPUT_HZ = (3_125_000, 400_000_000)
 """fOUT, output clock frequency (CLKOP, CLKOS)."""
 NETWORK_HZ = {"6": 257_000_000, "7": 303_000_000, "8": 370_000_000}
-"""fMAX_PRI, frequency of the primary clock tree, by speed grade."""
+"""fMAX_PRI, frequency of the primary clock tree, by speed grade; not confirmed, see above."""
 DIVIDERS = range(1, 129)
 VCO_AIM = 600_000_000
 """The middle of the oscillator's range."""

@@ -86,6 +86,8 @@ def concat(context: Context, node: Node) -> Value:
     axis = int(node.attributes.get("axis", 1))
     if not -rank <= axis < rank or axis % rank == 0:
         raise BlockedError(f"concatenates along axis {axis} of rank {rank}", "only axes after the batch are supported")
+    if any(len(value.shape or ()) != rank for value in values):
+        raise BlockedError("concatenates tensors of different ranks")
     axis %= rank
     name = node.label
     held = [value for value in values if isinstance(value, Held)]

@@ -66,8 +66,27 @@ def _unknown(node: onnx.NodeProto, domain: str, version: int, findings: Findings
         findings.warning("W3330", label(node), f"{what}, nor has any other version", "is the node's domain missing?")
 
 
+TRAINING = "ai.onnx.preview.training"
+TENSORS = {"Adagrad": (3, 2), "Adam": (4, 3), "Momentum": (3, 2)}
+"""Inputs and outputs of a step for each tensor that is optimized; two more inputs are of all."""
+
+
+def _training(node: onnx.NodeProto, findings: Findings) -> None:
+    """Variadic inputs and outputs that belong to each other."""
+    read, written = TENSORS[node.op_type]
+    count, rest = divmod(len(node.input) - 2, read)
+    if rest or count < 1:
+        what = f"has {len(node.input)} inputs, the operator takes 2 and {read} for each tensor"
+        findings.error("E3332", label(node), what)
+    elif len(node.output) != written * count:
+        what = f"has {len(node.output)} outputs, of {count} tensors the operator gives {written * count}"
+        findings.error("E3333", label(node), what)
+
+
 def _arity(node: onnx.NodeProto, known: Signature, findings: Findings) -> None:
     inputs, outputs = list(node.input), list(node.output)
+    if canonical(node.domain) == TRAINING and node.op_type in TENSORS:
+        _training(node, findings)
     if (
         known.least_inputs <= len(inputs) <= known.most_inputs
         and known.least_outputs <= len(outputs) <= known.most_outputs

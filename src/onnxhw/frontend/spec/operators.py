@@ -1,6 +1,6 @@
 """Rules of single operators that their schemas do not state: windows, groups, axes, permutations, reshapes."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -8,12 +8,18 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
+from ..nodes import reads
 from .attributes import PAYLOADS
 from .findings import Findings, label
 from .functions import every_node
+from .indices import OPERATORS as INDEXED
+from .indices import index_rules
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
+
+SHOWN = 8
+"""Most shapes in a message."""
 
 A = onnx.AttributeProto
 Shape = tuple[int, ...]
@@ -66,6 +72,29 @@ def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings
         rule = RULES.get(proto.op_type)
         if rule is not None and canonical(proto.domain) == "":
             rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
+    _indices(graph, shapes, constants, findings)
+
+
+def _indices(
+    graph: onnx.GraphProto, shapes: Mapping[str, Shape], constants: Mapping[str, onnx.TensorProto], findings: Findings
+) -> None:
+    """`index_rules` of the nodes of a graph that an output needs: the others, and branches, need not run."""
+    indexed = [node for node in graph.node if node.op_type in INDEXED and len(node.input) > 1]
+    if not any(node.input[0] in shapes for node in indexed):
+        return
+    made = {one.output[0]: value.t for one in graph.node if one.op_type == "Constant" and one.output
+            for value in one.attribute if value.name == "value"}  # fmt: skip
+    needed, names = [], {value.name for value in graph.output}
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            names.update(reads(node))
+            needed.append(node)
+    for node in needed[::-1]:
+        if node.op_type in INDEXED and len(node.input) > 1 and canonical(node.domain) == "":
+            shape = shapes.get(node.input[0])
+            indices = constants.get(node.input[1], made.get(node.input[1]))
+            if shape is not None and indices is not None:
+                index_rules(node, shape, indices, findings)
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
@@ -147,6 +176,27 @@ def _reshape(node: Node, findings: Findings) -> None:
         findings.error("E3390", label(node.proto), f"cannot make {wanted} of {list(shape)}: other elements")
 
 
+def _concat(node: Node, findings: Findings) -> None:
+    """E3357 for inputs of several ranks, E3393 for sizes that differ elsewhere than along the axis."""
+    _axis()(node, findings)
+    shapes = [shape for index in range(len(node.proto.input)) if (shape := node.shape(index)) is not None]
+    axis = node.attributes.get("axis", 1)
+    if not shapes:
+        return
+    if len({len(shape) for shape in shapes}) > 1:
+        findings.error("E3357", label(node.proto), f"inputs must be of one rank, their shapes are {_listed(shapes)}")
+    elif -len(shapes[0]) <= axis < len(shapes[0]):
+        along = axis % len(shapes[0])
+        if len({(*shape[:along], *shape[along + 1 :]) for shape in shapes}) > 1:
+            what = f"inputs may differ along axis {axis} only, their shapes are {_listed(shapes)}"
+            findings.error("E3393", label(node.proto), what)
+
+
+def _listed(shapes: Sequence[Sequence[int]]) -> str:
+    more = ", ..." if len(shapes) > SHOWN else ""
+    return ", ".join(str(list(shape)) for shape in shapes[:SHOWN]) + more
+
+
 def _range(node: Node, findings: Findings) -> None:
     if node.constant(2, "iuf") == [0]:
         findings.error("E3391", label(node.proto), "delta is 0")
@@ -183,7 +233,6 @@ RULES: dict[str, Rule] = {
         [
             "ArgMax",
             "ArgMin",
-            "Concat",
             "CumSum",
             "Gather",
             "GatherElements",
@@ -197,6 +246,7 @@ RULES: dict[str, Rule] = {
         ],
         _axis(),
     ),
+    "Concat": _concat,
     "Flatten": _axis(inclusive=1),
     "OneHot": _axis(extra=1),
     **dict.fromkeys(["ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceProd", "Squeeze", "Unsqueeze"], _axes),

@@ -9,6 +9,9 @@ from .findings import Findings, label
 AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 LISTS = ("kernel_shape", "strides", "dilations", "pads")
 CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
+LARGEST = 4
+"""How many times its input a window padded to the input's size may be. From twice on each window covers all of it, and
+kernels and shape inference step through what is beyond."""
 
 
 def window(
@@ -115,7 +118,8 @@ def _extent(
     shape: tuple[int, ...],
     findings: Findings,
 ) -> None:
-    """E3388 for a window larger than its padded input, E3389 for a pool's pads larger than its window.
+    """E3388 for a window larger than its padded input, or much larger than one that is padded as needed; E3389 for a
+    pool's pads larger than its window.
 
     With ceil_mode the last window may leave the padded input, by less than its stride: the only one may, too.
     """
@@ -129,6 +133,9 @@ def _extent(
     ):
         findings.error("E3389", where, f"pads {pads} are larger than the window {reach}")
     if attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        if any(0 < LARGEST * size < one for size, one in zip(shape[2:], reach, strict=True)):
+            what = f"the window {reach} is more than {LARGEST} times its input {list(shape[2:])}"
+            findings.error("E3388", where, what)
         return
     padded = [size + low + high for size, low, high in zip(shape[2:], before, after, strict=True)]
     strides = given.get("strides") or [1] * spatial
