@@ -102,7 +102,8 @@ def families() -> tuple[str, ...]:
 def require_family(name: str, where: str) -> None:
     """`UsageError` E2306 names the device families there are, if that is none of them."""
     if name not in families():
-        raise UsageError("E2306", f"no device family {short(name)}", where=where, hint=f"families: {', '.join(families())}")
+        hint = f"families: {', '.join(families())}"
+        raise UsageError("E2306", f"no device family {short(name)}", where=where, hint=hint)
 
 
 def read_board(path: Path) -> Board:
