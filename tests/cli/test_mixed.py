@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.build import flow
 from onnxhw.build.built import Built
-from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main
+from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import UsageError
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HostPart

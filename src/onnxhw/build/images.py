@@ -22,7 +22,7 @@ COMMON = {
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
 }
-"""Where most memories lie in the design: a pattern of the names that `standalone.memories` gives."""
+"""Where most memories lie in the design: a pattern of the names that `devices.family.memories` gives."""
 
 
 def places(config: HwConfig) -> dict[str, str]:

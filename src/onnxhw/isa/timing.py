@@ -32,7 +32,8 @@ from .instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, follow
 from .microcode import given
 
 MEMORY = 2
-"""Cycles from a block RAM's address to its registered output."""
+"""Cycles from a memory's address to its registered output: on every device, or programs would be for one family only.
+A family's cells have at most so many registers (`onnxhw.devices.family.Family.memory`)."""
 FETCH_OVERHEAD = MEMORY + 2
 """Cycles of a fetch beyond one per word: the memory, a register behind it, and the ordering fields."""
 ORDER = 1
@@ -40,7 +41,7 @@ ORDER = 1
 START = 2
 """Cycles from the issue of an array, depthwise or vector instruction to its first operand address."""
 MULTIPLY = 3
-"""Cycles of a multiplier: input, pipeline and output register."""
+"""Cycles of a multiplier: input, pipeline and output register; the same on every device, as for `MEMORY`."""
 ACT_READ = 2 + MEMORY + 1
 """Cycles from an address generator to the operand: request and bank registers, memory, bank multiplexer."""
 DRAIN_READ = 1 + MEMORY + 1

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig
 from ..isa.instructions import units_of
 from ..isa.memory import UCODE_SPACES, Space, host_stride
-from .cells import Copies
+from .cells import DuplicatedRegister
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
@@ -59,7 +59,7 @@ class Core(wiring.Component):
         m.submodules.act = act = ActMemory(config)
         # A cycle late, for it goes everywhere: a register for each unit and each fetcher.
         names = units_of(config)
-        m.submodules.resting = resting = Copies(1, 2 * len(names), init=1)
+        m.submodules.resting = resting = DuplicatedRegister(1, 2 * len(names), init=1)
         m.d.comb += resting.i.eq(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
         units: dict[str, Any] = {"load": load, "array": array, "vector": vector}

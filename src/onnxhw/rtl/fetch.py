@@ -14,7 +14,6 @@ from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
 from .depthwise import SHORT_UCODE
-from .floorplan import memory_sites
 
 COUNT_BITS = 16
 
@@ -53,9 +52,9 @@ class Fetcher(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        sites = memory_sites(platform, self.config).get(f"ucode_{self.unit}", ())
         short = self.unit == "depthwise" and self.depth <= SHORT_UCODE
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, sites=sites, distributed=short)
+        role = f"ucode_{self.unit}"
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, role=role, distributed=short)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())

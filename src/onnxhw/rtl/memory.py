@@ -10,7 +10,6 @@ from ..config import HwConfig, bits_for
 from ..isa.timing import ACT_READ, MEMORY
 from .cells import BlockRam
 from .delay import delay
-from .floorplan import memory_sites
 
 READERS = ("array", "depthwise", "a", "b", "host")
 """Users of the read ports: the array, the depthwise unit if there is one, both operands of the vector unit, the
@@ -55,10 +54,8 @@ class ActMemory(wiring.Component):
         split = bits_for(config.act_depth)
 
         banks = []
-        sites = memory_sites(platform, config)
         for i in range(config.act_banks):
-            place = sites.get(f"act_{i}", ())
-            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, sites=place)
+            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{i}")
             m.submodules[f"bank_{i}"] = bank
             banks.append(bank)
 

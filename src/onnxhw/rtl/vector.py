@@ -11,10 +11,9 @@ from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import SETTINGS, Vector, VectorOp
 from ..isa.memory import PARAM_BITS, param_shape
 from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
-from .cells import BlockRam, Copies
+from .cells import BlockRam, DuplicatedRegister
 from .decode import Decoded
 from .delay import delay
-from .floorplan import lane_sites, memory_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .reduce import WindowReduce
@@ -69,13 +68,12 @@ class VectorUnit(wiring.Component):
             }
         )
         width, depth = param_shape(config)
-        self.params = BlockRam(width=width, depth=depth, granularity=8)
+        self.params = BlockRam(width=width, depth=depth, granularity=8, role="params")
         self.tables = Tables(config)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.params, m.submodules.tables = self.params, self.tables
-        self.params.sites = memory_sites(platform, self.config).get("params", ())
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
@@ -250,18 +248,17 @@ class VectorUnit(wiring.Component):
             m.d.sync += drain_6.eq(Mux(of_window, wide, self.drain))
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
-        m.submodules.of_group = of_group = Copies(3 + column_bits + lane_bits, config.lanes)
+        m.submodules.of_group = of_group = DuplicatedRegister(3 + column_bits + lane_bits, config.lanes)
         column_5, lane_5 = now.column_group + group_5, now.lane_group + group_5
         m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, new_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
         settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
-        m.submodules.settings = mine = Copies(len(settings), config.lanes)
+        m.submodules.settings = mine = DuplicatedRegister(len(settings), config.lanes)
         m.d.comb += mine.i.eq(settings)
         results = []
-        sites = lane_sites(platform, config)
         for q in range(config.lanes):
-            unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q], config.param_reads)
+            unit = RequantizeLane(config.acc_bits, config.requant_dsps, config.param_reads, role=f"lane_{q}")
             m.submodules[f"lane_{q}"] = unit
             drained = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             self._feed(m, q, unit, of_group.o[q], drained, reduce, param_6.word_select(q, PARAM_BITS))

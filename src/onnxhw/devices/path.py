@@ -1,6 +1,8 @@
 """A critical path in words: which blocks and registers it lies between, what it spends its time on, what would help."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 BLOCKS = (
@@ -31,14 +33,23 @@ BLOCKS = (
 )
 """Place in the design, below the device; its name; the fields of `HwConfig` that make it smaller when lowered."""
 DEVICE = re.compile(r"^(?:\w+\.)*?device\.")
-CELL = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|TRELLIS_DPR16X4)_.*|\$.*")
-"""What Yosys and nextpnr put behind the name of a signal to name a cell."""
-INPUTS = {"CE": "its clock enable", "LSR": "its reset", "WRE": "its write enable"}
+
+
+@dataclass(frozen=True)
+class CellNames:
+    """What a family's tools call cells and pins."""
+
+    suffix: re.Pattern[str]
+    """What Yosys and nextpnr put behind the name of a signal to name a cell."""
+    inputs: Mapping[str, str]
+    """Pins worth telling, in words."""
+
+
 KINDS = (
     (r"(?:^|\.)cell$", "a multiplier"),
     (r"(?:^|\.)tile_(\d+)$", "block RAM {0}"),
 )
-"""Cells that are no registers, by the end of their names."""
+"""Cells that are no registers, by the end of the names that the RTL gives them."""
 
 
 def block_of(name: str) -> tuple[str, str, str]:
@@ -52,17 +63,17 @@ def block_of(name: str) -> tuple[str, str, str]:
     return "the board's surroundings", inner, ""
 
 
-def end_of(name: str, port: str = "") -> str:
+def end_of(name: str, port: str, names: CellNames) -> str:
     """One end of a path: the register (or multiplier, or block RAM), which input of it, and its block."""
-    block, rest, _ = block_of(CELL.sub("", name))
+    block, rest, _ = block_of(names.suffix.sub("", name))
     what = next(
         (words.format(*found.groups()) for kind, words in KINDS if (found := re.search(kind, rest))),
         f"register {rest}" if rest else "a register",
     )
-    return f"{what}{f' ({INPUTS[port]})' if port in INPUTS else ''} of {block}"
+    return f"{what}{f' ({names.inputs[port]})' if port in names.inputs else ''} of {block}"
 
 
-def describe_path(path: list[dict[str, Any]]) -> str:
+def describe_path(path: list[dict[str, Any]], names: CellNames) -> str:
     """A critical path, as nextpnr's report has it, in a sentence or two; empty where there is none.
 
     From which register to which, of which blocks; nanoseconds in logic and wires; the longest wire and how far it goes.
@@ -75,7 +86,8 @@ def describe_path(path: list[dict[str, Any]]) -> str:
     levels = sum(segment["type"] == "logic" and float(segment["delay"]) > 0.1 for segment in path)
     first, last = path[0]["from"], path[-1]["to"]
     text = (
-        f"{total:.2f} ns from {end_of(first['cell'])} to {end_of(last['cell'], path[-1]['from']['port'])}: "
+        f"{total:.2f} ns from {end_of(first['cell'], '', names)} to "
+        f"{end_of(last['cell'], path[-1]['from']['port'], names)}: "
         f"{total - routing:.2f} ns in {levels} level{'' if levels == 1 else 's'} of logic and the cells at both ends, "
         f"{routing:.2f} ns in wires"
     )
@@ -87,12 +99,12 @@ def describe_path(path: list[dict[str, Any]]) -> str:
     return f"{text}; longest wire {float(longest['delay']):.2f} ns{far}"
 
 
-def remedy(path: list[dict[str, Any]]) -> str:
+def remedy(path: list[dict[str, Any]], names: CellNames) -> str:
     """What would help, by where the path spends its time and which blocks it joins."""
     total = sum(float(segment["delay"]) for segment in path)
     routing = sum(float(segment["delay"]) for segment in path if segment["type"] == "routing")
     ends = [path[0]["from"]["cell"], path[-1]["to"]["cell"]] if path else []
-    lower = dict.fromkeys(name for end in ends for name in block_of(CELL.sub("", end))[2].split(", ") if name)
+    lower = dict.fromkeys(name for end in ends for name in block_of(names.suffix.sub("", end))[2].split(", ") if name)
     less = f"lower {', '.join(lower)} in the preset" if lower else "a smaller preset"
     if routing > 0.6 * total:
         return f"mostly wires: other placements (--seeds 5), a lower clock (--freq), or {less}"

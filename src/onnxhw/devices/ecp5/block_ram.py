@@ -1,4 +1,4 @@
-"""How a memory is cut into ECP5 block RAMs: plain arithmetic, shared by the RTL, the estimate and `--standalone`.
+"""How a memory is cut into ECP5 block RAMs: plain arithmetic, shared by the cells, the estimate and `--standalone`.
 
 A block RAM (EBR) holds 2048 bytes of 9 bits. Its *aspect* is the number of data bits per address: 36 (512 deep)
 down to 1 (16,384 deep); aspects below 9 leave the ninth bits unused. Aspects 36 and 18 have one write enable per

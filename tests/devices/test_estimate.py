@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 
 from onnxhw.board import boards, find
-from onnxhw.build import estimate as resources
-from onnxhw.build.estimate import TOLERANCE, check, estimate
 from onnxhw.config import PRESETS, HwConfig
+from onnxhw.devices.ecp5 import estimate as resources
+from onnxhw.devices.ecp5.estimate import TOLERANCE, estimate
+from onnxhw.devices.family import check_fit
 from onnxhw.errors import DoesNotFitError
 
 SMALL = HwConfig(
@@ -19,7 +20,7 @@ SMALL = HwConfig(
 def test_every_preset_fits_the_boards_that_offer_it():
     for board in boards().values():
         for name in board.presets:
-            check(PRESETS[name], board)
+            check_fit(estimate(PRESETS[name]).counts(), board)
             assert estimate(PRESETS[name]).fits(board)
 
 
@@ -54,11 +55,11 @@ def test_weights_of_the_dense_preset_leave_room_for_the_rest():
 def test_what_does_not_fit_is_told_with_all_numbers():
     config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=16, word=16, act_depth=8192)
     with pytest.raises(DoesNotFitError) as caught:
-        check(config, find("ulx3s-25f"))
+        check_fit(estimate(config).counts(), find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
     assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 234 block RAMs, LFE5U-25F has 56"
-    assert caught.value.where == "ulx3s-25f on ulx3s-25f"
+    assert caught.value.where == "ulx3s-25f"
     assert "multiplier='fabric'" in caught.value.hint
 
 

@@ -19,7 +19,7 @@ module onnxhw_carry_cell (CIN, A0, B0, C0, D0, A1, B1, C1, D1, S0, S1, COUT);
 	output S0, S1, COUT;
 
 	localparam FIRST = _TECHMAP_CONSTVAL_CIN_ === 1'b0 || _TECHMAP_CONSTVAL_CIN_ === 1'b1;
-	// The first half takes no notice of the carry into it (its LUT4 is 0), as in the chains of rtl/ecp5.py.
+	// The first half takes no notice of the carry into it (its LUT4 is 0), as in the chains of devices/ecp5/fabric.py.
 	localparam MADE = INIT0 == 16'h0000 || INIT0 == 16'h000F && _TECHMAP_CONSTMSK_C0_ == 1 && _TECHMAP_CONSTVAL_C0_ == 1;
 	localparam LOW0 = _TECHMAP_CONSTMSK_C0_ == 1 && _TECHMAP_CONSTVAL_C0_ == 0;
 	localparam LOW1 = _TECHMAP_CONSTMSK_C1_ == 1 && _TECHMAP_CONSTVAL_C1_ == 0;

@@ -2,7 +2,8 @@
 
 import json
 
-from onnxhw.build.report import Clock, RouteReport, read_report
+from onnxhw.devices.ecp5.report import report as read_report
+from onnxhw.devices.report import Clock, RouteReport
 
 PATH = [
     {"type": "clk-to-q", "delay": 0.5, "from": {"cell": "a.x", "port": "CLK"}, "to": {"cell": "a.x", "port": "Q"}},

@@ -6,15 +6,16 @@ Sums then step over q sites, activations to the next site, and weights come in f
 them by `weight_hops`). The column of activation products is the first.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from ..config import HwConfig
-from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS
-from ..isa.memory import PARAM_BITS, param_shape, ucode_words
-from . import ebr
-from .blocks import blocks, tail
-from .depthwise import SHORT, SHORT_UCODE
+from ...config import HwConfig
+from ...isa.fields import WORD_BITS
+from ...isa.instructions import UNITS
+from ...isa.memory import PARAM_BITS, param_shape, ucode_words
+from ...rtl.blocks import blocks, tail
+from ...rtl.depthwise import SHORT, SHORT_UCODE
+from . import block_ram
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""
@@ -28,19 +29,42 @@ EBR_GROUP = ((0, "EBR0"), (2, "EBR1"), (4, "EBR2"), (6, "EBR3"))
 MEMORY_ROWS = {"LFE5U-85F": (22, 46, 70, 82)}
 """Rows of block RAMs used for activations, for accumulators and weights, for the other weights, and if activations fill
 the first for the weights instead."""
-LINK = 6
-"""Block RAMs of the link."""
+LINK = {"link_input": 2, "link_frame": 1, "link_description": 1, "link_reply": 1, "link_start": 1}
+"""Block RAMs of the link's memories, in the order of their places."""
 
 Place = tuple[int, int]
 """A row of the chip and the number of a block RAM's site in it, from the left."""
 
 
-def array_sites(platform: Any, config: HwConfig) -> dict[tuple[int, int], str]:
+@dataclass(frozen=True)
+class FloorPlan:
+    """nextpnr's names of places by role (`onnxhw.rtl.primitives.Primitives`); what has none goes anywhere."""
+
+    multipliers: Mapping[str, str] = field(default_factory=dict)
+    memories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """In the order of `block_ram.plan`."""
+
+
+def plan(device: str, config: HwConfig) -> FloorPlan:
+    """The floor plan of a configuration; empty where the device is not known or the array too large for it."""
+    array = array_sites(device, config) if config.multiplier == "dsp" else {}
+    multipliers = {f"products_{e}" if c < 0 else f"pe_{e}_{c}": site for (e, c), site in array.items()}
+    for q, lane in enumerate(lane_sites(device, config)):
+        multipliers |= {f"lane_{q}_{index}": site for index, site in enumerate(lane)}
+    memories = memory_sites(device, config)
+    for q, site in enumerate(memories.pop("tables", ())):
+        memories[f"tables_{q}"] = (site,)
+    link = memories.pop("link", ())
+    for role, count in LINK.items() if link else ():
+        memories[role], link = link[:count], link[count:]
+    return FloorPlan(multipliers, memories)
+
+
+def array_sites(device: str, config: HwConfig) -> dict[tuple[int, int], str]:
     """Site names by (element, column) of an array, the activation products' column is -1.
 
     Empty where the device is not known or the array too large.
     """
-    device = str(getattr(platform, "device", ""))
     if device not in ROWS:
         return {}
     lines, groups = ROWS[device], GROUPS[device]
@@ -71,13 +95,12 @@ def group_of(site: str) -> str:
     return f"{int(x[1:]) - OFFSETS[name]}_{y[1:]}"
 
 
-def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
+def lane_sites(device: str, config: HwConfig) -> list[list[str]]:
     """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
-    taken = set(array_sites(platform, config).values()) if config.multiplier == "dsp" else set()
+    taken = set(array_sites(device, config).values()) if config.multiplier == "dsp" else set()
     count = min(config.requant_dsps, 4)  # the product's; the fifth multiplier goes anywhere
     if not taken or not count:
         return [[]] * config.lanes
-    device = str(platform.device)
     lines = [line for line in ROWS[device] if any(f"/Y{line}/" in site for site in taken)]
     free = [
         site
@@ -91,8 +114,9 @@ def lane_sites(platform: Any, config: HwConfig) -> list[list[str]]:
     return [free[q * count : (q + 1) * count] for q in range(config.lanes)]
 
 
-def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
-    """Site names of the large memories' block RAMs by memory, in the order of `ebr.plan`; empty as for `array_sites`.
+def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
+    """Site names of the large memories' block RAMs by memory, in the order of `block_ram.plan`; empty as for
+    `array_sites`.
 
     Activation banks lie above the array, lane by lane as the array takes them, around the microcode, whose fetchers
     stand where the addresses are made; accumulators where the sums come out, the lanes' parameters and tables below
@@ -102,16 +126,15 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
     parameters, tables and the link's memories have places only where a weight word is a whole tile: smaller arrays do
     not reach across the chip. If few block RAMs are left without a place there should be none: nextpnr's placer
     "static" does not end while 15 % of those that it may move lie upon each other. The keys are ``act_<bank>``,
-    ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for each lane), ``window``, ``link`` (of `Loader`,
-    then of `Autorun`) and ``weights <block>``.
+    ``acc_<bank>``, ``ucode_<unit>``, ``params``, ``tables`` (a site for each lane), ``window``, ``link`` (as in
+    `LINK`) and ``weights <block>``.
     """
-    device = str(getattr(platform, "device", ""))
-    if device not in MEMORY_ROWS or not array_sites(platform, config):
+    if device not in MEMORY_ROWS or not array_sites(device, config):
         return {}
     near, middle, far, last = MEMORY_ROWS[device]
     per_row, whole = len(EBR_GROUP) * len(GROUPS[device]), config.tile_words == 1
     parts = blocks(config)
-    tiles = ebr.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
+    tiles = block_ram.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
     weights = len(parts) * len(tiles)
     ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in UNITS if (words := _ucode_words(config, unit))}
     served = [*_window(config), *_served(config)]
@@ -148,13 +171,13 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
         free = [(last, place) for place in range(per_row)]
     if whole:
         rest = max(0, weights - len(free))
-        link = LINK if rest <= per_row - LINK else 0
+        link = sum(LINK.values()) if rest <= per_row - sum(LINK.values()) else 0
         free += [(last, link + number * (per_row - link) // rest) for number in range(rest)]
         order = _by_rows(free[:weights], config.cols)
     else:
         order = _by_columns(free, parts[0].bytes, tiles, config.cols)
     if link:
-        found["link"] = [(last, place) for place in range(LINK)]
+        found["link"] = [(last, place) for place in range(link)]
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
@@ -162,7 +185,7 @@ def memory_sites(platform: Any, config: HwConfig) -> dict[str, tuple[str, ...]]:
 
 def _tiles(width: int, depth: int, granularity: int) -> int:
     """Block RAMs of a memory."""
-    return len(ebr.plan(width, depth, granularity))
+    return len(block_ram.plan(width, depth, granularity))
 
 
 def _ucode_words(config: HwConfig, unit: str) -> int:
@@ -173,8 +196,8 @@ def _ucode_words(config: HwConfig, unit: str) -> int:
 
 def _served(config: HwConfig) -> list[str]:
     """Lane by lane, the memories "params" and "tables" of which a block RAM serves it; none where they are deep."""
-    params = ebr.plan(*param_shape(config), 8)
-    tables = ebr.plan(8, 256 * config.tables, 8)
+    params = block_ram.plan(*param_shape(config), 8)
+    tables = block_ram.plan(8, 256 * config.tables, 8)
     if len({tile.base for tile in params}) > 1 or len(tables) > 1:
         return []
     lanes = [tile.slots[0].low // PARAM_BITS for tile in params]
@@ -195,7 +218,7 @@ def _by_rows(free: list[Place], cols: int) -> list[Place]:
     return [place for group in groups for place in sorted(group)]
 
 
-def _by_columns(free: list[Place], lanes: tuple[int, ...], tiles: tuple[ebr.Tile, ...], cols: int) -> list[Place]:
+def _by_columns(free: list[Place], lanes: tuple[int, ...], tiles: tuple[block_ram.Tile, ...], cols: int) -> list[Place]:
     """Places of the tiles of one memory, those that hold the same columns of the array side by side."""
     column = [lanes[tile.slots[0].low // 8] % cols for tile in tiles]
     order = sorted(range(len(tiles)), key=lambda number: column[number])

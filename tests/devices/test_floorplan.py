@@ -3,18 +3,16 @@
 import dataclasses
 import re
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
-from onnxhw.build import estimate
 from onnxhw.config import PRESETS
+from onnxhw.devices.ecp5 import block_ram, estimate
+from onnxhw.devices.ecp5.floorplan import array_sites, lane_sites, memory_sites
 from onnxhw.isa.timing import weight_skew
-from onnxhw.rtl import ebr
 from onnxhw.rtl.blocks import blocks, tail
-from onnxhw.rtl.floorplan import array_sites, lane_sites, memory_sites
 
-DEVICE = SimpleNamespace(device="LFE5U-85F")
+DEVICE = "LFE5U-85F"
 MULTIPLIERS, BLOCK_RAMS = 156, 208
 """Of the LFE5U-85F, by its data sheet."""
 SEVERAL = dataclasses.replace(
@@ -45,10 +43,10 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     for name, (count, shape) in estimate.memories(config).items() if memories else ():
         if name in KEYS:
             mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
-            expected = [len(ebr.plan(*shape))] * count
+            expected = [len(block_ram.plan(*shape))] * count
             assert [len(sites) for sites in mine] == expected or (not mine and KEYS[name] not in optional)
     assert len(memories.get("tables", ())) in (0, config.lanes)
-    assert len(memories.get("link", ())) in (0, sum(len(ebr.plan(*shape)) for shape in estimate.LINK_MEMORIES))
+    assert len(memories.get("link", ())) in (0, sum(len(block_ram.plan(*shape)) for shape in estimate.LINK_MEMORIES))
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
@@ -106,9 +104,9 @@ def test_each_lane_has_its_parameters_and_its_table_side_by_side():
 
 
 def test_an_unknown_device_and_a_large_array_get_no_plan():
-    assert array_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
+    assert array_sites("LFE5U-25F", PRESETS["mini"]) == {}
     assert array_sites(DEVICE, dataclasses.replace(PRESETS["mini"], rows=64, cols=64, word=64, acc_bits=32)) == {}
-    assert memory_sites(SimpleNamespace(device="LFE5U-25F"), PRESETS["mini"]) == {}
+    assert memory_sites("LFE5U-25F", PRESETS["mini"]) == {}
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
@@ -118,4 +116,4 @@ def test_blocks_share_out_a_weight_word_and_are_not_read_too_late(config):
     for part in parts:
         assert all(part.later <= weight_skew(config, *divmod(byte, config.cols)) for byte in part.bytes)
         if config.tile_words == 1:
-            assert len(ebr.plan(8 * len(part.bytes), config.weight_depth - tail(config), 8)) == 1
+            assert len(block_ram.plan(8 * len(part.bytes), config.weight_depth - tail(config), 8)) == 1

@@ -5,18 +5,16 @@ element, lane, memory and so on, fitted to what Yosys makes (the tests hold it t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ..board import Board
-from ..config import WINDOW, HwConfig, bits_for
-from ..isa.instructions import units_of
-from ..isa.memory import param_shape, ucode_words
-from ..isa.timing import MULTIPLY, weight_hops, weight_skew
-from ..rtl import ebr
-from ..rtl.blocks import blocks, tail
-from ..rtl.depthwise import SHORT, SHORT_UCODE
-from ..rtl.ecp5 import fabric_levels, fabric_registers, joined
-from .flow import check_fit
+from ...config import WINDOW, HwConfig, bits_for
+from ...isa.instructions import units_of
+from ...isa.memory import param_shape, ucode_words
+from ...isa.timing import MULTIPLY, weight_hops, weight_skew
+from ...rtl.blocks import blocks, tail
+from ...rtl.depthwise import SHORT, SHORT_UCODE
+from ..family import Estimate
+from . import block_ram
+from .fabric import fabric_levels, fabric_registers, joined
 
 TOLERANCE = 0.15
 """Relative error of the LUT4 and flip-flop estimates that the tests allow."""
@@ -25,25 +23,6 @@ LANE_MULTIPLIERS = ((17, 18), (17, 10), (9, 18), (9, 10), (9, 9))
 LINK_MEMORIES = ((9, 4096, 9), (32, 512, 32), (32, 256, 32), (8, 2048, 8), (32, 16, 32))
 """Width, depth and granularity of the link's memories: input, frame buffer, description, reply buffer, start of a
 program."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Resources of the whole design (core, serial link, clock)."""
-
-    lut: int
-    ff: int
-    dsp: int
-    ebr: int
-
-    def counts(self) -> dict[str, int]:
-        """By the names that `flow.check_fit` uses."""
-        return {"LUT4": self.lut, "flip-flops": self.ff, "multipliers": self.dsp, "block RAMs": self.ebr}
-
-    def fits(self, board: Board) -> bool:
-        """Whether it is no more than the board's device has."""
-        have = board.resources
-        return self.lut <= have.lut4 and self.ff <= have.ff and self.dsp <= have.dsp and self.ebr <= have.ebr
 
 
 def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
@@ -68,11 +47,11 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
 
 def block_rams(config: HwConfig) -> dict[str, int]:
     """Block RAMs by memory, exactly, without the link's."""
-    return {name: count * len(ebr.plan(*shape)) for name, (count, shape) in memories(config).items()}
+    return {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
 
 
 def fabric_luts(a_bits: int, b_bits: int) -> int:
-    """LUT4 of a fabric multiplier, as `rtl.ecp5.fabric_multiplier` builds it (two per carry cell)."""
+    """LUT4 of a fabric multiplier, as `fabric.fabric_multiplier` builds it (two per carry cell)."""
     wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
     spans = [2] * -(-narrow // 2)
     total = len(spans) * (_chain(wide + 1) + 1)
@@ -191,14 +170,7 @@ def _sum(terms: Sequence[float], values: Sequence[float]) -> int:
 
 def estimate(config: HwConfig) -> Estimate:
     """The resources of a configuration with serial link and clock."""
-    rams = sum(block_rams(config).values()) + sum(len(ebr.plan(*shape)) for shape in LINK_MEMORIES)
+    rams = sum(block_rams(config).values()) + sum(len(block_ram.plan(*shape)) for shape in LINK_MEMORIES)
     lut, ff = counted(config)
     values = features(config)
     return Estimate(lut + _sum(LUT_TERMS, values), ff + _sum(FF_TERMS, values), multipliers(config), rams)
-
-
-def check(config: HwConfig, board: Board) -> Estimate:
-    """The estimate, or `DoesNotFitError` E5201 that tells all resources that are too few and what to lower."""
-    found = estimate(config)
-    check_fit(found.counts(), board, where=f"{config.name} on {board.name}")
-    return found

@@ -21,7 +21,7 @@ from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, S
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 INPUT_HZ = (8_000_000, 400_000_000)
 """fIN, input clock frequency (CLKI, CLKFB)."""
@@ -150,7 +150,7 @@ class Clocked(Elaboratable):
     """
 
     def __init__(self, design: Any, *, resource: str, input_hz: int, output_hz: int, speed: str = "6") -> None:
-        self.design = design
+        self.design, self.config = design, getattr(design, "config", None)
         self.resource = resource
         self.setting = choose(input_hz, output_hz, speed)
 

@@ -1,19 +1,13 @@
 """What nextpnr found out about a routed design: resources, clocks, and the critical path in words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .path import describe_path, remedy
+from .path import CellNames, describe_path, remedy
 
-KINDS = {
-    "lut": "TRELLIS_COMB",
-    "ff": "TRELLIS_FF",
-    "dsp": "MULT18X18D",
-    "ebr": "DP16KD",
-    "lutram": "TRELLIS_RAMW",
-    "pll": "EHXPLLL",
-}
-"""Our names of the resources, and nextpnr's."""
+KINDS = ("lut", "ff", "dsp", "ebr", "lutram", "pll")
+"""Our names of the resources."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +63,12 @@ class RouteReport:
         return cls(resources, clocks, str(record["path"]), str(record["remedy"]))
 
 
-def read_report(record: dict[str, Any]) -> RouteReport:
-    """What `RouteReport` keeps of the JSON that ``nextpnr-ecp5 --report`` writes."""
+def read_report(record: Mapping[str, Any], kinds: Mapping[str, str], names: CellNames) -> RouteReport:
+    """What `RouteReport` keeps of the JSON that ``nextpnr --report`` writes; `kinds` are nextpnr's names of `KINDS`."""
     utilization = record["utilization"]
     resources = {
         kind: (int(utilization[name]["used"]), int(utilization[name]["available"]))
-        for kind, name in KINDS.items()
+        for kind, name in kinds.items()
         if name in utilization
     }
     clocks = {net: Clock(entry["achieved"], entry["constraint"]) for net, entry in record["fmax"].items()}
@@ -82,5 +76,6 @@ def read_report(record: dict[str, Any]) -> RouteReport:
     ends = f"posedge {report.worst}"
     for candidate in record["critical_paths"]:
         if candidate["from"] == ends and candidate["to"] == ends:
-            return RouteReport(resources, clocks, describe_path(candidate["path"]), remedy(candidate["path"]))
+            path = candidate["path"]
+            return RouteReport(resources, clocks, describe_path(path, names), remedy(path, names))
     return report

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
+from onnxhw.devices.ecp5.pll import choose, mhz, settings
 from onnxhw.errors import UsageError
-from onnxhw.rtl.pll import choose, mhz, settings
 
 MHZ = 1_000_000
 LIMITS = {"input": (8, 400), "detector": (10, 400), "vco": (400, 800), "output": (3.125, 400)}

@@ -5,8 +5,9 @@ import re
 import pytest
 from amaranth.back import rtlil
 
-from onnxhw.build.path import BLOCKS, block_of, describe_path, end_of, remedy
 from onnxhw.config import HwConfig
+from onnxhw.devices.ecp5.report import NAMES
+from onnxhw.devices.path import BLOCKS, block_of, describe_path, end_of, remedy
 from onnxhw.rtl.top import Device
 
 BITS = "design.device.core.vector.bits_TRELLIS_FF_Q_383"
@@ -35,12 +36,12 @@ def path(wires):
 
 
 def test_a_path_is_told_in_words():
-    assert describe_path(path(1.25)) == (
+    assert describe_path(path(1.25), NAMES) == (
         "2.75 ns from register bits of the vector unit to register o_at_cb (its clock enable) of the vector unit's "
         "address loops: 0.75 ns in 1 level of logic and the cells at both ends, 2.00 ns in wires; longest wire "
         "1.25 ns, over 19 columns and 6 rows"
     )
-    assert describe_path([]) == ""
+    assert describe_path([], NAMES) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,15 +58,15 @@ def test_a_path_is_told_in_words():
     ],
 )  # fmt: skip
 def test_ends(name, port, words):
-    assert end_of(name, port) == words
+    assert end_of(name, port, NAMES) == words
 
 
 def test_what_would_help_depends_on_where_the_time_goes():
-    assert remedy(path(1.25)) == (
+    assert remedy(path(1.25), NAMES) == (
         "mostly wires: other placements (--seeds 5), a lower clock (--freq), or lower lanes in the preset"
     )
-    assert remedy(path(0.0)).startswith("mostly logic, which placement cannot change: a lower clock (--freq)")
-    assert "a smaller preset" in remedy([])
+    assert remedy(path(0.0), NAMES).startswith("mostly logic, which placement cannot change: a lower clock (--freq)")
+    assert "a smaller preset" in remedy([], NAMES)
 
 
 def test_blocks_say_what_to_lower():

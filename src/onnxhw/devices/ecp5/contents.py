@@ -2,41 +2,21 @@
 
 nextpnr numbers the block RAMs of a design (WID) and writes their contents, 2048 bytes of 9 bits each, as
 ``.bram_init`` sections of its textual configuration. Which number belongs to which part of which memory is read
-from the routed netlist (`locate`), where every block RAM of `rtl.cells.BlockRam` carries its identity as an
+from the routed netlist (`locate`), where every block RAM of `onnxhw.rtl.cells.BlockRam` carries its identity as an
 attribute; `bake` then replaces contents. Packing the result takes seconds.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UsageError
-from ..rtl import ebr
-from ..rtl.ecp5 import ATTRIBUTE
+from ...errors import UsageError
+from ..family import Location, memories
+from . import block_ram
+from .cells import ATTRIBUTE
 
 SECTION = re.compile(r"^\.bram_init (\d+)\n((?:[0-9a-f ]+\n)+)", re.MULTILINE)
 PER_LINE = 8
-
-
-@dataclass(frozen=True)
-class Location:
-    """One block RAM of a routed design: its number, the memory it belongs to and its place in that memory's plan.
-
-    `path` is the memory's place in the hierarchy, `name` what `BlockRam` was given (empty if nothing).
-    """
-
-    wid: int
-    path: str
-    name: str
-    width: int
-    depth: int
-    granularity: int
-    tile: int
-
-    def record(self) -> list[Any]:
-        """As plain data."""
-        return [self.wid, self.path, self.name, self.width, self.depth, self.granularity, self.tile]
 
 
 def locate(routed: Mapping[str, Any]) -> list[Location]:
@@ -52,11 +32,6 @@ def locate(routed: Mapping[str, Any]) -> list[Location]:
             wid = int(str(cell["attributes"]["WID"]).strip(), 2)
             found.append(Location(wid, path, label, int(width), int(depth), int(granularity), int(tile)))
     return sorted(found, key=lambda location: location.wid)
-
-
-def memories(locations: Sequence[Location]) -> dict[str, tuple[int, int]]:
-    """``{name or path: (width, depth)}`` of every memory that can be baked."""
-    return {location.name or location.path: (location.width, location.depth) for location in locations}
 
 
 def bake(config: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
@@ -80,8 +55,8 @@ def bake(config: str, locations: Sequence[Location], images: Mapping[str, Sequen
     for location in locations:
         name = location.name or location.path
         if name in images:
-            tile = ebr.plan(location.width, location.depth, location.granularity)[location.tile]
-            contents[location.wid] = ebr.contents(tile, images[name])
+            tile = block_ram.plan(location.width, location.depth, location.granularity)[location.tile]
+            contents[location.wid] = block_ram.contents(tile, images[name])
     done = set()
 
     def replace(match: re.Match[str]) -> str:
