@@ -42,32 +42,35 @@ class _Sequence:
 
 
 def sequence(
-    graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, held: int, timed: bool
+    graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, held: int, timed: bool,
+    interleaved: bool = True,
 ) -> list[Work]:
     """All works, in order; `works` holds those of each operation by name. The first `held` operations keep their order;
-    the others follow as `by_clock` puts them if `timed`.
+    the others follow as `by_clock` puts them if `timed`. Array operations that do not need each other take turns if
+    `interleaved`.
     """
     later = graph.ops[held:]
     order = _Sequence(Written(graph, homes, config), [])
     pulled = [list(works[op.name]) for op in later if works[op.name] and not works[op.name][0].on_array]
     if timed:
         head = [work for op in graph.ops[:held] for work in works[op.name]]
-        return by_clock(head, _pulling(graph, later, works), pulled, order.written, config)
+        return by_clock(head, _pulling(graph, later, works, interleaved), pulled, order.written, config)
     for op in graph.ops[:held]:
         for work in works[op.name]:
             order.put(work)
     order.waiting = pulled
     order.settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for work in _pulling(graph, later, works):
+    for work in _pulling(graph, later, works, interleaved):
         order.put(work)
         order.settle()
     return order.out
 
 
-def _pulling(graph: Graph, ops: list[Op], works: dict[str, list[Work]]) -> list[Work]:
+def _pulling(graph: Graph, ops: list[Op], works: dict[str, list[Work]], interleaved: bool) -> list[Work]:
     """The works of the array operations among some, in order."""
-    groups = _independent(graph, [op for op in ops if any(work.on_array for work in works[op.name])])
+    mine = [op for op in ops if any(work.on_array for work in works[op.name])]
+    groups = _independent(graph, mine) if interleaved else [[op] for op in mine]
     return [work for group in groups for work in _merged([works[op.name] for op in group])]
 
 

@@ -13,6 +13,7 @@ from .certificate import Sums, certify
 from .columns import concat_columns, conv_columns, conv_scales
 from .copy_work import lower_copy
 from .depthwise import depthwise_lanes, depthwise_works, possible
+from .heuristics import ALL, Heuristics
 from .images import Images
 from .matmul_work import lower_matmul
 from .places import Homes, find_homes
@@ -35,6 +36,7 @@ class Plan:
     homes: Homes
     images: Images
     ops: dict[str, Lowered]
+    use: Heuristics = ALL
     known: dict[tuple[str, Choice], list[Work]] = field(default_factory=dict)
     begun: dict[tuple[object, ...], tuple[list[Work], Needs]] = field(default_factory=dict)
     """What the search has begun with last."""
@@ -46,7 +48,7 @@ class Plan:
         return self.known[op, choice]
 
 
-def lower(graph: Graph, config: HwConfig) -> Plan:
+def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> Plan:
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     homes = find_homes(graph, config)
     images = Images(config)
@@ -58,7 +60,7 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
         if isinstance(op, Conv):
             x = graph.tensors[op.inputs[0]]
             sums = certify(op, x.zero_point, ranges[x.name])
-            return _conv(op, graph, sums, images, config)
+            return _conv(op, graph, sums, images, config, use)
         if isinstance(op, Concat):
             copies = concat_columns(op, graph, homes.copied, images, config)
             return lambda choice: array_works(geometry(op, graph), copies, choice, config)
@@ -80,10 +82,10 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
         raise blockers[0]
     if blockers:
         raise UnmappedError(blockers)
-    return Plan(graph, config, homes, images, lowered)
+    return Plan(graph, config, homes, images, lowered, use)
 
 
-def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> Lowered:
+def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig, use: Heuristics) -> Lowered:
     """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
     g, channels = geometry(op, graph), conv_scales(op, graph, sums)
 
@@ -97,6 +99,8 @@ def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) 
 
     if not possible(op, graph, config) or not sums.fits(len(op.weight), config.sum_bits):
         return on_array(images)
+    if not use.fewest_cycles_unit:
+        return on_depthwise(images)
 
     def cycles(way: Callable[[Images], Lowered]) -> int:
         return cycles_alone(way(Images(config))(coarsest(op, graph, config)), config)

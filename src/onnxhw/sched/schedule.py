@@ -15,6 +15,7 @@ from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
 from .check import check
 from .held import prove
+from .heuristics import ALL, Heuristics
 from .images import Images
 from .lower import Plan, lower
 from .places import producers
@@ -33,14 +34,17 @@ def schedule(graph: Graph, config: HwConfig) -> Program:
     return finish(draft(graph, config))
 
 
-def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None) -> Program:
+def fastest(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+) -> Program:
     """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
     Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
     that can be scheduled counts; the first of all is the model itself. Of equally fast ones the first is taken. If none
     can be scheduled, the error is that of the last which is too large, if the model is too large, and else the model's.
+    `use`: for measurements alone (`heuristics`).
     """
-    variant, chosen = _best(groups, config, rates)
+    variant, chosen = _best(groups, config, rates, use)
     program = finish(chosen, groups[0][0].graph)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
@@ -57,13 +61,13 @@ def draft_cycles(
 
 
 def _best(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
 ) -> "tuple[Variant, Draft]":
     """The fastest draft of the first of each group that can be scheduled."""
     drafts: list[tuple[Variant, Draft]] = []
     errors: list[DoesNotFitError | UnsupportedError] = []
     for group in groups:
-        if found := _first(group, config, errors):
+        if found := _first(group, config, errors, use):
             drafts.append(found)
     if not drafts:
         raise _heaviest(errors)
@@ -91,12 +95,13 @@ def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
 
 
 def _first(
-    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError]
+    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError],
+    use: Heuristics = ALL,
 ) -> "tuple[Variant, Draft] | None":
     """The first that can be scheduled; `errors` of those before it are added."""
     for variant in group:
         try:
-            return variant, draft(variant.graph, config)
+            return variant, draft(variant.graph, config, use)
         except (DoesNotFitError, UnsupportedError) as error:
             errors.append(error)
     return None
@@ -116,9 +121,9 @@ class Draft:
     candidate: Candidate
 
 
-def draft(graph: Graph, config: HwConfig) -> Draft:
+def draft(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> Draft:
     """The first program of a graph; errors as `schedule`."""
-    plan = lower(same_operand(graph), config)
+    plan = lower(same_operand(graph), config, use)
     check_capacity(plan.images, config)
     return Draft(plan, first(plan))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError
@@ -84,7 +85,7 @@ def fits_microcode(plan: Plan, code: dict[str, list[Ordered]]) -> bool:
 def works_of(plan: Plan, setting: Setting) -> list[Work]:
     """The sequence of works of a setting."""
     works = {name: plan.works(name, choice) for name, choice in setting.choices.items()}
-    return sequence(setting.graph, works, plan.homes, plan.config, setting.held, setting.timed)
+    return sequence(setting.graph, works, plan.homes, plan.config, setting.held, setting.timed, plan.use.interleaving)
 
 
 def _begun(plan: Plan, setting: Setting) -> tuple[list[Work], Needs]:
@@ -118,37 +119,67 @@ def build(plan: Plan, setting: Setting, below: int | None = None) -> Candidate |
 
 def first_settings(plan: Plan) -> Iterator[list[Setting]]:
     """Settings to begin with, from fast to frugal, in groups of which one success is enough."""
-    coarse = {op.name: coarsest(op, plan.graph, plan.config) for op in plan.graph.ops}
-    finer = chained(plan.graph, plan.config)
-    graphs = [plan.graph]
-    short = short_first(plan.graph)
-    if [op.name for op in short.ops] != [op.name for op in plan.graph.ops]:
-        graphs.append(short)
-    count = len(plan.graph.ops)
+    use, count = plan.use, len(plan.graph.ops)
     some = [held for held in HELD if held < count]
-    ways = [(finer, some), (coarse, some), (coarse, [count])]
-    timed: list[dict[str, Choice]] = []
-    for part in PARTS:
-        base = chained(plan.graph, plan.config, part)
-        choices = beside(plan.graph, base, plan.config)
-        if choices != base:
-            timed += [choices, base]
-    if timed:
-        fine = pieces(plan.graph, plan.config, *PIECES)
-        timed = [choices for choices in (fine, beside(plan.graph, fine, plan.config)) if choices not in timed] + timed
-    else:
-        sets = [wide(plan.graph, finer, plan.config, part) for part in AHEAD]
-        for choices in (*sets, linked(wide(plan.graph, finer, plan.config, HALF))):
-            if all(choices != known for known, _ in ways):
-                ways.insert(-2, (choices, some))
-    ways = [(choices, some) for choices in timed] + ways
-    clocks = [True] * len(timed) + [False] * (len(ways) - len(timed))
-    for (choices, held), clock in zip(ways, clocks, strict=True):
+    some = (some if use.graph_order_first else some[:1]) if use.eager else [count]
+    timed = _beside_depthwise(plan)
+    ways = [(choices, some, use.clock_order) for choices in timed]
+    ways += [(choices, some, False) for choices in _tilings(plan, not timed)]
+    ways.append((_coarse(plan), [count], False))
+    overlays, orders = (False, True)[: 1 + use.overlap], ORDERS if use.strategies else ORDERS[:1]
+    preferences = (True, False) if use.bank_preferences else (False,)
+    graphs = _orders(plan)
+    for choices, held, clock in ways:
         for graph in graphs:
             yield [
                 Setting(graph, choices, first, clock, order, wishes, overlay)
-                for first in held for overlay in (False, True) for wishes in (True, False) for order in ORDERS
+                for first in held for overlay in overlays for wishes in preferences for order in orders
             ]  # fmt: skip
+
+
+def _orders(plan: Plan) -> list[Graph]:
+    """The graph, and another order of its operations where that differs."""
+    short = short_first(plan.graph) if plan.use.short_branches else plan.graph
+    differs = [op.name for op in short.ops] != [op.name for op in plan.graph.ops]
+    return [plan.graph, short] if differs else [plan.graph]
+
+
+def _coarse(plan: Plan) -> dict[str, Choice]:
+    return {op.name: coarsest(op, plan.graph, plan.config) for op in plan.graph.ops}
+
+
+def _finer(plan: Plan, part: float = 0.5) -> dict[str, Choice]:
+    return chained(plan.graph, plan.config, part) if plan.use.row_tiles else _coarse(plan)
+
+
+def _beside_depthwise(plan: Plan) -> list[dict[str, Choice]]:
+    """Choices to begin with where the depthwise unit works beside the array; none where it does not."""
+    graph, config, use = plan.graph, plan.config, plan.use
+    found: list[dict[str, Choice]] = []
+    for part in PARTS:
+        base = _finer(plan, part)
+        choices = beside(graph, base, config)
+        if choices != base:
+            found += [choices, base] if use.plane_by_plane else [base]
+    if not found or not use.row_tiles:
+        return found
+    fine = pieces(graph, config, *PIECES)
+    first = (fine, beside(graph, fine, config)) if use.plane_by_plane else (fine,)
+    return [choices for choices in first if choices not in found] + found
+
+
+def _tilings(plan: Plan, groups: bool) -> list[dict[str, Choice]]:
+    """Choices to begin with on the array and the vector unit; `groups`: also with column tiles together."""
+    graph, config, use = plan.graph, plan.config, plan.use
+    finer, coarse = _finer(plan), _coarse(plan)
+    found = [finer]
+    if groups and use.column_groups:
+        more = [wide(graph, finer, config, part) for part in AHEAD]
+        more += [linked(wide(graph, finer, config, HALF))] if use.lookahead else []
+        for choices in more:
+            if choices != coarse and choices not in found:
+                found.append(choices)
+    return [*found, coarse]
 
 
 def first(plan: Plan) -> Candidate:
@@ -176,9 +207,15 @@ def improve(plan: Plan, found: Candidate) -> Candidate:
     operation and of what it waits for, then other sets of column tiles, last with the cuts of those who read them. One
     after the other, because tries are few: sets must not cost those of better cuts.
     """
-    for ways in (neighbours, candidates, wider):
-        found = _descend(plan, found, _alone(ways), TRIES)
-    return _descend(plan, found, chains, LINKS)
+    use = plan.use
+    if not use.descent:
+        return found
+    for ways, used in ((neighbours, use.plane_by_plane), (candidates, use.row_tiles), (wider, use.column_groups)):
+        if used:
+            found = _descend(plan, found, _alone(ways), TRIES)
+    if not use.column_groups:
+        return found
+    return _descend(plan, found, partial(chains, lookahead=use.lookahead), LINKS)
 
 
 Ways = Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[dict[str, Choice]]]

@@ -72,7 +72,9 @@ def wider(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) 
     return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]
 
 
-def chains(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[dict[str, Choice]]:
+def chains(
+    op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig, lookahead: bool = True
+) -> list[dict[str, Choice]]:
     """Changes for a convolution on the array with a small map: other sets, cut at the producer's or not, with more or
     less ahead. Whoever reads the result and is cut is then cut at the new sets.
     """
@@ -87,7 +89,7 @@ def chains(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig)
         plain = replace(now, planes_first=False, columns=columns, split=(), ahead=0)
         ways = [plain]
         if split:
-            aheads = {split[-1] * step // STEPS for step in range(STEPS + 1)} if len(columns) > 2 else {0}
+            aheads = {split[-1] * step // STEPS for step in range(STEPS + 1)} if lookahead and len(columns) > 2 else {0}
             ways += [replace(plain, split=split, ahead=ahead) for ahead in sorted(aheads)]
         ends = {name: replace(chosen[name], split=boundaries(plain, config)) for name in cut}
         found += [{**ends, op.name: way} for way in ways]
