@@ -22,6 +22,7 @@ from ..ir.graph import Graph
 from ..isa.instructions import VectorOp
 from .overlay import Moments, share
 from .places import Homes, blocks
+from .trace import accesses, spans
 from .work import Region, Work
 
 LOOK_AHEAD = 2
@@ -69,9 +70,8 @@ def find_needs(
         touch(port.tensor, -1)
         if inputs_stay:
             touch(port.tensor, len(works))
-    for position, work in enumerate(works):
-        for region in [*work.regions_read, *(step.writes for step in work.vectors)]:
-            touch(region.tensor, position)
+    for access in accesses(works):
+        touch(access.region.tensor, access.work)
     for port in graph.outputs:
         touch(port.tensor, len(works))
     life = {root: (first.get(root, 0), last.get(root, 0)) for root in homes.size}
@@ -103,12 +103,12 @@ def _find_wishes(graph: Graph, works: Sequence[Work], homes: Homes, needs: Needs
         first = at if work.on_array or not work.arrays else max(0, at - LOOK_AHEAD)
         for region in _operands(work):
             mine = homes.of[region.tensor].root
-            spans = _spans(graph, homes, region)
+            own = _spans(graph, homes, region)
             for _, step in arrays[first : at + LOOK_AHEAD]:
                 other = homes.of[step.tensor].root
                 if mine != other:
                     beside = [span for read in step.reads for span in _spans(graph, homes, read)]
-                    found[mine, other] += [(*a, *b) for a in spans for b in beside]
+                    found[mine, other] += [(*a, *b) for a in own for b in beside]
     for (mine, other), rows in found.items():
         both = [*rows, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
         table = np.array(both, np.int64).reshape(-1, 4)
@@ -119,10 +119,7 @@ def _find_wishes(graph: Graph, works: Sequence[Work], homes: Homes, needs: Needs
 def _spans(graph: Graph, homes: Homes, region: Region) -> list[tuple[int, int]]:
     """First and last word in its root of each plane of a region."""
     tensor = graph.tensors[region.tensor]
-    plane, base = tensor.height * tensor.width, homes.offset(tensor)
-    low = base + region.rows[0] * tensor.width + region.cols[0]
-    high = base + (region.rows[1] - 1) * tensor.width + region.cols[1] - 1
-    return [(low + i * plane, high + i * plane) for i in range(*region.planes)]
+    return spans(region, homes.offset(tensor), tensor.height * tensor.width, tensor.width)
 
 
 def _operands(work: Work) -> list[Region]:
@@ -207,10 +204,10 @@ def _place(
 def _costs(wishes: Mapping[str, Spans], placed: dict[str, int], bases: Spans, depth: int) -> Spans:
     """Of each base, how many spans lie in a bank with one that they are read beside."""
     cost = np.zeros(len(bases), np.int64)
-    for other, spans in wishes.items():
+    for other, rows in wishes.items():
         if other in placed:
-            mine = (bases[:, None, None] + spans[:, :2]) // depth
-            beside = (placed[other] + spans[:, 2:]) // depth
+            mine = (bases[:, None, None] + rows[:, :2]) // depth
+            beside = (placed[other] + rows[:, 2:]) // depth
             cost += ((mine[..., 0] <= beside[:, 1]) & (beside[:, 0] <= mine[..., 1])).sum(axis=1)
     return cost
 

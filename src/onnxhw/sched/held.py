@@ -5,16 +5,15 @@ operation means.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import InternalError
 from ..program.layout import Place
 from ..program.model import Entry
 from .lower import Plan
-from .order import box
 from .places import Homes
 from .search import Candidate
+from .trace import accesses, in_memory
 from .work import Region, Work
 
 
@@ -31,18 +30,14 @@ def prove(plan: Plan, candidate: Candidate, table: dict[str, Entry]) -> None:
     done = 0
     for name in due.get(0, ()):
         memory.require_whole(name, done)
-    for work in candidate.works:
-        for step in work.arrays:
-            for region in step.reads:
-                memory.require(region, work)
-        for vector in work.vectors:
-            for operand in (vector.a, vector.b):
-                if operand:
-                    memory.require(operand, work)
-            memory.write(vector.writes)
-            done += 1
-            for name in due.get(done, ()):
-                memory.require_whole(name, done)
+    for access in accesses(candidate.works):
+        if not access.writes:
+            memory.require(access.region, candidate.works[access.work])
+            continue
+        memory.write(access.region)
+        done = access.vectors
+        for name in due.get(done, ()):
+            memory.require_whole(name, done)
     for port in plan.graph.outputs:
         memory.require_whole(port.tensor, done)
 
@@ -51,11 +46,10 @@ class _Memory:
     """Of each word the number of the root that it holds."""
 
     def __init__(self, homes: Homes, places: dict[str, Place], config: HwConfig) -> None:
-        self.places, self.word = places, config.word
         self.roots = {name: home.root for name, home in homes.of.items()}
         self.names = list(homes.size)
         self.number = {root: index for index, root in enumerate(self.names)}
-        self.holds: npt.NDArray[np.int64] = np.full(config.act_words, -1, np.int64)
+        self.holds = in_memory(places, config, np.full(config.act_words, -1, np.int64))
 
     def of(self, name: str) -> int:
         """The number of a tensor's root."""
@@ -63,22 +57,22 @@ class _Memory:
 
     def fill(self, name: str) -> None:
         """The host writes an input."""
-        self.holds[self.places[name].addresses(self.word).ravel()] = self.of(name)
+        self.holds.of[name][...] = self.of(name)
 
     def write(self, region: Region) -> None:
         """A vector step writes."""
-        box(self.holds, self.places[region.tensor], region)[...] = self.of(region.tensor)
+        self.holds[region][...] = self.of(region.tensor)
 
     def require(self, region: Region, work: Work) -> None:
         """A work of an operation reads."""
-        found = box(self.holds, self.places[region.tensor], region)
+        found = self.holds[region]
         wrong = found[found != self.of(region.tensor)]
         if len(wrong):
             raise InternalError("E1213", f"reads {self._what(int(wrong[0]))} for {region.tensor!r}", where=work.op)
 
     def require_whole(self, name: str, done: int) -> None:
         """All of a tensor is there."""
-        found = self.holds[self.places[name].addresses(self.word).ravel()]
+        found = self.holds.of[name]
         wrong = found[found != self.of(name)]
         if len(wrong):
             what = f"after {done} vector instructions its words hold {self._what(int(wrong[0]))}"

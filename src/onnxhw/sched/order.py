@@ -14,8 +14,9 @@ Vector instructions read and write in order, so they need not wait for what they
 `loads` the order of the loads.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
-import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
@@ -24,27 +25,17 @@ from ..program.layout import Place
 from .loads import Owned, ordered, without_loads
 from .places import Homes
 from .sums import Sums
+from .trace import in_memory, spans
 from .work import ArrayStep, Region, VectorStep, Work
 
 ADDRESS = 0xFFFF
-Memory = npt.NDArray[np.int64]
-"""Of each word, the number of the last instruction that touched it."""
-
-
-def box(memory: Memory, place: Place, region: Region) -> Memory:
-    """The words of a region of a tensor, as planes, rows and columns, in something that has a value for each word."""
-    height, width = place.shape[2:]
-    low = place.base + region.planes[0] * place.plane
-    count = region.planes[1] - region.planes[0]
-    planes = memory[low : low + count * place.plane].reshape(count, height, width)
-    return planes[:, slice(*region.rows), slice(*region.cols)]
 
 
 class Reader:
-    """A unit that reads activations beside the vector unit: its instructions, and what each word and bank is to it."""
+    """A unit that reads activations beside the vector unit: its last instruction to read each word, and each bank."""
 
-    def __init__(self, config: HwConfig) -> None:
-        self.read_by: Memory = np.zeros(config.act_words, np.int64)
+    def __init__(self, places: Mapping[str, Place], config: HwConfig) -> None:
+        self.read_by = in_memory(places, config, np.zeros(config.act_words, np.int64))
         self.bank = [0] * config.act_banks
 
 
@@ -55,7 +46,6 @@ class Binder:
     -------
     code : instructions per unit.
     owners : per unit, the operation of each instruction.
-    writes : per vector instruction, the region that it writes.
     """
 
     def __init__(self, graph: Graph, homes: Homes, bases: dict[str, int], config: HwConfig) -> None:
@@ -65,10 +55,9 @@ class Binder:
         self.strips: list[tuple[Depthwise, Owned]] = []
         self.vectors: list[Vector] = []
         self.owners: dict[str, list[str]] = {unit: [] for unit in UNITS}
-        self.writes: list[Region] = []
-        self.written_by: Memory = np.zeros(config.act_words, np.int64)
+        self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
         self.bank_vector = [0] * config.act_banks
-        self.readers = {"array": Reader(config), "depthwise": Reader(config)}
+        self.readers = {unit: Reader(self.places, config) for unit in ("array", "depthwise")}
         self.sums = Sums(config)
 
     def code(self, below: int | None = None) -> dict[str, list[Ordered]] | None:
@@ -108,19 +97,18 @@ class Binder:
         other = "depthwise" if unit == "array" else "array"
         mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
-            after = max(after, int(box(self.written_by, self.places[region.tensor], region).max()))
+            after = max(after, int(self.written_by[region].max()))
             for bank in self._banks(region):
                 reads = max(reads, self.bank_vector[bank])
                 beside = max(beside, self.readers[other].bank[bank])
                 mine.bank[bank] = number
-            box(mine.read_by, self.places[region.tensor], region)[...] = number
+            mine.read_by[region][...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
         return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
 
     def _vector(self, work: Work, step: VectorStep) -> None:
         written = 0
-        place = self.places[step.writes.tensor]
-        after = {unit: int(box(one.read_by, place, step.writes).max()) for unit, one in self.readers.items()}
+        after = {unit: int(one.read_by[step.writes].max()) for unit, one in self.readers.items()}
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
@@ -135,19 +123,13 @@ class Binder:
                     for unit, one in self.readers.items():
                         after[unit] = max(after[unit], one.bank[bank])
                     self.bank_vector[bank] = count
-                written = max(written, int(box(self.written_by, self.places[region.tensor], region).max()))
-        box(self.written_by, place, step.writes)[...] = count
-        self.writes.append(step.writes)
+                written = max(written, int(self.written_by[region].max()))
+        self.written_by[step.writes][...] = count
         waits = {f"after_{unit}": number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
         self.owners["vector"].append(work.op)
 
     def _banks(self, region: Region) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth
-        found: set[int] = set()
-        for plane in range(*region.planes):
-            base = place.base + plane * place.plane
-            low = base + region.rows[0] * place.row + region.cols[0]
-            high = base + (region.rows[1] - 1) * place.row + region.cols[1] - 1
-            found.update(range(low // depth, high // depth + 1))
-        return found
+        ends = spans(region, place.base, place.plane, place.row)
+        return {bank for low, high in ends for bank in range(low // depth, high // depth + 1)}

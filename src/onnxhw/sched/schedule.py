@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
-from ..program.layout import Place
 from ..program.model import Entry, Layer, Program, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
@@ -21,8 +19,8 @@ from .lower import Plan, lower
 from .places import producers
 from .rewrite import same_operand
 from .search import Candidate, apart, first, improve
+from .trace import accesses, in_memory
 from .window import input_free
-from .work import Region
 
 
 def schedule(graph: Graph, config: HwConfig) -> Program:
@@ -186,26 +184,22 @@ def check_capacity(images: Images, config: HwConfig) -> None:
         raise DoesNotFitError(code, text, hint=f"a configuration with more {fields}")
 
 
-def _words(place: Place, region: Region) -> npt.NDArray[np.int64]:
-    planes, rows, cols = (np.arange(*span) for span in (region.planes, region.rows, region.cols))
-    return (place.base + planes[:, None, None] * place.plane + rows[:, None] * place.row + cols).ravel()
-
-
 def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
     """The tensor table: where each tensor lies, and between which vector instructions it is there."""
     graph, makers = plan.graph, producers(plan.graph)
     roots = {name: home.root for name, home in plan.homes.of.items()}
-    writes = [(roots[region.tensor], _words(candidate.places[region.tensor], region)) for region in candidate.writes]
+    address = in_memory(candidate.places, plan.config, np.arange(plan.config.act_words))
+    regions = [access.region for access in accesses(candidate.works) if access.writes]
+    writes = [(roots[region.tensor], address[region].ravel()) for region in regions]
     found = {}
     for name, tensor in graph.tensors.items():
-        place = candidate.places[name]
         mine = np.zeros(plan.config.act_words, bool)
-        mine[place.addresses(plan.config.word).ravel()] = True
+        mine[address.of[name].ravel()] = True
         hits = [(index, root) for index, (root, words) in enumerate(writes) if mine[words].any()]
         ready = max((index + 1 for index, root in hits if root == roots[name]), default=0)
         last = min((index for index, _ in hits if index >= ready), default=len(writes))
         op = makers[name].name if name in makers else ""
-        found[name] = Entry(name, place, tensor.scale, tensor.zero_point, ready, last, op)
+        found[name] = Entry(name, candidate.places[name], tensor.scale, tensor.zero_point, ready, last, op)
     return found
 
 

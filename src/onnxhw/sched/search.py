@@ -20,7 +20,7 @@ from .places import producers
 from .reorder import short_first
 from .sets import AHEAD, HALF, chains, linked, wide, wider
 from .tiling import beside, candidates, chained, coarsest, neighbours, pieces
-from .work import Choice, Region, Work
+from .work import Choice, Work
 
 TRIES = 96
 """Candidate programs that a search evaluates at most."""
@@ -62,7 +62,6 @@ class Candidate:
     code: dict[str, list[Ordered]]
     places: dict[str, Place]
     owners: dict[str, list[str]]
-    writes: list[Region]
     times: Timeline
     works: list[Work]
 
@@ -114,7 +113,7 @@ def build(plan: Plan, setting: Setting, below: int | None = None) -> Candidate |
     code = binder.code(below)
     if code is None:
         return None
-    return Candidate(setting, code, binder.places, binder.owners, binder.writes, timeline(plan.config, code), works)
+    return Candidate(setting, code, binder.places, binder.owners, timeline(plan.config, code), works)
 
 
 def first_settings(plan: Plan) -> Iterator[list[Setting]]:

@@ -1,11 +1,11 @@
 """What a work sequence has written so far."""
 
 import numpy as np
-import numpy.typing as npt
 
 from ..config import HwConfig
-from ..ir.graph import Graph, Tensor
-from .places import Homes, blocks
+from ..ir.graph import Graph
+from .places import Homes
+from .trace import in_roots
 from .work import Region, VectorStep, Work
 
 
@@ -14,28 +14,18 @@ class Written:
 
     def __init__(self, graph: Graph, homes: Homes, config: HwConfig) -> None:
         self.graph, self.homes, self.config = graph, homes, config
-        self.roots = {name: np.zeros(size, np.uint64) for name, size in homes.size.items()}
+        empty = {name: np.zeros(size, np.uint64) for name, size in homes.size.items()}
+        self.groups = in_roots(graph, homes, config, empty)
         self.marks = dict.fromkeys(homes.size, 0)
         self.asked: dict[int, int] = {}
         for port in graph.inputs:
-            self._all(graph.tensors[port.tensor])[...] = np.uint64((1 << config.lane_groups) - 1)
-
-    def _all(self, tensor: Tensor) -> npt.NDArray[np.uint64]:
-        """All words of a tensor: ``[planes, H, W]``."""
-        count, first = blocks(tensor, self.config), self.homes.offset(tensor)
-        memory = self.roots[self.homes.of[tensor.name].root]
-        words = memory[first : first + count * tensor.height * tensor.width]
-        return words.reshape(count, tensor.height, tensor.width)
-
-    def _view(self, region: Region) -> npt.NDArray[np.uint64]:
-        box = self._all(self.graph.tensors[region.tensor])
-        return box[slice(*region.planes), slice(*region.rows), slice(*region.cols)]
+            self.groups.of[port.tensor][...] = np.uint64((1 << config.lane_groups) - 1)
 
     def mark(self, step: VectorStep) -> str:
         """The step's result has been written: the root that it lies in."""
         root = self.homes.of[step.writes.tensor].root
         mask = ((1 << step.vector.groups) - 1) << step.vector.lane_group
-        self._view(step.writes)[...] |= np.uint64(mask)
+        self.groups[step.writes][...] |= np.uint64(mask)
         self.marks[root] += 1
         return root
 
@@ -59,4 +49,4 @@ class Written:
         word, lanes = self.config.word, self.config.lanes
         groups = [-(-min(channels - plane * word, word) // lanes) for plane in range(*region.planes)]
         need = np.array([(1 << count) - 1 for count in groups], np.uint64)[:, None, None]
-        return bool(((self._view(region) & need) == need).all())
+        return bool(((self.groups[region] & need) == need).all())
