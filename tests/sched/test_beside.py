@@ -16,8 +16,8 @@ from onnxhw.isa.instructions import Array, Depthwise, Load
 from onnxhw.isa.timing import timeline
 from onnxhw.program import Program
 from onnxhw.sched import check, footprint, lower, schedule
-from onnxhw.sched.emit import sequence
 from onnxhw.sched.loads import Owned, ordered, parts
+from onnxhw.sched.order import sequence
 from onnxhw.sched.tiling import chained
 from onnxhw.sched.written import Written
 

@@ -12,9 +12,9 @@ from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
 from ..program.layout import Place
 from .alloc import ORDERS, Needs, allocate, find_needs, no_room
-from .emit import sequence
+from .emit import Emitter
 from .lower import Plan
-from .order import Binder
+from .order import sequence
 from .overlay import find_moments
 from .places import producers
 from .reorder import short_first
@@ -107,13 +107,13 @@ def build(plan: Plan, setting: Setting, below: int | None = None) -> Candidate |
     bases = allocate(needs, plan.config, setting.order, setting.wishes, setting.overlay)
     if bases is None:
         return None
-    binder = Binder(plan.graph, plan.homes, bases, plan.config)
+    emitter = Emitter(plan.graph, plan.homes, bases, plan.config)
     for work in works:
-        binder.emit(work)
-    code = binder.code(below)
+        emitter.emit(work)
+    code = emitter.code(below)
     if code is None:
         return None
-    return Candidate(setting, code, binder.places, binder.owners, timeline(plan.config, code), works)
+    return Candidate(setting, code, emitter.places, emitter.owners, timeline(plan.config, code), works)
 
 
 def first_settings(plan: Plan) -> Iterator[list[Setting]]:
