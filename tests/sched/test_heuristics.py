@@ -12,7 +12,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array
 from onnxhw.sched import lower, search
 from onnxhw.sched.heuristics import ALL, NAMES, Heuristics
-from onnxhw.sched.schedule import draft, finish
+from onnxhw.sched.schedule import finish, initial_schedule
 
 PAD = (1, 1, 1, 1)
 HW = HwConfig(
@@ -38,7 +38,7 @@ def branches(net: Any) -> Graph:
 def test_a_program_without_a_heuristic_is_exact(name: str, new_net: Any) -> None:
     net = new_net(1)
     graph = branches(net)
-    program = finish(draft(graph, HW, without(name)))
+    program = finish(initial_schedule(graph, HW, without(name)))
     values = net.values()
     (output,) = (port.tensor for port in graph.outputs)
     np.testing.assert_array_equal(emu.run(program, values).outputs[output], golden.run(graph, values)[output])
@@ -46,18 +46,18 @@ def test_a_program_without_a_heuristic_is_exact(name: str, new_net: Any) -> None
 
 @pytest.mark.parametrize(
     ("name", "field"),
-    [("overlap", "overlay"), ("bank_preferences", "wishes"), ("strategies", "order"), ("clock_order", "timed"),
-     ("short_branches", "graph"), ("graph_order_first", "held")],
+    [("overlap", "overlap"), ("bank_preferences", "preferences"), ("strategies", "order"), ("clock_order", "clocked"),
+     ("short_branches", "graph"), ("graph_order_first", "in_order")],
 )  # fmt: skip
 def test_a_switch_narrows_the_first_settings(name: str, field: str, new_net: Any) -> None:
     """Fewer values of one field, and of no other."""
     graph = branches(new_net(1))
 
     def values(use: Heuristics) -> dict[str, set[Any]]:
-        settings = [s for group in search.first_settings(lower.lower(graph, HW, use)) for s in group]
-        names = ("overlay", "wishes", "order", "timed", "held")
-        found: dict[str, set[Any]] = {one: {getattr(s, one) for s in settings} for one in names}
-        return {**found, "graph": {tuple(op.name for op in s.graph.ops) for s in settings}}
+        points = [s for group in search.first_points(lower.lower(graph, HW, use)) for s in group]
+        names = ("overlap", "preferences", "order", "clocked", "in_order")
+        found: dict[str, set[Any]] = {one: {getattr(s, one) for s in points} for one in names}
+        return {**found, "graph": {tuple(op.name for op in s.graph.ops) for s in points}}
 
     everything, fewer = values(ALL), values(without(name))
     assert {one for one in everything if everything[one] != fewer[one]} == {field}
@@ -70,10 +70,10 @@ def test_descent_and_column_groups_are_gone(new_net: Any) -> None:
     for channels in (128, 64, 100):
         y = net.conv(y, channels, (1, 1))
     graph, dense = net.graph(y), preset("ulx3s-85f-dense")
-    begun = draft(graph, dense, without("descent"))
+    begun = initial_schedule(graph, dense, without("descent"))
     assert finish(begun).cycles == begun.candidate.cycles
     for name, together in (("lookahead", True), ("column_groups", False)):
-        code = finish(draft(graph, dense, without(name))).code["array"]
+        code = finish(initial_schedule(graph, dense, without(name))).code["array"]
         assert any(i.nt_n > 1 for i in code if isinstance(i, Array)) == together
 
 
@@ -81,5 +81,6 @@ def test_the_unit_of_a_depthwise_convolution(new_net: Any) -> None:
     """With a stride of 7 the depthwise unit meets 49 times the pixels; without the choice it gets it all the same."""
     net = new_net(3)
     graph = net.graph(net.conv(net.input(8, 24, 24), 8, strides=(7, 7), groups=8))
-    used = [bool(draft(graph, HW, use).candidate.code["depthwise"]) for use in (ALL, without("fewest_cycles_unit"))]
+    switches = ALL, without("fewest_cycles_unit")
+    used = [bool(initial_schedule(graph, HW, use).candidate.code["depthwise"]) for use in switches]
     assert used == [False, True]

@@ -1,4 +1,4 @@
-"""The trace of works says what the emitted instructions touch; its maps lie where places say."""
+"""The trace of tasks says what the emitted instructions touch; its maps lie where places say."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array, Depthwise, Vector
 from onnxhw.sched import footprint
-from onnxhw.sched.schedule import draft
-from onnxhw.sched.trace import accesses, in_memory, in_roots, spans
+from onnxhw.sched.schedule import initial_schedule
+from onnxhw.sched.trace import accesses, in_buffers, in_memory, spans
 
 HW = HwConfig(
     "trace", rows=8, cols=8, word=8, lanes=4, load_rows=8, acc_bits=27, act_depth=512, weight_depth=1024, acc_depth=64,
@@ -30,8 +30,8 @@ def network(net: Any) -> Graph:
 @pytest.mark.parametrize("seed", range(3))
 def test_accesses_are_those_of_the_instructions(seed: int, new_net: Any) -> None:
     """A write's number is its instruction's, and its region the words of that; what is read lies in the regions."""
-    begun = draft(network(new_net(seed)), HW)
-    code, tasks = begun.candidate.code, begun.candidate.works
+    begun = initial_schedule(network(new_net(seed)), HW)
+    code, tasks = begun.candidate.code, begun.candidate.tasks
     address = in_memory(begun.candidate.places, HW, np.arange(HW.act_words))
     found = list(accesses(tasks))
     vectors = [i for i in code["vector"] if isinstance(i, Vector)]
@@ -41,8 +41,8 @@ def test_accesses_are_those_of_the_instructions(seed: int, new_net: Any) -> None
     counts = {"array": 0, "depthwise": 0}
     for access, vector in zip(writes, vectors, strict=True):
         assert set(address[access.region].ravel()) == set(footprint.vector_writes(vector))
-    for work in tasks:
-        for step in work.arrays:
+    for task in tasks:
+        for step in task.arrays:
             unit = step.array.UNIT
             reads[unit, counts[unit]] = {int(w) for region in step.reads for w in address[region].ravel()}
             counts[unit] += 1
@@ -52,22 +52,22 @@ def test_accesses_are_those_of_the_instructions(seed: int, new_net: Any) -> None
         assert set(footprint.array_reads(instruction).tolist()) == words
     assert min(counts.values()) > 0
     for access in found:
-        if not access.writes and tasks[access.work].vectors and access.vectors:
+        if not access.writes and tasks[access.task].vectors and access.vectors:
             vector = vectors[access.vectors - 1]
             touched = set(footprint.vector_a(vector)) | set(footprint.vector_b(vector))
-            if not tasks[access.work].arrays:
+            if not tasks[access.task].arrays:
                 assert set(address[access.region].ravel()) <= touched
 
 
 def test_steps_rise_and_those_of_the_array_share_a_number(new_net: Any) -> None:
-    tasks = draft(network(new_net(1)), HW).candidate.works
+    tasks = initial_schedule(network(new_net(1)), HW).candidate.tasks
     before = -1
-    for position, work in enumerate(tasks):
-        mine = [access for access in accesses(tasks) if access.work == position]
+    for position, task in enumerate(tasks):
+        mine = [access for access in accesses(tasks) if access.task == position]
         streamed = {access.step for access in mine if access.vectors == mine[0].vectors and not access.writes}
         written = [access.step for access in mine if access.writes]
         assert written == sorted(set(written))
-        if work.arrays:
+        if task.arrays:
             assert len(streamed) == 1
             assert before < min(streamed) < written[0]
         assert before < written[0]
@@ -75,15 +75,15 @@ def test_steps_rise_and_those_of_the_array_share_a_number(new_net: Any) -> None:
 
 
 def test_maps_lie_where_places_say(new_net: Any) -> None:
-    begun = draft(network(new_net(2)), HW)
-    graph, homes, places = begun.plan.graph, begun.plan.homes, begun.candidate.places
+    begun = initial_schedule(network(new_net(2)), HW)
+    graph, aliases, places = begun.lowered.graph, begun.lowered.aliases, begun.candidate.places
     address = in_memory(places, HW, np.arange(HW.act_words))
-    inside = in_roots(graph, homes, HW, {name: np.arange(size) for name, size in homes.size.items()})
+    inside = in_buffers(graph, aliases, HW, {name: np.arange(size) for name, size in aliases.size.items()})
     for name, place in places.items():
         np.testing.assert_array_equal(address.of[name], place.addresses(HW.word))
-        base = places[homes.of[name].root].base
+        base = places[aliases.of[name].buffer].base
         np.testing.assert_array_equal(inside.of[name] + base, address.of[name])
-    for access in accesses(begun.candidate.works):
+    for access in accesses(begun.candidate.tasks):
         place, words = places[access.region.tensor], address[access.region]
         ends = [(int(plane.min()), int(plane.max())) for plane in words]
         assert spans(access.region, place.base, place.plane, place.row) == ends

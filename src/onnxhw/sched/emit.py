@@ -1,6 +1,6 @@
-"""From relative works to a program: addresses bound, accumulators named, ordering fields set.
+"""From relative tasks to a program: addresses bound, accumulators named, ordering fields set.
 
-Works are read in sequence; a memory of "who touched this last" per activation word, activation bank and
+Tasks are read in sequence; a memory of "who touched this last" per activation word, activation bank and
 accumulator gives each instruction what it must wait for:
 
 - an instruction of the array or the depthwise unit waits for the vector instructions that wrote what it reads, and for
@@ -22,17 +22,17 @@ from ..config import HwConfig
 from ..ir.graph import Graph
 from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..program.layout import Place
+from .aliases import Aliases
 from .loads import Owned, ordered, without_loads
-from .places import Homes
 from .sums import Sums
+from .task import ArrayStep, Region, TileTask, VectorStep
 from .trace import in_memory, spans
-from .work import ArrayStep, Region, VectorStep, Work
 
 ADDRESS = 0xFFFF
 
 
 class Reader:
-    """A unit that reads activations beside the vector unit: its last instruction to read each word, and each bank."""
+    """The array or the depthwise unit as a reader: its last instruction to read each word, and each bank."""
 
     def __init__(self, places: Mapping[str, Place], config: HwConfig) -> None:
         self.read_by = in_memory(places, config, np.zeros(config.act_words, np.int64))
@@ -40,7 +40,7 @@ class Reader:
 
 
 class Emitter:
-    """Emits the code of a work sequence.
+    """Emits the code of a task sequence.
 
     Members
     -------
@@ -48,9 +48,9 @@ class Emitter:
     owners : per unit, the operation of each instruction.
     """
 
-    def __init__(self, graph: Graph, homes: Homes, bases: dict[str, int], config: HwConfig) -> None:
+    def __init__(self, graph: Graph, aliases: Aliases, bases: dict[str, int], config: HwConfig) -> None:
         self.config = config
-        self.places = {name: homes.place(tensor, bases) for name, tensor in graph.tensors.items()}
+        self.places = {name: aliases.place(tensor, bases) for name, tensor in graph.tensors.items()}
         self.arrays: list[tuple[Array, Owned]] = []
         self.strips: list[tuple[Depthwise, Owned]] = []
         self.vectors: list[Vector] = []
@@ -77,42 +77,42 @@ class Emitter:
             "vector": list(self.vectors),
         }
 
-    def emit(self, work: Work) -> None:
-        """Append the instructions of a work."""
-        self.sums.begin(work)
-        for step in work.arrays:
+    def emit(self, task: TileTask) -> None:
+        """Append the instructions of a task."""
+        self.sums.begin(task)
+        for step in task.arrays:
             target, reads = self.sums.fill(step)
-            fields, owned = target | self._stream(step, reads), Owned(step.load, work.op)
+            fields, owned = target | self._stream(step, reads), Owned(step.load, task.op)
             if isinstance(step.array, Array):
                 self.arrays.append((step.array.but(**fields), owned))
             else:
                 self.strips.append((step.array.but(**fields), owned))
-            self.owners[step.array.UNIT].append(work.op)
-        for vector in work.vectors:
-            self._vector(work, vector)
+            self.owners[step.array.UNIT].append(task.op)
+        for vector in task.vectors:
+            self._vector(task, vector)
 
     def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
         """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
         unit = step.array.UNIT
         other = "depthwise" if unit == "array" else "array"
-        mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
+        mine, after, other_reads, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
             after = max(after, int(self.written_by[region].max()))
             for bank in self._banks(region):
                 reads = max(reads, self.bank_vector[bank])
-                beside = max(beside, self.readers[other].bank[bank])
+                other_reads = max(other_reads, self.readers[other].bank[bank])
                 mine.bank[bank] = number
             mine.read_by[region][...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
-        return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
+        return {"act_base": base, f"after_{other}": other_reads, **wait_reads(after, reads)}
 
-    def _vector(self, work: Work, step: VectorStep) -> None:
+    def _vector(self, task: TileTask, step: VectorStep) -> None:
         written = 0
         after = {unit: int(one.read_by[step.writes].max()) for unit, one in self.readers.items()}
         count = len(self.vectors) + 1
         fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
         if step.vector.op == VectorOp.DRAIN:
-            drained = self.sums.drain(work, step, count)
+            drained = self.sums.drain(task, step, count)
             for unit in after:
                 after[unit] = max(after[unit], drained.pop(f"after_{unit}", 0))
             fields |= drained
@@ -127,7 +127,7 @@ class Emitter:
         self.written_by[step.writes][...] = count
         waits = {f"after_{unit}": number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
-        self.owners["vector"].append(work.op)
+        self.owners["vector"].append(task.op)
 
     def _banks(self, region: Region) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth

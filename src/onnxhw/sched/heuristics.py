@@ -12,7 +12,7 @@ class Heuristics:
     """One switch per heuristic; True: it is used."""
 
     overlap: bool = True
-    """Tensors share words one by one where their live ranges allow it (`overlay`); off: only where lives are apart."""
+    """Tensors share words one by one where live ranges allow it (`live_ranges`); off: only if lifetimes do not meet."""
     strategies: bool = True
     """Allocation in three orders (`alloc.ORDERS`); off: largest first."""
     bank_preferences: bool = True
@@ -26,13 +26,13 @@ class Heuristics:
     short_branches: bool = True
     """Shorter branches first is tried, too (`reorder`)."""
     graph_order_first: bool = True
-    """Keeping the graph's order for the first operations is tried where memory is short (`search.HELD`)."""
+    """Keeping the graph's order for the first operations is tried where memory is short (`points.IN_ORDER`)."""
     row_tiles: bool = True
     """Operations are cut into row tiles so that readers begin early; off: the fewest tiles that the memories allow."""
     plane_by_plane: bool = True
-    """Beside the depthwise unit, results are drained and read plane by plane (`tiling.beside`)."""
+    """With the depthwise unit, results are drained and read plane by plane (`tiling.plane_by_plane`)."""
     column_groups: bool = True
-    """Column tiles of small maps are streamed together (`sets`)."""
+    """One instruction streams several column tiles of a small map (`column_groups`)."""
     lookahead: bool = True
     """Part of a second column-tile group goes ahead of what has to wait."""
     fewest_cycles_unit: bool = True

@@ -1,32 +1,32 @@
-"""The order of works: one sequence in which every work stands after what it needs.
+"""The order of tasks: one sequence in which every task stands after what it needs.
 
-Read one work after the other, the sequence is the meaning of the program; the units run it
+Read one task after the other, the sequence is the meaning of the program; the units run it
 concurrently, in step by ordering fields (`emit`). Array operations keep the graph's order, but
-neighbours that do not need each other take turns. A work of the vector unit or the depthwise unit is put as soon
+neighbours that do not need each other take turns. A task of the vector unit or the depthwise unit is put as soon
 as its operands are complete, so that it runs while the array is busy with the next tile; or, where the depthwise unit
-runs beside the array, when its turn comes at the vector unit (`clock`). The first operations may be held in
+runs beside the array, when its turn comes at the vector unit (`clock`). The first operations may keep
 the graph's order, which needs less memory: large maps are at the beginning.
 """
 
 from ..config import HwConfig
 from ..ir.graph import Graph, Op
+from .aliases import Aliases, producers
 from .clock import by_clock
-from .places import Homes, producers
-from .work import Work
-from .written import Written
+from .readiness import ReadinessMap
+from .task import TileTask
 
 
 class _Sequence:
-    """The sequence in the making; `waiting`: queues of works that are put when their operands are complete."""
+    """The sequence in the making; `waiting`: queues of tasks that are put when their operands are complete."""
 
-    def __init__(self, written: Written, waiting: list[list[Work]]) -> None:
+    def __init__(self, written: ReadinessMap, waiting: list[list[TileTask]]) -> None:
         self.written, self.waiting = written, waiting
-        self.out: list[Work] = []
+        self.out: list[TileTask] = []
 
-    def put(self, work: Work) -> None:
-        """Append a work."""
-        self.out.append(work)
-        for step in work.vectors:
+    def put(self, task: TileTask) -> None:
+        """Append a task."""
+        self.out.append(task)
+        for step in task.vectors:
             self.written.mark(step)
 
     def settle(self) -> None:
@@ -42,36 +42,36 @@ class _Sequence:
 
 
 def sequence(
-    graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, held: int, timed: bool,
+    graph: Graph, tasks: dict[str, list[TileTask]], aliases: Aliases, config: HwConfig, in_order: int, clocked: bool,
     interleaved: bool = True,
-) -> list[Work]:
-    """All works, in order; `works` holds those of each operation by name. The first `held` operations keep their order;
-    the others follow as `by_clock` puts them if `timed`. Array operations that do not need each other take turns if
+) -> list[TileTask]:
+    """All tasks, in order; `tasks` holds those of each operation by name. The first `in_order` operations keep theirs;
+    the others follow as `by_clock` puts them if `clocked`. Array operations that do not need each other take turns if
     `interleaved`.
     """
-    later = graph.ops[held:]
-    order = _Sequence(Written(graph, homes, config), [])
-    pulled = [list(works[op.name]) for op in later if works[op.name] and not works[op.name][0].on_array]
-    if timed:
-        head = [work for op in graph.ops[:held] for work in works[op.name]]
-        return by_clock(head, _pulling(graph, later, works, interleaved), pulled, order.written, config)
-    for op in graph.ops[:held]:
-        for work in works[op.name]:
-            order.put(work)
+    later = graph.ops[in_order:]
+    order = _Sequence(ReadinessMap(graph, aliases, config), [])
+    pulled = [list(tasks[op.name]) for op in later if tasks[op.name] and not tasks[op.name][0].on_array]
+    if clocked:
+        head = [task for op in graph.ops[:in_order] for task in tasks[op.name]]
+        return by_clock(head, _pulling(graph, later, tasks, interleaved), pulled, order.written, config)
+    for op in graph.ops[:in_order]:
+        for task in tasks[op.name]:
+            order.put(task)
     order.waiting = pulled
     order.settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for work in _pulling(graph, later, works, interleaved):
-        order.put(work)
+    for task in _pulling(graph, later, tasks, interleaved):
+        order.put(task)
         order.settle()
     return order.out
 
 
-def _pulling(graph: Graph, ops: list[Op], works: dict[str, list[Work]], interleaved: bool) -> list[Work]:
-    """The works of the array operations among some, in order."""
-    mine = [op for op in ops if any(work.on_array for work in works[op.name])]
+def _pulling(graph: Graph, ops: list[Op], tasks: dict[str, list[TileTask]], interleaved: bool) -> list[TileTask]:
+    """The tasks of the array operations among some, in order."""
+    mine = [op for op in ops if any(task.on_array for task in tasks[op.name])]
     groups = _independent(graph, mine) if interleaved else [[op] for op in mine]
-    return [work for group in groups for work in _merged([works[op.name] for op in group])]
+    return [task for group in groups for task in _merged([tasks[op.name] for op in group])]
 
 
 def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:
@@ -89,7 +89,7 @@ def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:
     return groups
 
 
-def _merged(lists: list[list[Work]]) -> list[Work]:
-    """The lists' works, spread evenly: long drains of one operation hide behind the array work of another."""
-    keyed = [(i / len(works), which, work) for which, works in enumerate(lists) for i, work in enumerate(works)]
-    return [work for _, _, work in sorted(keyed, key=lambda item: item[:2])]
+def _merged(lists: list[list[TileTask]]) -> list[TileTask]:
+    """The lists' tasks, spread evenly: long drains of one operation hide behind the array work of another."""
+    keyed = [(i / len(tasks), which, task) for which, tasks in enumerate(lists) for i, task in enumerate(tasks)]
+    return [task for _, _, task in sorted(keyed, key=lambda item: item[:2])]

@@ -1,9 +1,10 @@
 """Who holds which word when: the one account that the parts of the scheduler share.
 
-A sequence of works is walked in one way (`accesses`), its steps are numbered in one way (`Access`), and what is known
-of each word is seen in one way (`WordMap`): per root while roots have no address, in activation memory once they have.
-On it stand the readiness of operands (`written`), live ranges (`alloc`, `overlay`), ordering fields, the tensor table
-(`schedule.entries`) and its proof (`held`). The checker (`check`) reads instructions instead, and nothing of this.
+A sequence of tasks is walked in one way (`accesses`), its steps are numbered in one way (`Access`), and what is known
+of each word is seen in one way (`WordMap`): per buffer before buffers have an address, in activation memory after.
+On it stand the readiness of operands (`readiness`), lifetimes and live ranges (`alloc`, `live_ranges`), ordering fields
+(`emit`), the tensor table (`schedule.entries`) and its proof (`reaching_definitions`). The checker (`check`) reads
+instructions instead, and nothing of this.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,39 +17,39 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.graph import Graph
 from ..program.layout import Place
-from .places import Homes, blocks
-from .work import Region, Work
+from .aliases import Aliases, blocks
+from .task import Region, TileTask
 
 S = TypeVar("S", bound=np.generic)
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a step of a work reads or writes.
+    """What a step of a task reads or writes.
 
     Members
     -------
-    work : position of the work in the sequence.
-    step : the steps of the array, or the depthwise unit, of a work share a number; every vector step has its own,
+    task : position of the task in the sequence.
+    step : the steps of the array, or the depthwise unit, of a task share a number; every vector step has its own,
         behind them.
     vectors : vector steps up to this one, which counts: a write's is the number of its instruction, from 1.
     """
 
     region: Region
-    work: int
+    task: int
     step: int
     vectors: int
     writes: bool = False
 
 
-def accesses(works: Sequence[Work]) -> Iterator[Access]:
+def accesses(tasks: Sequence[TileTask]) -> Iterator[Access]:
     """All accesses of a sequence in its order, what a step reads before what it writes."""
     step = vectors = 0
-    for position, work in enumerate(works):
-        for stream in work.arrays:
+    for position, task in enumerate(tasks):
+        for stream in task.arrays:
             for region in stream.reads:
                 yield Access(region, position, step, vectors)
-        for vector in work.vectors:
+        for vector in task.vectors:
             step, vectors = step + 1, vectors + 1
             for operand in (vector.a, vector.b):
                 if operand:
@@ -67,12 +68,12 @@ class WordMap(Generic[S]):
         return self.of[region.tensor][slice(*region.planes), slice(*region.rows), slice(*region.cols)]
 
 
-def in_roots(graph: Graph, homes: Homes, config: HwConfig, values: Mapping[str, npt.NDArray[S]]) -> WordMap[S]:
-    """A map over the words of each root, `values` by root."""
+def in_buffers(graph: Graph, aliases: Aliases, config: HwConfig, values: Mapping[str, npt.NDArray[S]]) -> WordMap[S]:
+    """A map over the words of each buffer, `values` by buffer."""
     found = {}
     for name, tensor in graph.tensors.items():
-        shape, first = (blocks(tensor, config), tensor.height, tensor.width), homes.offset(tensor)
-        words = values[homes.of[name].root][first : first + shape[0] * shape[1] * shape[2]]
+        shape, first = (blocks(tensor, config), tensor.height, tensor.width), aliases.offset(tensor)
+        words = values[aliases.of[name].buffer][first : first + shape[0] * shape[1] * shape[2]]
         found[name] = words.reshape(shape)
     return WordMap(found)
 

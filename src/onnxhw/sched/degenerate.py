@@ -1,4 +1,4 @@
-"""Output channels whose sums are too large for the requantizer's 24 bits but vary so little that it does not matter.
+"""Degenerate channels: their sums are too large for the requantizer's 24 bits, but vary so little that it is no matter.
 
 A channel of small weights and a large bias may reach one or two output values only. Then another
 parameter entry gives the same outputs for every sum that can occur::
