@@ -27,7 +27,7 @@ CALIBRATE = (
 
 
 MAX_STEP = 1 << 20
-"""What a load's step between column tiles is less than."""
+"""What a load's step between column tiles is less than: the bits of the field `nt_step`."""
 
 
 @dataclass(frozen=True)

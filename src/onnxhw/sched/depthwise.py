@@ -15,8 +15,9 @@ from .images import Images
 from .task import ArrayStep, Region, TileTask, Tiling, window_rows
 
 MAX_STRIDE = 7
+"""What the fields `sh` and `sw` of the instruction hold."""
 MAX_PIXELS = 4095
-"""Most rows of a strip."""
+"""Most rows of a strip: what the field `oh_n` of the instruction holds."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .task import TileTask
 from .trace import accesses, in_buffers
 
 NEVER = 1 << 30
+"""Later than any step."""
 Steps = npt.NDArray[np.int64]
 
 

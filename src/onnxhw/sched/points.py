@@ -12,12 +12,17 @@ from .task import Tiling
 from .tiling import chained, coarsest, pieces, plane_by_plane
 
 IN_ORDER = (0, 2, 3, 4, 8)
-"""How many operations at the beginning keep the graph's order: the first of these that finds room."""
+"""How many operations at the beginning keep the graph's order: the first of these that finds room. Large maps are at
+the beginning, and a network's first block has two to four operations, two blocks have eight. A matter of room, not of
+cycles: where all of these fit the first is taken."""
 PARTS = (0.5, 0.6)
-"""Of the rows of the first map, how many the first of two tiles has, beside the depthwise unit: every window takes a
-row from it."""
+"""Of the rows of the first map, how many the first of two tiles has where the depthwise unit works: each 3 x 3 window
+after it takes a row from that tile, so that one half shrinks. KWS takes 9,959 cycles on `ulx3s-85f` with 0.5 alone,
+9,946 with 0.6; VWW 20,856 with either."""
 PIECES = 4, 48
-"""Beside the depthwise unit: how many tiles an operation may have to begin with, and the fewest pixels of each."""
+"""Where the depthwise unit works: how many tiles an operation may have to begin with, and the fewest pixels of each.
+VWW takes 20,856 cycles on `ulx3s-85f`; with at most 2 tiles 22,673, with 8 20,898; of 24 pixels at least 20,631, of 96
+21,102."""
 
 
 @dataclass(frozen=True)

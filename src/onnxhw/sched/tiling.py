@@ -18,6 +18,11 @@ from .column_groups import column_cuts
 from .depthwise import possible
 from .task import Tiling
 
+MORE = 3
+"""So many counts of tiles are tried, from the fewest on: every tile more waits for weights once more, so few pay."""
+TAIL = 8
+"""A last tile of one row in so many is tried: it drains quickly, so that the next operation begins early."""
+
 
 def even(height: int, parts: int) -> tuple[int, ...]:
     """`parts` tiles of nearly equal height."""
@@ -125,9 +130,9 @@ def row_tilings(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwCo
     array = isinstance(op, (Conv, Concat))
     rows = max_rows(y, config) if array else y.height
     fewest = -(-y.height // rows)
-    cuts = [even(y.height, fewest + extra) for extra in range(3)] + [limit(follow(op, graph, chosen), rows)]
+    cuts = [even(y.height, fewest + extra) for extra in range(MORE)] + [limit(follow(op, graph, chosen), rows)]
     if y.height >= 4:
-        tail = max(1, y.height // 8)
+        tail = max(1, y.height // TAIL)
         cuts.append(limit((0, y.height - tail, y.height), rows))
         half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
         cuts.append(limit(half, rows))
