@@ -17,7 +17,7 @@ What is proved, for every input:
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`: all lane groups of
   its channels have been written. (That the words
   then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
-  `held` proves it from the works that they are made of;)
+  `reaching_definitions` proves it from the tasks that they are made of;)
 - no input is touched once as many instructions have completed as `Program.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
@@ -35,8 +35,8 @@ from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeli
 from ..program.model import Program
 from . import footprint
 from .bounds import bounds
+from .memory_state import MemoryState, lane_groups, tensor_words
 from .stream import Stream, Words, running
-from .tenancy import Tenancy, lane_groups, tensor_words
 from .window import check_window
 
 NEVER = 1 << 30
@@ -156,7 +156,7 @@ class _Checker:
         Read in the vector unit's order: an instruction of the array or the depthwise unit sees memory as it is after
         the vector instructions that it waits for; those that might run beside it must not write what it reads.
         """
-        state = Tenancy(self.program)
+        state = MemoryState(self.program)
         waiting = sorted(
             ((int(after), number, index)
              for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
@@ -173,7 +173,7 @@ class _Checker:
             what = f"waits for more than {len(self.vectors)} vector instructions"
             self._fail("E1206", self.streams[number].unit, index, what)
 
-    def _vector_step(self, index: int, state: Tenancy) -> None:
+    def _vector_step(self, index: int, state: MemoryState) -> None:
         i, reads, writes = self.vectors[index], self.vector_reads[index], self.vector_writes[index]
         groups = np.zeros(self.config.lane_groups, bool)
         groups[i.lane_group : i.lane_group + i.groups] = True
@@ -190,7 +190,7 @@ class _Checker:
         if why := state.write(index, writes, groups):
             self._fail("E1206", "vector", index, why)
 
-    def _stream_reads(self, stream: Stream, index: int, state: Tenancy) -> None:
+    def _stream_reads(self, stream: Stream, index: int, state: MemoryState) -> None:
         i, reads = stream.code[index], stream.reads[index]
         plane = footprint.array_plane(i)
         for kt, groups in enumerate(self._lane_groups_used(stream, index)):
@@ -199,7 +199,7 @@ class _Checker:
                 self._fail("E1206", stream.unit, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
-        for other in stream.beside(index, stream.after):
+        for other in stream.concurrent(index, stream.after):
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
                 self._fail("E1207", stream.unit, index, f"may read while vector[{other}] writes: {text}")
@@ -238,14 +238,14 @@ class _Checker:
                 self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
             if array.accumulate and previous is not None:
-                wait = self._apart(previous, index, times)
+                wait = self._distance(previous, index, times)
                 if wait < ACCUMULATE:
                     self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
                 self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
             last[array.acc_bank] = index
             filled[array.acc_bank, rows[index]] = np.minimum(box, index)
-            for other in self.array.beside(index, self.array.after_reads):
+            for other in self.array.concurrent(index, self.array.after_reads):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
                     text = vector.text()
@@ -271,7 +271,7 @@ class _Checker:
                     self._fail("E1208", "depthwise", index, what)
             last[rows] = index
             filled[rows] = np.minimum(filled[rows], index)
-            for other in stream.beside(index, stream.after_reads):
+            for other in stream.concurrent(index, stream.after_reads):
                 mine = drains[other] if strip.reads_sums else drains[other, rows]
                 if mine.any():
                     text = self.vectors[other].text()
@@ -285,7 +285,7 @@ class _Checker:
                 found[index, footprint.accumulator_rows(vector)] = True
         return found
 
-    def _apart(self, earlier: int, later: int, times: Timeline) -> int:
+    def _distance(self, earlier: int, later: int, times: Timeline) -> int:
         """Fewest cycles from the last to the first use of an accumulator row by two array instructions."""
         used = np.full((2, self.config.acc_depth), [[-NEVER], [NEVER]], np.int64)
         for which, index in enumerate((earlier, later)):
@@ -323,8 +323,8 @@ class _Checker:
         ]  # fmt: skip
         for place, (unit, index, span, mine) in enumerate(readers):
             for other, number, theirs, banks in readers[place + 1 :]:
-                apart = theirs.issue + START > span.end or span.issue + START > theirs.end
-                if other != unit and not apart and mine & banks:
+                disjoint = theirs.issue + START > span.end or span.issue + START > theirs.end
+                if other != unit and not disjoint and mine & banks:
                     text = self.program.code[other][number].text()
                     self._fail("E1210", unit, index, f"reads a bank that {other}[{number}] reads: {text}")
 

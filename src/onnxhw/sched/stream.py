@@ -28,8 +28,8 @@ class Stream:
         self.after_reads = running([i.after_vector + i.more_reads for i in code])
         self.vector_after = running([getattr(i, f"after_{unit}") for i in vectors])
 
-    def beside(self, index: int, after: Words) -> range:
-        """Vector instructions that no ordering field keeps apart from an instruction, which waits for `after`."""
+    def concurrent(self, index: int, after: Words) -> range:
+        """Vector instructions that no ordering field puts before or after an instruction, which waits for `after`."""
         first = after[index]
         end = int(np.searchsorted(self.vector_after, index, side="right"))
         return range(first, max(first, end))

@@ -10,7 +10,7 @@ from ..ir.graph import Port
 from ..isa.instructions import Array, Depthwise, Ordered, Vector
 from ..program.model import Program
 from . import footprint
-from .tenancy import tensor_words
+from .memory_state import tensor_words
 
 Words = npt.NDArray[np.int64]
 

@@ -1,7 +1,6 @@
-"""Works of the operations that run on the vector unit alone: Add, Mul, MaxPool, AveragePool, Table."""
+"""Tasks of the operations that run on the vector unit alone: Add, Mul, MaxPool, AveragePool, Table."""
 
 import dataclasses
-from collections.abc import Callable
 from functools import lru_cache
 
 from .. import fixed
@@ -9,14 +8,12 @@ from ..config import HwConfig
 from ..errors import UnsupportedError
 from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Op, Table, Tensor
 from ..isa.instructions import Vector, VectorOp
+from .aliases import blocks
 from .images import Images
-from .places import blocks
-from .work import Choice, Region, VectorStep, Work, window_rows
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_rows
 
 ADDRESS = 0xFFFF
 Span = tuple[int, int]
-Lowered = Callable[[Choice], list[Work]]
-"""An operation with its constants found: gives the works of a choice."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +45,7 @@ add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
 average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
 
 
-def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> Lowered:
+def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
     """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
     other: Tensor | None = None
@@ -78,7 +75,7 @@ def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> Lowe
             raise UnsupportedError("E4305", "no unit performs this operation", where=_where(op))
     except fixed.NotProvable as error:
         raise UnsupportedError("E4304", str(error), where=_where(op), hint=CALIBRATE) from error
-    return lambda choice: _works(op.name, parts, window, x, other, y, choice, config)
+    return lambda tiling: _tasks(op.name, parts, window, x, other, y, tiling, config)
 
 
 def _where(op: Op) -> str:
@@ -145,21 +142,21 @@ def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images
     return parts
 
 
-def _works(
+def _tasks(
     name: str,
     parts: list[Part],
     window: Window,
     x: Tensor,
     other: Tensor | None,
     y: Tensor,
-    choice: Choice,
+    tiling: Tiling,
     config: HwConfig,
-) -> list[Work]:
-    """One work per row tile (and per plane, if so chosen), rows outermost."""
+) -> list[TileTask]:
+    """One task per row tile (and per plane, if so chosen), rows outermost."""
     count = blocks(y, config)
-    planes = [(i, i + 1) for i in range(count)] if choice.planes_first else [(0, count)]
-    works = []
-    for first, end in choice.tiles:
+    planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
+    tasks = []
+    for first, end in tiling.tiles:
         for span in planes:
             steps: list[VectorStep] = []
             for part in parts:
@@ -167,8 +164,8 @@ def _works(
                 if rows[0] < rows[1]:
                     for some, groups in even_planes(span, y, config):
                         steps.append(_step(part, window, x, other, y, rows, some, groups))
-            works.append(Work(name, (), tuple(steps)))
-    return works
+            tasks.append(TileTask(name, (), tuple(steps)))
+    return tasks
 
 
 def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:

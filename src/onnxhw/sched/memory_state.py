@@ -1,4 +1,4 @@
-"""Whose value each lane of activation memory holds, while a program's vector instructions go by."""
+"""The memory-state check: whose value each lane of activation memory holds after each vector instruction."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from ..program.model import Program
 Words = npt.NDArray[np.int64]
 
 
-class Tenancy:
+class MemoryState:
     """The state of activation memory between vector instructions.
 
     A write at vector instruction v is for that tensor of the table which covers the word and is the

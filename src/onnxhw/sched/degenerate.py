@@ -1,4 +1,4 @@
-"""Output channels whose sums are too large for the requantizer's 24 bits but vary so little that it does not matter.
+"""Degenerate channels: their sums are too large for the requantizer's 24 bits, but vary so little that it is no matter.
 
 A channel of small weights and a large bias may reach one or two output values only. Then another
 parameter entry gives the same outputs for every sum that can occur::
@@ -16,7 +16,10 @@ from ..fixed import NotProvable, Scale
 from ..ir.graph import Conv
 
 EXHAUSTIVE = 1 << 22
-"""Most sums over which an entry is proved one by one."""
+"""Most sums over which an entry is proved one by one: 32 MB for each array of them."""
+SLOPE = 0.4
+"""How many outputs the farthest sum comes to lie from the threshold: below 1/2, or a third value would appear; the rest
+is room for rounding the scale."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def _step(op: Conv, channel: int, low: int, high: int, bias: int, zero_point: in
     threshold = low + int(np.argmax(wanted != wanted[0]))
     reach = max(threshold - low, high + 1 - threshold)
     # The threshold's sum, moved to `at`, times the scale is `below` + 1/2; the ends stay within 1/2 of it.
-    slope = 0.4 / reach
+    slope = SLOPE / reach
     at = round((below + 0.5) / slope)
     for move in (0, -1, 1):
         shift_by = at - threshold + move

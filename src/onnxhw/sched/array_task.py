@@ -1,4 +1,4 @@
-"""Works of the operations that run on the array: Conv, and Concat where it copies."""
+"""Tasks of the operations that run on the array: Conv, and Concat where it copies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile, DrainSet, drain_sets, together, weight_step
-from .work import ArrayStep, Choice, Region, VectorStep, Work, window_rows
+from .columns import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
+from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_rows
 
 ADDRESS = 0xFFFF
 
@@ -55,38 +55,38 @@ def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
     return tuple(out)
 
 
-def array_works(g: Geometry, columns: list[ColumnTile], choice: Choice, config: HwConfig) -> list[Work]:
-    """One work per spatial tile and set of column tiles; rows wider than the accumulators are cut into columns.
+def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: HwConfig) -> list[TileTask]:
+    """One task per row tile and column-tile group; rows wider than the accumulators are cut into columns.
 
-    If planes of the second set go `ahead`, the first two sets are one work.
+    With `Tiling.lookahead` the first two groups are one task.
     """
     y = g.y
     parts = -(-y.width // config.acc_depth)
     edges = [y.width * i // parts for i in range(parts + 1)]
-    boxes = [(rows, cols) for rows in choice.tiles for cols in pairwise(edges)]
+    boxes = [(rows, cols) for rows in tiling.tiles for cols in pairwise(edges)]
     largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
-    sets = together(columns, choice.columns, config.acc_depth // largest)
-    pairs = [(box, tiles) for box in boxes for tiles in sets]
-    if choice.planes_first:
-        pairs = [(box, tiles) for tiles in sets for box in boxes]
-    by_turns = bool(choice.ahead and choice.split) and len(sets) > 1 and not choice.planes_first
-    cuts = [choice.split, (choice.ahead,) if by_turns else ()] + [()] * len(sets)
-    works: list[Work] = []
+    groups = grouped_columns(columns, tiling.columns, config.acc_depth // largest)
+    pairs = [(box, tiles) for box in boxes for tiles in groups]
+    if tiling.planes_first:
+        pairs = [(box, tiles) for tiles in groups for box in boxes]
+    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.planes_first
+    cuts = [tiling.split, (tiling.lookahead,) if by_turns else ()] + [()] * len(groups)
+    tasks: list[TileTask] = []
     for box, tiles in pairs:
-        which = sets.index(tiles)
-        work = _work(g, tiles, *box, cuts[which], choice.apart, config)
+        which = groups.index(tiles)
+        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_plane, config)
         if by_turns and which == 1:
-            work = _by_turns(works.pop(), work, choice)
-        works.append(work)
-    return works
+            task = _by_turns(tasks.pop(), task, tiling)
+        tasks.append(task)
+    return tasks
 
 
-def _by_turns(one: Work, other: Work, choice: Choice) -> Work:
-    """The works of two sets as one: what goes ahead of the other set comes before the last part of the one."""
+def _by_turns(one: TileTask, other: TileTask, tiling: Tiling) -> TileTask:
+    """The tasks of two groups as one: the lookahead of the second comes before the last part of the first."""
     second = [replace(step, bank=1) for step in other.arrays]
-    early, ahead = (_within(steps, end) for steps, end in ((one.arrays, choice.split[-1]), (second, choice.ahead)))
-    arrays = [*one.arrays[:early], *second[:ahead], *one.arrays[early:], *second[ahead:]]
-    return Work(one.op, tuple(arrays), one.vectors + tuple(replace(step, bank=1) for step in other.vectors))
+    early, count = (_within(steps, end) for steps, end in ((one.arrays, tiling.split[-1]), (second, tiling.lookahead)))
+    arrays = [*one.arrays[:early], *second[:count], *one.arrays[early:], *second[count:]]
+    return TileTask(one.op, tuple(arrays), one.vectors + tuple(replace(step, bank=1) for step in other.vectors))
 
 
 def _within(steps: Sequence[ArrayStep], end: int) -> int:
@@ -94,10 +94,10 @@ def _within(steps: Sequence[ArrayStep], end: int) -> int:
     return len(list(takewhile(lambda step: step.reads and step.reads[0].planes[1] <= end, steps)))
 
 
-def _work(
+def _task(
     g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
-    apart: bool, config: HwConfig,
-) -> Work:
+    per_plane: bool, config: HwConfig,
+) -> TileTask:
     arrays: list[ArrayStep] = []
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
     runs = [part for whole in tiles[0].runs for part in whole.cuts(cuts, config)]
@@ -136,8 +136,8 @@ def _work(
         empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
         arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
-    found = drain_sets([column.drains for column in tiles], apart)
-    return Work(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
+    found = drain_sets([column.drains for column in tiles], per_plane)
+    return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
 def drain_steps(

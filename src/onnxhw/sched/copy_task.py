@@ -1,4 +1,4 @@
-"""Works of Copy: each piece is a vector instruction that reads and writes with the piece's own steps.
+"""Tasks of Copy: each piece is a vector instruction that reads and writes with the piece's own steps.
 
 The sum over a window of one position is the position's value; a window outside the input sums to nothing, and the
 zero point that is added then is the fill::
@@ -16,27 +16,27 @@ from ..config import HwConfig
 from ..fixed import ONE
 from ..ir.graph import Copy, Graph, Piece, Tensor
 from ..isa.instructions import Vector, VectorOp
+from .aliases import blocks
 from .images import Images
-from .places import blocks
-from .vector_work import ADDRESS, Lowered, Span, even_planes
-from .work import Choice, Region, VectorStep, Work
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep
+from .vector_task import ADDRESS, Span, even_planes
 
 
-def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> Lowered:
-    """The works of a Copy; nothing in it can fail."""
+def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+    """The tasks of a Copy; nothing in it can fail."""
     inputs, y = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output]
     template = Vector(op=VectorOp.SUM, exact=1, param_base=images.scalar(op.name, ONE))
     empty = op.index(inputs, y) < 0
 
-    def works(choice: Choice) -> list[Work]:
+    def tasks(tiling: Tiling) -> list[TileTask]:
         count = blocks(y, config)
-        planes = [(i, i + 1) for i in range(count)] if choice.planes_first else [(0, count)]
-        return [_work(op, inputs, y, template, empty, rows, span, config) for rows in choice.tiles for span in planes]
+        planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
+        return [_task(op, inputs, y, template, empty, rows, span, config) for rows in tiling.tiles for span in planes]
 
-    return works
+    return tasks
 
 
-def _work(
+def _task(
     op: Copy,
     inputs: list[Tensor],
     y: Tensor,
@@ -45,7 +45,7 @@ def _work(
     rows: Span,
     span: Span,
     config: HwConfig,
-) -> Work:
+) -> TileTask:
     steps = []
     for planes, groups in even_planes(span, y, config):
         base = dataclasses.replace(template, cb_n=planes[1] - planes[0], groups=groups)
@@ -54,7 +54,7 @@ def _work(
             if part is not None:
                 steps.append(_copied(base, part, inputs[part.source], y, planes))
         steps += [_filled(base, op.fill, y, box, planes) for box in rectangles(empty, rows)]
-    return Work(op.name, (), tuple(steps))
+    return TileTask(op.name, (), tuple(steps))
 
 
 def _rows(piece: Piece, rows: Span) -> Piece | None:

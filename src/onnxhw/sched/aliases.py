@@ -1,7 +1,7 @@
 """Which tensors share memory by construction: reshapes and concatenations that move nothing.
 
-Every tensor is a stack of planes of H * W words, one per W channels (`program.Place`). A *root* owns
-memory; every other tensor is a run of planes inside a root::
+Every tensor is a stack of planes of H * W words, one per W channels (`program.Place`). A *buffer* owns
+memory; every other tensor is a run of planes inside a buffer::
 
     y = Reshape(x), C and H * W kept      ->  y lies where x lies
     y = Concat(a, b, c), b begins and ends at a multiple of W (or ends y)
@@ -20,31 +20,31 @@ from ..program.layout import Place
 
 
 @dataclass(frozen=True)
-class Home:
-    """Tensor planes inside a root: the first plane's number."""
+class Alias:
+    """Tensor planes inside a buffer: the first plane's number."""
 
-    root: str
+    buffer: str
     plane: int
 
 
 @dataclass(frozen=True)
-class Homes:
-    """Where all tensors live: `of` each tensor, words of each root in `size`, and the `copied` parts.
+class Aliases:
+    """Where all tensors live: `of` each tensor, words of each buffer in `size`, and the `copied` parts.
 
     `copied` holds (name of the Concat, position of the part) for parts that need instructions.
     """
 
-    of: dict[str, Home]
+    of: dict[str, Alias]
     size: dict[str, int]
     copied: set[tuple[str, int]]
 
     def offset(self, tensor: Tensor) -> int:
-        """Words from the root's base to the tensor's."""
+        """Words from the buffer's base to the tensor's."""
         return self.of[tensor.name].plane * tensor.height * tensor.width
 
     def place(self, tensor: Tensor, bases: dict[str, int]) -> Place:
-        """Where the tensor lies, given the bases of the roots."""
-        base = bases[self.of[tensor.name].root] + self.offset(tensor)
+        """Where the tensor lies, given the bases of the buffers."""
+        base = bases[self.of[tensor.name].buffer] + self.offset(tensor)
         return Place(base, tensor.height * tensor.width, tensor.width, tensor.shape)
 
 
@@ -53,8 +53,8 @@ def blocks(tensor: Tensor, config: HwConfig) -> int:
     return -(-tensor.channels // config.word)
 
 
-def find_homes(graph: Graph, config: HwConfig) -> Homes:
-    """Homes of all tensors; `UnsupportedError` E4302 for a reshape that would have to move data."""
+def find_aliases(graph: Graph, config: HwConfig) -> Aliases:
+    """Aliases of all tensors; `UnsupportedError` E4302 for a reshape that would have to move data."""
     parents: dict[str, tuple[str, int]] = {}
     copied: set[tuple[str, int]] = set()
     for op in graph.ops:
@@ -65,19 +65,19 @@ def find_homes(graph: Graph, config: HwConfig) -> Homes:
             _join(op, graph, config, parents, copied)
     of = {name: _resolve(name, parents) for name in graph.tensors}
     sizes = {}
-    for name, home in of.items():
-        if name == home.root:
+    for name, alias in of.items():
+        if name == alias.buffer:
             tensor = graph.tensors[name]
             sizes[name] = blocks(tensor, config) * tensor.height * tensor.width
-    return Homes(of, sizes, copied)
+    return Aliases(of, sizes, copied)
 
 
-def _resolve(name: str, parents: dict[str, tuple[str, int]]) -> Home:
+def _resolve(name: str, parents: dict[str, tuple[str, int]]) -> Alias:
     plane = 0
     while name in parents:
         name, offset = parents[name]
         plane += offset
-    return Home(name, plane)
+    return Alias(name, plane)
 
 
 def _check_free(op: Reshape, graph: Graph) -> None:
@@ -111,13 +111,13 @@ def _join(
 
 
 def _operands_meet(op: Concat, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
-    """Whether an Add, Mul or MatMul reads this part and another of the same root: its operands need different banks."""
+    """Whether an Add, Mul or MatMul reads this part and another of one buffer: its operands need different banks."""
     trial = {**parents, **dict.fromkeys(seen, (op.output, 0)), name: (op.output, 0)}
     for other in graph.ops:
         if isinstance(other, (Add, Mul, MatMul)) and other.inputs[0] != other.inputs[1]:
-            roots = [_resolve(operand, trial).root for operand in other.inputs]
-            before = [_resolve(operand, parents).root for operand in other.inputs]
-            if roots[0] == roots[1] and before[0] != before[1]:
+            buffers = [_resolve(operand, trial).buffer for operand in other.inputs]
+            before = [_resolve(operand, parents).buffer for operand in other.inputs]
+            if buffers[0] == buffers[1] and before[0] != before[1]:
                 return True
     return False
 

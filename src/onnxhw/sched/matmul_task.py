@@ -1,4 +1,4 @@
-"""Works of MatMul: every element of the result is the DOT of a row of a and a column of b.
+"""Tasks of MatMul: every element of the result is the DOT of a row of a and a column of b.
 
 The result's pixel (m, n) is a window of 1 x K positions; both operands step along it. Whether an operand lies
 transposed is a matter of its steps::
@@ -16,14 +16,14 @@ from ..errors import UnsupportedError
 from ..fixed import NotProvable, scale_for_dot
 from ..ir.graph import Graph, MatMul, Tensor
 from ..isa.instructions import Vector, VectorOp
+from .aliases import blocks
 from .images import Images
-from .places import blocks
-from .vector_work import ADDRESS, CALIBRATE, Lowered, Span, even_planes
-from .work import Choice, Region, VectorStep, Work
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep
+from .vector_task import ADDRESS, CALIBRATE, Span, even_planes
 
 
-def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> Lowered:
-    """The works of a MatMul; `UnsupportedError` E4304 if a sum may exceed 25 bits or no constant equals the scale."""
+def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+    """The tasks of a MatMul; `UnsupportedError` E4304 if a sum may exceed 25 bits or no constant equals the scale."""
     a, b = (graph.tensors[name] for name in op.inputs)
     y = graph.tensors[op.output]
     count = a.height if op.transposed_a else a.width
@@ -55,17 +55,17 @@ def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> 
         hi=op.hi,
     )
 
-    def works(choice: Choice) -> list[Work]:
+    def tasks(tiling: Tiling) -> list[TileTask]:
         count = blocks(y, config)
-        planes = [(i, i + 1) for i in range(count)] if choice.planes_first else [(0, count)]
-        return [_work(op, a, b, y, template, rows, span, config) for rows in choice.tiles for span in planes]
+        planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
+        return [_task(op, a, b, y, template, rows, span, config) for rows in tiling.tiles for span in planes]
 
-    return works
+    return tasks
 
 
-def _work(
+def _task(
     op: MatMul, a: Tensor, b: Tensor, y: Tensor, template: Vector, rows: Span, span: Span, config: HwConfig
-) -> Work:
+) -> TileTask:
     steps = []
     across = (0, a.width)
     for planes, groups in even_planes(span, y, config):
@@ -87,4 +87,4 @@ def _work(
                     Region(y.name, planes, rows, (0, y.width)),
                 )
             )
-    return Work(op.name, (), tuple(steps))
+    return TileTask(op.name, (), tuple(steps))

@@ -15,9 +15,9 @@ from onnxhw.ir.graph import Conv, Graph
 from onnxhw.isa.instructions import Array, Vector
 from onnxhw.isa.timing import MIN_TILE
 from onnxhw.sched import lower, schedule, search
-from onnxhw.sched.sets import boundaries, chains, column_cuts, linked, wide
+from onnxhw.sched.column_groups import boundaries, chains, column_cuts, grouped, linked
+from onnxhw.sched.task import Tiling
 from onnxhw.sched.tiling import chained
-from onnxhw.sched.work import Choice
 
 DENSE = preset("ulx3s-85f-dense")
 
@@ -31,14 +31,14 @@ def chain(net: Any, channels: tuple[int, ...], size: int = 1) -> Graph:
     return found
 
 
-def run_of(graph: Graph, choices: dict[str, Choice], config: HwConfig, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The checked program of these choices."""
-    monkeypatch.setattr("onnxhw.sched.search._descend", lambda plan, found, ways, tries: found)
-    monkeypatch.setattr(search, "first_settings", lambda plan: iter([[search.Setting(plan.graph, choices)]]))
+def run_of(graph: Graph, tilings: dict[str, Tiling], config: HwConfig, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The checked program of these tilings."""
+    monkeypatch.setattr("onnxhw.sched.search._descend", lambda lowered, found, ways, tries: found)
+    monkeypatch.setattr(search, "first_points", lambda lowered: iter([[search.SearchPoint(lowered.graph, tilings)]]))
     return schedule(graph, config)
 
 
-def drawn(graph: Graph, config: HwConfig, draw: random.Random) -> dict[str, Choice]:
+def drawn(graph: Graph, config: HwConfig, draw: random.Random) -> dict[str, Tiling]:
     """Any sets of column tiles, any cuts of the input, anything ahead."""
     found = {}
     for op in graph.ops:
@@ -48,8 +48,8 @@ def drawn(graph: Graph, config: HwConfig, draw: random.Random) -> dict[str, Choi
         inner = draw.sample(range(1, count), min(count - 1, draw.randint(0, 2)))
         split = draw.sample(range(1, planes), min(planes - 1, draw.randint(0, 2)))
         rows = tuple(sorted({0, draw.randint(0, y.height - 1), y.height}))
-        found[op.name] = Choice(
-            rows, columns=(0, *sorted(inner), count), split=tuple(sorted(split)), ahead=draw.randint(0, planes)
+        found[op.name] = Tiling(
+            rows, columns=(0, *sorted(inner), count), split=tuple(sorted(split)), lookahead=draw.randint(0, planes)
         )
     return found
 
@@ -67,28 +67,28 @@ def test_whatever_goes_ahead_every_tensor_is_exact(
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
 
 
-@pytest.mark.parametrize(("split", "ahead", "order"), [
+@pytest.mark.parametrize(("split", "lookahead", "order"), [
     ((), 3, [(0, 0, 8), (1, 0, 8)]),
     ((4,), 0, [(0, 0, 4), (0, 4, 8), (1, 0, 8)]),
     ((4,), 2, [(0, 0, 4), (1, 0, 2), (0, 4, 8), (1, 2, 8)]),
     ((3, 5), 4, [(0, 0, 3), (0, 3, 5), (1, 0, 4), (0, 5, 8), (1, 4, 8)]),
 ])  # fmt: skip
 def test_the_second_set_goes_ahead_of_the_last_part_of_the_first(
-    split: tuple[int, ...], ahead: int, order: list[tuple[int, int, int]], new_net: Any
+    split: tuple[int, ...], lookahead: int, order: list[tuple[int, int, int]], new_net: Any
 ) -> None:
     """Steps as (bank, planes from, to): those of a set in their order, whatever comes between."""
     graph = chain(new_net(1), (128, 128))
-    works = lower.lower(graph, DENSE).works(graph.ops[0].name, Choice((0, 1), (), (0, 4, 8), split, ahead))
+    tasks = lower.lower(graph, DENSE).tasks(graph.ops[0].name, Tiling((0, 1), (), (0, 4, 8), split, lookahead))
     found, fresh = [], defaultdict(list)
-    for number, work in enumerate(works):
-        for step in work.arrays:
+    for number, task in enumerate(tasks):
+        for step in task.arrays:
             bank = step.bank + number
             found.append((bank, *step.reads[0].planes))
             assert isinstance(step.array, Array)
             fresh[bank].append(step.array.accumulate)
     assert found == order
     assert all(kinds == [0] + [1] * (len(kinds) - 1) for kinds in fresh.values())
-    written = [(step.writes.planes, step.bank + number) for number, work in enumerate(works) for step in work.vectors]
+    written = [(step.writes.planes, step.bank + number) for number, task in enumerate(tasks) for step in task.vectors]
     assert written == [((0, 4), 0), ((4, 8), 1)]
 
 
@@ -96,8 +96,8 @@ def test_a_set_is_drained_while_the_rest_of_the_other_is_streamed(
     new_net: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = chain(new_net(1), (128, 128, 128))
-    choice = Choice((0, 1), (), (0, 4, 8), (4,), 2)
-    program = run_of(graph, {op.name: choice for op in graph.ops}, DENSE, monkeypatch)
+    tiling = Tiling((0, 1), (), (0, 4, 8), (4,), 2)
+    program = run_of(graph, {op.name: tiling for op in graph.ops}, DENSE, monkeypatch)
     drains = [i for i in program.code["vector"] if isinstance(i, Vector)]
     assert [(i.acc_bank, i.after_array) for i in drains] == [(0, 3), (1, 4), (0, 7), (1, 8)]
     assert [i.acc_bank for i in program.code["array"] if isinstance(i, Array)] == [0, 1, 0, 1] * 2
@@ -107,8 +107,8 @@ def test_a_chain_gains_by_what_goes_ahead(new_net: Any, monkeypatch: pytest.Monk
     """Per layer: 120 cycles at least, as two drains are `vector_apart` and the second is on the way of every sum."""
     graph = chain(new_net(1), (128,) * 7)
     base = chained(graph, DENSE)
-    two = wide(graph, base, DENSE, 0.5)
-    cycles = [run_of(graph, choices, DENSE, monkeypatch).cycles for choices in (base, two, linked(two))]
+    two = grouped(graph, base, DENSE, 0.5)
+    cycles = [run_of(graph, tilings, DENSE, monkeypatch).cycles for tilings in (base, two, linked(two))]
     monkeypatch.undo()
     assert [*cycles, schedule(graph, DENSE).cycles] == [2111, 807, 779, 774]
 
@@ -119,10 +119,10 @@ def test_changes_keep_a_chain_together(seed: int, new_net: Any) -> None:
     draw = random.Random(seed)
     config = preset(draw.choice(["ulx3s-85f-dense", "ulx3s-45f", "ulx3s-25f"]))
     graph = chain(new_net(seed), tuple(draw.randint(1, 400) for _ in range(4)), draw.randint(1, 4))
-    choices = wide(graph, chained(graph, config), config, 0.5)
+    tilings = grouped(graph, chained(graph, config), config, 0.5)
     at = draw.randrange(3)
     op, y = graph.ops[at], graph.tensors[graph.ops[at].output]
-    changes = chains(op, graph, choices, config)
+    changes = chains(op, graph, tilings, config)
     assert changes
     least = -(-MIN_TILE // (y.height * y.width))
     for change in changes:
@@ -132,16 +132,16 @@ def test_changes_keep_a_chain_together(seed: int, new_net: Any) -> None:
         if len(made.columns) > 2:
             assert min(end - first for first, end in pairwise(made.columns)) >= least
         if at:
-            assert made.split in ((), boundaries(choices[graph.ops[at - 1].name], config))
-        assert made.ahead <= max(made.split, default=0)
-        assert set(change) == {one.name for one in graph.ops[at : at + 2] if one is op or choices[one.name].split}
+            assert made.split in ((), boundaries(tilings[graph.ops[at - 1].name], config))
+        assert made.lookahead <= max(made.split, default=0)
+        assert set(change) == {one.name for one in graph.ops[at : at + 2] if one is op or tilings[one.name].split}
         for name, reader in change.items():
             if name != op.name:
-                assert reader == replace(choices[name], split=boundaries(made, config))
+                assert reader == replace(tilings[name], split=boundaries(made, config))
 
 
 def test_sets_end_where_planes_do(new_net: Any) -> None:
     tensor = next(iter(chain(new_net(1), (100, 1)).tensors.values()))
     narrow = replace(DENSE, cols=24)
     assert column_cuts(tensor, DENSE, 0.5) == (0, 4, 7)
-    assert boundaries(Choice((0, 1), columns=(0, 2, 3, 5)), narrow) == (3, 4)
+    assert boundaries(Tiling((0, 1), columns=(0, 2, 3, 5)), narrow) == (3, 4)

@@ -9,8 +9,8 @@ import pytest
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.sched import lower, schedule, search
-from onnxhw.sched.held import prove
-from onnxhw.sched.schedule import Draft, draft, entries, finish
+from onnxhw.sched.reaching_definitions import prove
+from onnxhw.sched.schedule import InitialSchedule, entries, finish, initial_schedule
 
 HW = HwConfig("held", rows=8, cols=8, word=8, lanes=4, act_depth=128, act_banks=6, weight_depth=4096, acc_depth=128)
 
@@ -38,25 +38,25 @@ def test_a_tensor_over_one_that_is_needed(
 ) -> None:
     graph, names = residual(new_net(1))
     monkeypatch.setattr(search, "allocate", lambda *_: dict(zip(names, bases, strict=True)))
-    plan = lower.lower(graph, HW)
-    candidate = search.build(plan, next(iter(search.first_settings(plan)))[0])
+    lowered = lower.lower(graph, HW)
+    candidate = search.build(lowered, next(iter(search.first_points(lowered)))[0])
     assert candidate
     if not message:
-        finish(Draft(plan, candidate))
+        finish(InitialSchedule(lowered, candidate))
         return
     with pytest.raises(InternalError, match=message) as caught:
-        finish(Draft(plan, candidate))
+        finish(InitialSchedule(lowered, candidate))
     assert caught.value.code == "E1213"
 
 
 @pytest.mark.parametrize(("tensor", "ready"), [("t2", 0), ("t4", 1)])
 def test_a_tensor_that_is_not_whole_where_the_table_says(tensor: str, ready: int, new_net: Any) -> None:
     graph, _ = residual(new_net(2))
-    begun = draft(graph, HW)
-    table = entries(begun.plan, begun.candidate)
-    prove(begun.plan, begun.candidate, table)
+    begun = initial_schedule(graph, HW)
+    table = entries(begun.lowered, begun.candidate)
+    prove(begun.lowered, begun.candidate, table)
     table[tensor] = dataclasses.replace(table[tensor], ready=ready)
     with pytest.raises(InternalError, match="its words hold") as caught:
-        prove(begun.plan, begun.candidate, table)
+        prove(begun.lowered, begun.candidate, table)
     assert caught.value.code == "E1213"
     assert schedule(graph, HW).cycles
