@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
 from .loads import Owned, ordered, without_loads
 from .places import Homes
@@ -64,14 +65,14 @@ class Binder:
         self.arrays: list[tuple[Array, Owned]] = []
         self.strips: list[tuple[Depthwise, Owned]] = []
         self.vectors: list[Vector] = []
-        self.owners: dict[str, list[str]] = {unit: [] for unit in UNITS}
+        self.owners: dict[Unit, list[str]] = {unit: [] for unit in Unit}
         self.writes: list[Region] = []
         self.written_by: Memory = np.zeros(config.act_words, np.int64)
         self.bank_vector = [0] * config.act_banks
-        self.readers = {"array": Reader(config), "depthwise": Reader(config)}
+        self.readers = {unit: Reader(config) for unit in STREAMING}
         self.sums = Sums(config)
 
-    def code(self, below: int | None = None) -> dict[str, list[Ordered]] | None:
+    def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
         """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
         `below`, even if all weights were there."""
         times = None
@@ -80,12 +81,12 @@ class Binder:
             if times.cycles >= below:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
-        self.owners["load"] = [owned.op for owned in loads]
+        self.owners[Unit.LOAD] = [owned.op for owned in loads]
         return {
-            "load": [owned.load for owned in loads],
-            "array": [instruction for instruction, _ in self.arrays],
-            "depthwise": [instruction for instruction, _ in self.strips],
-            "vector": list(self.vectors),
+            Unit.LOAD: [owned.load for owned in loads],
+            Unit.ARRAY: [instruction for instruction, _ in self.arrays],
+            Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
+            Unit.VECTOR: list(self.vectors),
         }
 
     def emit(self, work: Work) -> None:
@@ -105,7 +106,7 @@ class Binder:
     def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
         """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
         unit = step.array.UNIT
-        other = "depthwise" if unit == "array" else "array"
+        other = Unit.DEPTHWISE if unit == Unit.ARRAY else Unit.ARRAY
         mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
             after = max(after, int(box(self.written_by, self.places[region.tensor], region).max()))
@@ -115,7 +116,7 @@ class Binder:
                 mine.bank[bank] = number
             box(mine.read_by, self.places[region.tensor], region)[...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
-        return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
+        return {"act_base": base, other.after: beside, **wait_reads(after, reads)}
 
     def _vector(self, work: Work, step: VectorStep) -> None:
         written = 0
@@ -126,7 +127,7 @@ class Binder:
         if step.vector.op == VectorOp.DRAIN:
             drained = self.sums.drain(work, step, count)
             for unit in after:
-                after[unit] = max(after[unit], drained.pop(f"after_{unit}", 0))
+                after[unit] = max(after[unit], drained.pop(unit.after, 0))
             fields |= drained
         for name, region in (("a_base", step.a), ("b_base", step.b)):
             if region:
@@ -138,9 +139,9 @@ class Binder:
                 written = max(written, int(box(self.written_by, self.places[region.tensor], region).max()))
         box(self.written_by, place, step.writes)[...] = count
         self.writes.append(step.writes)
-        waits = {f"after_{unit}": number for unit, number in after.items()}
+        waits = {unit.after: number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
-        self.owners["vector"].append(work.op)
+        self.owners[Unit.VECTOR].append(work.op)
 
     def _banks(self, region: Region) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph, Op
-from ..isa.instructions import UNITS, Ordered
+from ..isa.instructions import Code, Ordered
 from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
+from ..isa.units import Unit
 from ..program.layout import Place
 from .alloc import ORDERS, Needs, allocate, find_needs, no_room
 from .emit import sequence
@@ -58,9 +59,9 @@ class Candidate:
     """A complete program for a setting."""
 
     setting: Setting
-    code: dict[str, list[Ordered]]
+    code: dict[Unit, list[Ordered]]
     places: dict[str, Place]
-    owners: dict[str, list[str]]
+    owners: dict[Unit, list[str]]
     writes: list[Region]
     times: Timeline
     works: list[Work]
@@ -71,14 +72,14 @@ class Candidate:
         return self.times.cycles
 
 
-def words(code: dict[str, list[Ordered]]) -> dict[str, int]:
+def words(code: Code) -> dict[Unit, int]:
     """Microcode words per unit."""
-    return {unit: length(code[unit]) for unit in UNITS}
+    return {unit: length(code[unit]) for unit in Unit}
 
 
-def fits_microcode(plan: Plan, code: dict[str, list[Ordered]]) -> bool:
+def fits_microcode(plan: Plan, code: Code) -> bool:
     """Whether every unit's instructions fit its microcode memory."""
-    return all(used <= getattr(plan.config, f"{unit}_ucode") for unit, used in words(code).items())
+    return all(used <= unit.ucode(plan.config) for unit, used in words(code).items())
 
 
 def works_of(plan: Plan, setting: Setting) -> list[Work]:
@@ -191,7 +192,7 @@ def _alone(ways: Callable[[Op, Graph, Mapping[str, Choice], HwConfig], list[Choi
 
 
 def _descend(plan: Plan, found: Candidate, ways: Ways, tries: int) -> Candidate:
-    size = 1 + sum(len(found.code[unit]) for unit in UNITS if unit != "load")
+    size = 1 + sum(len(found.code[unit]) for unit in Unit if unit != Unit.LOAD)
     left = max(8, min(tries, EFFORT // size))
     ops = {op.name: op for op in plan.graph.ops}
     moved = True
@@ -223,11 +224,11 @@ def apart(plan: Plan, found: Candidate) -> Candidate:
 
 def idle(found: Candidate) -> dict[str, int]:
     """Cycles in which the array did nothing, by the operation that it did next (the last: until the end)."""
-    spans, waits, end = found.times.spans["array"], dict[str, int](), 0
-    for span, name in zip(spans, found.owners["array"], strict=True):
+    spans, waits, end = found.times.spans[Unit.ARRAY], dict[str, int](), 0
+    for span, name in zip(spans, found.owners[Unit.ARRAY], strict=True):
         waits[name] = waits.get(name, 0) + span.issue - end + span.stalled
         end = span.end
-    final = found.owners["vector"][-1:] or found.owners["array"][-1:]
+    final = found.owners[Unit.VECTOR][-1:] or found.owners[Unit.ARRAY][-1:]
     for name in final:
         waits[name] = waits.get(name, 0) + found.cycles - end
     return waits
@@ -257,8 +258,8 @@ def _no_room(plan: Plan) -> DoesNotFitError:
 
 
 def _no_microcode(plan: Plan, candidate: Candidate) -> DoesNotFitError:
-    over = {u: n for u, n in words(candidate.code).items() if n > getattr(plan.config, f"{u}_ucode")}
-    needed = ", ".join(f"{unit} {n} words (has {getattr(plan.config, f'{unit}_ucode')})" for unit, n in over.items())
+    over = {u: n for u, n in words(candidate.code).items() if n > u.ucode(plan.config)}
+    needed = ", ".join(f"{unit} {n} words (has {unit.ucode(plan.config)})" for unit, n in over.items())
     unit = next(iter(over))
     owners = candidate.owners[unit]
     largest = max(dict.fromkeys(owners), key=owners.count)
