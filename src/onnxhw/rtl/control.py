@@ -146,10 +146,11 @@ class RunControl(wiring.Component):
         """Stall and busy counters."""
         events: dict[Control, Value] = {Control.BUSY_VECTOR: self.vector_busy}
         for unit in self.units:
-            events[unit.registers.stall_order] = getattr(self, f"waiting_{unit}")
-            if unit.ports.streams:
-                events[Control[f"STALL_WEIGHTS_{unit.upper()}"]] = getattr(self, f"starved_{unit}")
-                events[Control[f"BUSY_{unit.upper()}"]] = getattr(self, f"streaming_{unit}")
+            registers = unit.registers
+            events[registers.stall_order] = getattr(self, f"waiting_{unit}")
+            if registers.stall_weights is not None and registers.busy is not None:
+                events[registers.stall_weights] = getattr(self, f"starved_{unit}")
+                events[registers.busy] = getattr(self, f"streaming_{unit}")
         counters: dict[int, Signal] = {}
         for number, event in events.items():
             counter = Signal(32, name=number.name.lower())

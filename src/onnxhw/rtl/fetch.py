@@ -96,7 +96,7 @@ class Fetcher(wiring.Component):
         ordered = Signal()
         fields = self.fields
         reads = fields.after_vector + fields.more_reads if self.instruction in (Array, Depthwise) else Const(0)
-        waits = [getattr(self, f"completed_{unit}") >= getattr(fields, f"after_{unit}") for unit in self.units]
+        waits = [getattr(self, f"completed_{unit}") >= fields[unit.after] for unit in self.units]
         m.d.comb += ordered.eq(Cat(*waits, self.completed_reads >= reads).all())
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)
