@@ -16,7 +16,7 @@ MEMORY_NAME = "autorun"
 
 @dataclass(frozen=True)
 class Standalone:
-    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.UNITS`, and cycle
+    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.Unit`, and cycle
     budget.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.

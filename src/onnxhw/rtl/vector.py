@@ -83,7 +83,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += bits.eq(self.bits)
         following = Decoded(Vector, self.bits)
         alike, may_follow = Signal(), Signal()
-        m.d.sync += alike.eq(Cat(getattr(now, name) == getattr(following, name) for name in SETTINGS).all())
+        m.d.sync += alike.eq(Cat(now[name] == following[name] for name in SETTINGS).all())
         m.d.comb += [
             self.free.eq(~self.busy | (may_follow & alike)),
             self.take.eq(self.valid & self.free),
@@ -157,7 +157,7 @@ class VectorUnit(wiring.Component):
             read.eq(active & at_once & ~final),
             word_ends.eq(read & loops.last_kh),
             loops.step.eq(read),
-            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
+            *loops.counts(now),
             last.eq(Mux(single, read & loops.last_cb, final & soon)),
         ]
         with m.If(~at_once):
@@ -191,7 +191,8 @@ class VectorUnit(wiring.Component):
             loops.base_iw.eq(now.iw0),
             loops.base_p.eq(now.param_base),
             loops.p_cb.eq(now.param_cb),
-            *(getattr(loops, f"{v}_{level}").eq(getattr(now, f"{v}_{level}")) for v in "ab" for level in VALUES[v][1]),
+            *loops.strides("a", now),
+            *loops.strides("b", now),
             loops.ih_oh.eq(now.ih_oh),
             loops.ih_kh.eq(now.ih_kh),
             loops.iw_ow.eq(now.iw_ow),
@@ -338,9 +339,9 @@ class VectorUnit(wiring.Component):
         word_ends = valid & at_last
         # The loops of the results: those of the instruction before are at their end when these begin.
         starts = delay(m, self.take, vector_apart() - 1, name="take")
-        own = {name: Signal.like(getattr(now, name), name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
+        own = {name: Signal.like(now[name], name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
         with m.If(starts):
-            m.d.sync += [register.eq(getattr(now, name)) for name, register in own.items()]
+            m.d.sync += [register.eq(now[name]) for name, register in own.items()]
         m.d.sync += out_loops.start.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
         with m.If(out_loops.start):
@@ -353,8 +354,8 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             out_loops.step.eq(word_ends),
             out_loops.base_o.eq(own["o_base"]),
-            *(getattr(out_loops, f"o_{level}").eq(own[f"o_{level}"]) for level in OUT_LEVELS),
-            *(getattr(out_loops, f"n_{level}").eq(own[f"{level}_n"]) for level in OUT_LEVELS),
+            *out_loops.strides("o", own),
+            *out_loops.counts(own),
         ]
 
         lane = (now.lane_group + group)[:6]

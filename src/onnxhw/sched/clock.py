@@ -8,6 +8,7 @@ keep their order.
 
 from ..config import HwConfig
 from ..isa.timing import array_latency, pixels, tiles, vector_cycles, vector_latency
+from ..isa.units import STREAMING, Unit
 from .readiness import ReadinessMap
 from .task import TileTask
 
@@ -17,8 +18,8 @@ class _Clock:
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.latency = {unit: array_latency(config, depthwise) for depthwise, unit in enumerate(("array", "depthwise"))}
-        self.free = {"array": 0, "depthwise": 0, "vector": 0}
+        self.latency = {unit: array_latency(config, unit == Unit.DEPTHWISE) for unit in STREAMING}
+        self.free = dict.fromkeys(Unit, 0)
         self.drained = [0, 0]
         self.written: dict[str, list[tuple[int, tuple[int, int], tuple[int, int]]]] = {}
         self.ready: dict[int, int] = {}
@@ -51,13 +52,13 @@ class _Clock:
         end, time = self.sums(task)
         if task.arrays:
             self.free[task.arrays[0].array.UNIT] = end
-        time = max(time, self.free["vector"])
+        time = max(time, self.free[Unit.VECTOR])
         for step in task.vectors:
             time += vector_cycles(step.vector, self.config)
             writes = step.writes
             found = self.written.setdefault(writes.tensor, [])
             found.append((time + vector_latency(), writes.planes, writes.rows))
-        self.free["vector"] = time
+        self.free[Unit.VECTOR] = time
         if task.on_array:
             self.drained = [self.drained[1], time]
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
 from .aliases import Aliases
 from .loads import Owned, ordered, without_loads
@@ -54,13 +55,13 @@ class Emitter:
         self.arrays: list[tuple[Array, Owned]] = []
         self.strips: list[tuple[Depthwise, Owned]] = []
         self.vectors: list[Vector] = []
-        self.owners: dict[str, list[str]] = {unit: [] for unit in UNITS}
+        self.owners: dict[Unit, list[str]] = {unit: [] for unit in Unit}
         self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
         self.bank_vector = [0] * config.act_banks
-        self.readers = {unit: Reader(self.places, config) for unit in ("array", "depthwise")}
+        self.readers = {unit: Reader(self.places, config) for unit in STREAMING}
         self.sums = Sums(config)
 
-    def code(self, below: int | None = None) -> dict[str, list[Ordered]] | None:
+    def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
         """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
         `below`, even if all weights were there."""
         times = None
@@ -69,12 +70,12 @@ class Emitter:
             if times.cycles >= below:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
-        self.owners["load"] = [owned.op for owned in loads]
+        self.owners[Unit.LOAD] = [owned.op for owned in loads]
         return {
-            "load": [owned.load for owned in loads],
-            "array": [instruction for instruction, _ in self.arrays],
-            "depthwise": [instruction for instruction, _ in self.strips],
-            "vector": list(self.vectors),
+            Unit.LOAD: [owned.load for owned in loads],
+            Unit.ARRAY: [instruction for instruction, _ in self.arrays],
+            Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
+            Unit.VECTOR: list(self.vectors),
         }
 
     def emit(self, task: TileTask) -> None:
@@ -94,7 +95,7 @@ class Emitter:
     def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
         """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
         unit = step.array.UNIT
-        other = "depthwise" if unit == "array" else "array"
+        other = Unit.DEPTHWISE if unit == Unit.ARRAY else Unit.ARRAY
         mine, after, other_reads, number = self.readers[unit], 0, 0, self.sums.filled[unit]
         for region in step.reads:
             after = max(after, int(self.written_by[region].max()))
@@ -104,7 +105,7 @@ class Emitter:
                 mine.bank[bank] = number
             mine.read_by[region][...] = number
         base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
-        return {"act_base": base, f"after_{other}": other_reads, **wait_reads(after, reads)}
+        return {"act_base": base, other.after: other_reads, **wait_reads(after, reads)}
 
     def _vector(self, task: TileTask, step: VectorStep) -> None:
         written = 0
@@ -114,7 +115,7 @@ class Emitter:
         if step.vector.op == VectorOp.DRAIN:
             drained = self.sums.drain(task, step, count)
             for unit in after:
-                after[unit] = max(after[unit], drained.pop(f"after_{unit}", 0))
+                after[unit] = max(after[unit], drained.pop(unit.after, 0))
             fields |= drained
         for name, region in (("a_base", step.a), ("b_base", step.b)):
             if region:
@@ -125,9 +126,9 @@ class Emitter:
                     self.bank_vector[bank] = count
                 written = max(written, int(self.written_by[region].max()))
         self.written_by[step.writes][...] = count
-        waits = {f"after_{unit}": number for unit, number in after.items()}
+        waits = {unit.after: number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
-        self.owners["vector"].append(task.op)
+        self.owners[Unit.VECTOR].append(task.op)
 
     def _banks(self, region: Region) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth

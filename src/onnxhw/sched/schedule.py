@@ -8,6 +8,7 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
+from ..isa.units import Unit
 from ..program.model import Entry, Layer, Program, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
@@ -223,7 +224,7 @@ def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | 
     instructions of two layers do not overlap; those of the vector unit may.
     """
     graph = candidate.point.graph
-    mine: dict[str, dict[str, list[int]]] = {op.name: {} for op in graph.ops}
+    mine: dict[str, dict[Unit, list[int]]] = {op.name: {} for op in graph.ops}
     for unit, names in candidate.owners.items():
         for index, name in enumerate(names):
             mine[name].setdefault(unit, []).append(index)
@@ -242,7 +243,7 @@ def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | 
 
 
 def _overlap(a: Layer, b: Layer) -> bool:
-    one, other = a.span("array"), b.span("array")
+    one, other = a.span(Unit.ARRAY), b.span(Unit.ARRAY)
     return bool(one and other and one[0] < other[1] and other[0] < one[1])
 
 

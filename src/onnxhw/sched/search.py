@@ -7,9 +7,10 @@ from functools import partial
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph, Op
-from ..isa.instructions import UNITS, Ordered
+from ..isa.instructions import Code, Ordered
 from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
+from ..isa.units import Unit
 from ..program.layout import Place
 from .aliases import producers
 from .alloc import Needs, allocate, find_needs, no_room
@@ -45,9 +46,9 @@ class ScheduledCandidate:
     """A complete program for a search point."""
 
     point: SearchPoint
-    code: dict[str, list[Ordered]]
+    code: dict[Unit, list[Ordered]]
     places: dict[str, Place]
-    owners: dict[str, list[str]]
+    owners: dict[Unit, list[str]]
     times: Timeline
     tasks: list[TileTask]
 
@@ -57,14 +58,14 @@ class ScheduledCandidate:
         return self.times.cycles
 
 
-def words(code: dict[str, list[Ordered]]) -> dict[str, int]:
+def words(code: Code) -> dict[Unit, int]:
     """Microcode words per unit."""
-    return {unit: length(code[unit]) for unit in UNITS}
+    return {unit: length(code[unit]) for unit in Unit}
 
 
-def fits_microcode(lowered: LoweredGraph, code: dict[str, list[Ordered]]) -> bool:
+def fits_microcode(lowered: LoweredGraph, code: Code) -> bool:
     """Whether every unit's instructions fit its microcode memory."""
-    return all(used <= getattr(lowered.config, f"{unit}_ucode") for unit, used in words(code).items())
+    return all(used <= unit.ucode(lowered.config) for unit, used in words(code).items())
 
 
 def tasks_of(lowered: LoweredGraph, point: SearchPoint) -> list[TileTask]:
@@ -150,7 +151,7 @@ def _alone(ways: Callable[[Op, Graph, Mapping[str, Tiling], HwConfig], list[Tili
 
 
 def _descend(lowered: LoweredGraph, found: ScheduledCandidate, ways: Ways, tries: int) -> ScheduledCandidate:
-    size = 1 + sum(len(found.code[unit]) for unit in UNITS if unit != "load")
+    size = 1 + sum(len(found.code[unit]) for unit in Unit if unit != Unit.LOAD)
     left = max(LEAST, min(tries, EFFORT // size))
     ops = {op.name: op for op in lowered.graph.ops}
     moved = True
@@ -182,11 +183,11 @@ def with_exclusive_inputs(lowered: LoweredGraph, found: ScheduledCandidate) -> S
 
 def idle(found: ScheduledCandidate) -> dict[str, int]:
     """Cycles in which the array did nothing, by the operation that it did next (the last: until the end)."""
-    spans, waits, end = found.times.spans["array"], dict[str, int](), 0
-    for span, name in zip(spans, found.owners["array"], strict=True):
+    spans, waits, end = found.times.spans[Unit.ARRAY], dict[str, int](), 0
+    for span, name in zip(spans, found.owners[Unit.ARRAY], strict=True):
         waits[name] = waits.get(name, 0) + span.issue - end + span.stalled
         end = span.end
-    final = found.owners["vector"][-1:] or found.owners["array"][-1:]
+    final = found.owners[Unit.VECTOR][-1:] or found.owners[Unit.ARRAY][-1:]
     for name in final:
         waits[name] = waits.get(name, 0) + found.cycles - end
     return waits
@@ -216,8 +217,8 @@ def _no_room(lowered: LoweredGraph) -> DoesNotFitError:
 
 
 def _no_microcode(lowered: LoweredGraph, candidate: ScheduledCandidate) -> DoesNotFitError:
-    over = {u: n for u, n in words(candidate.code).items() if n > getattr(lowered.config, f"{u}_ucode")}
-    needed = ", ".join(f"{unit} {n} words (has {getattr(lowered.config, f'{unit}_ucode')})" for unit, n in over.items())
+    over = {u: n for u, n in words(candidate.code).items() if n > u.ucode(lowered.config)}
+    needed = ", ".join(f"{unit} {n} words (has {unit.ucode(lowered.config)})" for unit, n in over.items())
     unit = next(iter(over))
     owners = candidate.owners[unit]
     largest = max(dict.fromkeys(owners), key=owners.count)

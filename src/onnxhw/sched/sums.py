@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Depthwise, Ordered, Vector, wait_reads
+from ..isa.instructions import Array, Code, Depthwise, Vector, wait_reads
 from ..isa.timing import sums, timeline
+from ..isa.units import STREAMING, Unit
 from .loads import Owned, ordered
 from .task import ArrayStep, TileTask, VectorStep
 
@@ -21,7 +22,7 @@ class Sums:
 
     def __init__(self, config: HwConfig) -> None:
         self.rows = config.window_depth
-        self.filled = {"array": 0, "depthwise": 0}
+        self.filled = dict.fromkeys(STREAMING, 0)
         """Instructions so far."""
         self.bank = self.last = 1
         self.base = self.end = 0
@@ -41,7 +42,7 @@ class Sums:
         self.filled[instruction.UNIT] += 1
         if isinstance(instruction, Array):
             bank = self.bank ^ step.bank
-            self._filled[bank] = self.filled["array"]
+            self._filled[bank] = self.filled[Unit.ARRAY]
             return {"acc_bank": bank}, self._drained[bank]
         height, width = sums(instruction)
         self.base = self.end if self.end + height * width <= self.rows else 0
@@ -56,7 +57,7 @@ class Sums:
             self._drained[bank] = number
             return {"acc_bank": bank, "after_array": self._filled[bank]}
         self._window_drained[self.base : self.end] = number
-        return {"a_base": self.base + step.vector.a_base, "after_depthwise": self.filled["depthwise"]}
+        return {"a_base": self.base + step.vector.a_base, "after_depthwise": self.filled[Unit.DEPTHWISE]}
 
 
 def cycles_alone(tasks: Sequence[TileTask], config: HwConfig) -> int:
@@ -77,10 +78,10 @@ def cycles_alone(tasks: Sequence[TileTask], config: HwConfig) -> int:
                 strips.append((step.array.but(**fields), owned))
         for drain in task.vectors:
             vectors.append(drain.vector.but(**accumulators.drain(task, drain, len(vectors) + 1)))
-    code: dict[str, list[Ordered]] = {
-        "load": [owned.load for owned in ordered(arrays, strips, vectors, config)],
-        "array": [instruction for instruction, _ in arrays],
-        "depthwise": [instruction for instruction, _ in strips],
-        "vector": list(vectors),
+    code: Code = {
+        Unit.LOAD: [owned.load for owned in ordered(arrays, strips, vectors, config)],
+        Unit.ARRAY: [instruction for instruction, _ in arrays],
+        Unit.DEPTHWISE: [instruction for instruction, _ in strips],
+        Unit.VECTOR: vectors,
     }
     return timeline(config, code).cycles

@@ -7,9 +7,9 @@ element, lane, memory and so on, fitted to what Yosys makes (the tests hold it t
 from collections.abc import Sequence
 
 from ...config import WINDOW, HwConfig, bits_for
-from ...isa.instructions import units_of
-from ...isa.memory import param_shape, ucode_words
+from ...isa.memory import param_shape
 from ...isa.timing import MULTIPLY, weight_hops, weight_skew
+from ...isa.units import Unit, ucode_words, units_of
 from ...rtl.blocks import blocks, tail
 from ...rtl.depthwise import SHORT, SHORT_UCODE
 from ..family import Estimate
@@ -40,7 +40,7 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         **{
             f"{unit} microcode": (1, (32, ucode_words(config, unit), 32)) for unit in units_of(config)
-            if unit != "depthwise" or config.depthwise_ucode > SHORT_UCODE
+            if unit != Unit.DEPTHWISE or config.depthwise_ucode > SHORT_UCODE
         },
     }
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from ...config import HwConfig
 from ...isa.fields import WORD_BITS
-from ...isa.instructions import UNITS
-from ...isa.memory import PARAM_BITS, param_shape, ucode_words
+from ...isa.memory import PARAM_BITS, param_shape
+from ...isa.units import Unit, ucode_words
 from ...rtl.blocks import blocks, tail
 from ...rtl.depthwise import SHORT, SHORT_UCODE
 from . import block_ram
@@ -136,7 +136,7 @@ def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
     parts = blocks(config)
     tiles = block_ram.plan(8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)
     weights = len(parts) * len(tiles)
-    ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in UNITS if (words := _ucode_words(config, unit))}
+    ucode = {unit: _tiles(WORD_BITS, words, WORD_BITS) for unit in Unit if (words := _ucode_words(config, unit))}
     served = [*_window(config), *_served(config)]
     if not whole:
         ucode, served = {}, []
@@ -188,10 +188,10 @@ def _tiles(width: int, depth: int, granularity: int) -> int:
     return len(block_ram.plan(width, depth, granularity))
 
 
-def _ucode_words(config: HwConfig, unit: str) -> int:
+def _ucode_words(config: HwConfig, unit: Unit) -> int:
     """Words of a unit's microcode that lie in block RAMs."""
     words = ucode_words(config, unit)
-    return 0 if unit == "depthwise" and words <= SHORT_UCODE else words
+    return 0 if unit == Unit.DEPTHWISE and words <= SHORT_UCODE else words
 
 
 def _served(config: HwConfig) -> list[str]:
