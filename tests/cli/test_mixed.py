@@ -306,6 +306,9 @@ def test_a_wrong_value_in_a_part_is_a_mismatch(half, tmp_path, capsys):
     program = container.load_any(path)
     program.programs[0].weights[:] += 1
     container.save(program, path)
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    manifest["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (path.parent / "manifest.json").write_text(json.dumps(manifest))
     error = run_json(capsys, "simulate", path.parent, "-e", "emulator", status=8)
     assert error["error"]["code"] == "E8001"
     assert error["equal"] is False
