@@ -18,6 +18,12 @@ from differential.registry import operators
 from differential.run import run
 
 
+def command(options: argparse.Namespace) -> str:
+    """The command that gives these results again, without the folder of results."""
+    only = "".join(f" --operator {one}" for one in options.operator or ())
+    return f"python bench/host_operators.py --models {options.models} --seed {options.seed}{only}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -43,7 +49,7 @@ def main() -> int:
     if options.json:
         write_json(options.json, chosen, results, left)
     if options.markdown:
-        options.markdown.write_text(markdown(chosen, results, left), encoding="utf-8")
+        options.markdown.write_text(markdown(chosen, results, left, command(options)), encoding="utf-8")
     return 1 if wrong else 0
 
 

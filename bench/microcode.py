@@ -26,8 +26,9 @@ from onnxhw.host.client import Client
 from onnxhw.host.device import Device
 from onnxhw.host.framing import crc32c
 from onnxhw.host.link import Request
+from onnxhw.isa import Unit
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
-from onnxhw.isa.memory import UCODE_SPACES, Control, Space
+from onnxhw.isa.memory import Control, Space
 from onnxhw.program import DeviceProgram
 from onnxhw.program.image import memories
 
@@ -42,7 +43,7 @@ def campaign(
     """What `flips` flips led to, by name; `LOST`: the device did not answer, or gave a wrong result afterwards."""
     rng, found = random.Random(seed), Counter[str]()
     wanted = emulate(program, inputs).outputs
-    images = {space: image for space, image in memories(program) if space in UCODE_SPACES.values()}
+    images = {space: image for space, image in memories(program) if space in {unit.microcode for unit in Unit}}
     client.load(program)
     counts = client.read(Space.CONTROL, Control.LOAD_COUNT, COMMIT_WORDS - 1).astype("<u4").tobytes()
 

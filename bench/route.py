@@ -18,11 +18,11 @@ from typing import Any
 
 from onnxhw.board import find
 from onnxhw.build import duration
-from onnxhw.build.estimate import estimate
 from onnxhw.build.flow import Event, Options, build
 from onnxhw.cli.interrupts import interruptible
 from onnxhw.cli.synthesis import line_speed, top
 from onnxhw.config import preset
+from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
@@ -66,7 +66,7 @@ def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: b
     if not built.cached:
         duration.store(name, board.name, shown.seconds)
     used = {kind: built.report.resources[kind][0] for kind in ("lut", "ff", "dsp", "ebr")}
-    guess = estimate(config)
+    guess = family_of(board).estimate(config)
     row: dict[str, Any] = {"preset": name, "board": board.name, **used, "fmax_mhz": round(built.report.fmax_mhz, 1)}
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
@@ -81,7 +81,7 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
                      f"{row['preset']}-on-{row['board']}.json")  # fmt: skip
     if row.pop("cached"):
         old = json.loads(path.read_text())["result"]["seconds"] if path.exists() else None
-        noted = duration.expected(preset(row["preset"]), row["board"])
+        noted = duration.expected(preset(row["preset"]), find(row["board"]))
         row["seconds"] = round(noted.seconds) if noted.stages else old
     result = {
         "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),

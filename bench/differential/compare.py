@@ -127,7 +127,7 @@ BOUNDS: dict[str, tuple[int, int, str]] = {
 """By operator: units in the last place of the value, of the largest value in the case, and why. Others: equal bytes."""
 STASHED = ("LayerNormalization", "RMSNormalization", "GroupNormalization", "HammingWindow", "HannWindow",
            "BlackmanWindow",
-           "GridSample", "DeformConv", "DFT", "STFT", "ai.onnx.ml")  # fmt: skip
+           "GridSample", "DeformConv", "DFT", "STFT")  # fmt: skip
 """Operators that one side computes in float32 whatever the type of the result."""
 HALF = 8
 """Types of 8 and 16 bits have a smaller factor: their units are large, and both sides compute in float32."""

@@ -5,6 +5,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnxruntime
+
 from .compare import bound
 from .explained import TABLE
 from .registry import Operator
@@ -70,15 +73,15 @@ def write_json(path: Path, operators: list[Operator], results: Results, left: di
     path.write_text(json.dumps(content, indent=1, default=str), encoding="utf-8")
 
 
-def markdown(operators: list[Operator], results: Results, left: dict[str, str]) -> str:
-    """The coverage table, the explained differences, the operators left out."""
+def markdown(operators: list[Operator], results: Results, left: dict[str, str], command: str) -> str:
+    """The coverage table, the explained differences, the operators left out; `command` is what made the results."""
     counts = totals(results)
     lines = ["# The host's operators, held against each other", "",
-             "Made by `python bench/host_operators.py --markdown docs/host-operators.md`. Every version of every "
-             "operator of",
-             "ai.onnx and ai.onnx.ml that onnxruntime implements runs in random models: the product's answer, "
-             "onnxruntime's",
-             "and that of onnx's reference evaluator with our operators are compared.", "",
+             f"Made by `{command}` with onnxruntime {onnxruntime.__version__}",
+             f"and onnx {onnx.__version__}. Every version of every operator of ai.onnx and ai.onnx.ml that onnxruntime "
+             "implements runs in",
+             "random models: the product's answer, onnxruntime's, and that of onnx's reference evaluator with our "
+             "operators are compared.", "",
              "| models | " + " | ".join(VERDICTS) + " |", "|" + "---|" * (len(VERDICTS) + 1),
              f"| {counts.total()} | " + " | ".join(str(counts[name]) for name in VERDICTS) + " |", "",
              "*one side*: only one of the two computes it, and the product's answer is that. *product refuses*: "
@@ -112,6 +115,8 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str]) 
         f"| {' '.join(r.operators)} | {r.condition} | {r.evidence} | {r.right} | {r.delivered} |".replace("\n", " ")
         for r in TABLE
     ]
+    lines += ["", "The quotations for differences where the product follows the text and the kernel does not are in",
+              "`frontend/hostops/deviations.py`."]
     lines += ["", "## Not tried", ""]
     lines += [f"- {name}: {why}" for name, why in sorted(left.items())]
     return "\n".join(lines) + "\n"

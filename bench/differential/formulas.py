@@ -67,9 +67,11 @@ def _linear(attributes: Attributes, x: Any, count: int) -> Any:
     return x @ weights.T + _listed(attributes, "intercepts", np.zeros(count))
 
 
-def linear_classifier(attributes: Attributes, x: Any) -> tuple[Any, ...]:
-    """Each class has a row of coefficients."""
+def linear_classifier(attributes: Attributes, x: Any) -> tuple[Any, ...] | None:
+    """Each class has a row of coefficients; None where two classes have one, of which the text says nothing."""
     names = attributes.get("classlabels_ints", attributes.get("classlabels_strings", ()))
+    if len(attributes["coefficients"]) == np.shape(x)[-1] and len(names) == 2:
+        return None
     return _labelled(attributes, _linear(attributes, x, len(names)))
 
 

@@ -53,8 +53,13 @@ class Reference(Evaluator):
 
 
 def ours(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Outcome:
-    """`Reference`."""
-    return _tried(lambda: tuple(Reference(model).run(None, dict(feeds))))
+    """`Reference`, without the shapes that onnx infers for outputs: of pools it counts windows that are not there."""
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    for value in plain.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return _tried(lambda: tuple(Reference(plain).run(None, dict(feeds))))
 
 
 def ort(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Outcome:

@@ -11,6 +11,7 @@ from .engines import Engine
 from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
 from .isa.timing import sums, timeline
+from .isa.units import Unit
 from .program.model import DeviceProgram, Entry
 from .program.result import first_difference
 
@@ -124,17 +125,17 @@ def _culprits(program: DeviceProgram, ready: int, address: int, lane: int) -> li
     code, config = program.code, program.config
     times = timeline(config, code)
 
-    def culprit(unit: str, index: int) -> Culprit:
+    def culprit(unit: Unit, index: int) -> Culprit:
         span = times.spans[unit][index]
         return Culprit(unit, index, code[unit][index].text(), (span.issue, span.done))
 
     for index in reversed(range(ready)):
-        vector = code["vector"][index]
+        vector = code[Unit.VECTOR][index]
         assert isinstance(vector, Vector)
         lanes = range(vector.lane_group * config.lanes, (vector.lane_group + vector.groups) * config.lanes)
         if lane in lanes and address in _written(vector):
             arrays = list(_drained(program, vector)) if vector.op == VectorOp.DRAIN else []
-            return [culprit("array", i) for i in reversed(arrays)] + [culprit("vector", index)]
+            return [culprit(Unit.ARRAY, i) for i in reversed(arrays)] + [culprit(Unit.VECTOR, index)]
     return []
 
 
@@ -154,7 +155,7 @@ def _drained(program: DeviceProgram, vector: Vector) -> Iterator[int]:
     """Array instructions whose sums a drain reads, latest first."""
     drained = _rows(vector, vector.a_base, vector.a_cb, vector.a_oh, vector.a_ow)
     for index in reversed(range(vector.after_array)):
-        array = program.code["array"][index]
+        array = program.code[Unit.ARRAY][index]
         assert isinstance(array, Array)
         height, width = sums(array)
         filled = range(array.acc_base, array.acc_base + array.nt_n * height * width)

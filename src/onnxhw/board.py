@@ -38,15 +38,17 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are the settings of the constraint file's
-    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `clock_hz` the oscillator at
-    `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
-    `connect` what to look at if none answers. In the commands ``{bitstream}`` stands for the file.
+    `family` is its family, one of `families`; `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are
+    the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
+    `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the
+    device answers over JTAG; `connect` what to look at if none answers. In the commands ``{bitstream}`` stands for the
+    file.
     """
 
     name: str
     title: str
     aliases: tuple[str, ...]
+    family: str
     device: str
     package: str
     speed: str
@@ -72,16 +74,10 @@ class Board:
         """The words that load a bitstream into the device, or into its flash memory."""
         return [word.replace("{bitstream}", str(bitstream)) for word in (self.flash if flash else self.program)]
 
-    def boot_seconds(self, size: int) -> float:
-        """How long the device reads a bitstream of `size` bytes from its flash memory at power-up: a bit per cycle of
-        the rate in `sysconfig`, of 2.4 MHz without one (FPGA-TN-02039, MCCLK_FREQ)."""
-        rates = [float(word.partition("=")[2]) for word in self.sysconfig if word.startswith("MCCLK_FREQ=")]
-        return size * 8 / ((rates or [2.4])[0] * 1e6)
-
 
 SECTIONS: dict[str, dict[str, type]] = {
     "": {"name": str, "title": str, "aliases": list},
-    "device": {"name": str, "package": str, "speed": str, "idcode": int},
+    "device": {"family": str, "name": str, "package": str, "speed": str, "idcode": int},
     "platform": {"module": str, "class": str, "sysconfig": list},
     "clock": {"resource": str, "hz": int, "core_hz": int},
     "resources": {"lut4": int, "ff": int, "dsp": int, "ebr": int, "pll": int},
@@ -96,8 +92,23 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
 
 
+@lru_cache(maxsize=1)
+def families() -> tuple[str, ...]:
+    """The names of the device families there are: the packages in the folder ``devices``."""
+    folder = Path(__file__).resolve().parent / "devices"
+    return tuple(sorted(path.parent.name for path in folder.glob("*/__init__.py")))
+
+
+def require_family(name: str, where: str) -> None:
+    """`UsageError` E2306 names the device families there are, if that is none of them."""
+    if name not in families():
+        hint = f"families: {', '.join(families())}"
+        raise UsageError("E2306", f"no device family {short(name)}", where=where, hint=hint)
+
+
 def read_board(path: Path) -> Board:
-    """The board of one file; `UsageError` E2301 to E2303 says what is wrong with it."""
+    """The board of one file; `UsageError` E2301 to E2303 says what is wrong with it, E2306 names a device family that
+    is not there."""
     try:
         record = tomllib.loads(read_text(path))
     except OSError as error:
@@ -107,9 +118,11 @@ def read_board(path: Path) -> Board:
     except ValueError as error:  # of tomllib, and for bytes that are no UTF-8 and numbers of thousands of digits
         raise UsageError("E2302", f"the board file is not TOML: {error}", where=str(path)) from error
     try:
-        return _board(record)
+        found = _board(record)
     except ValueError as error:
         raise UsageError("E2303", str(error), where=str(path)) from error
+    require_family(found.family, str(path))
+    return found
 
 
 def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -166,6 +179,7 @@ def _board(record: dict[str, Any]) -> Board:
         name=tables[""]["name"],
         title=tables[""]["title"],
         aliases=tuple(tables[""]["aliases"]),
+        family=device["family"],
         device=device["name"],
         package=device["package"],
         speed=device["speed"],
@@ -234,8 +248,8 @@ def names() -> list[str]:
 def find(name: str) -> Board:
     """The board of that name or alias, or of a board file given by its path (with a "/" or ending in ".toml").
 
-    `UsageError` E2305 suggests the nearest name; E2301 to E2303 as of `read_board`, also if a file is called like the
-    board and cannot be read: another one of the name that lies further back is not what was meant.
+    `UsageError` E2305 suggests the nearest name; E2301 to E2303 and E2306 as of `read_board`, also if a file is called
+    like the board and cannot be read: another one of the name that lies further back is not what was meant.
     """
     if name.endswith(".toml") or "/" in name or os.sep in name:
         return read_board(Path(name))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
+from .errors import OnnxhwError, UsageError
 from .golden.host import of_type
 from .ir.parts import Batch, Dim, Value
 
@@ -93,6 +93,13 @@ def wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
     """E2503 for an array of another shape than its input's."""
     wanted = list(value.shape or ())
     return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
+
+
+def not_taken(sizes: Mapping[str, int], error: OnnxhwError) -> UsageError:
+    """E2503 for first dimensions, by ``input:0``, that the model's nodes do not take; `error` says why."""
+    rows = ((name.rpartition(":")[0], size) for name, size in sizes.items())
+    asked = ", ".join(f"{size} row{'s' * (size != 1)} of {name!r}" for name, size in rows)
+    return UsageError("E2503", f"the model does not take {asked}: {error.what.splitlines()[0]}")
 
 
 def _tensors(

@@ -20,7 +20,7 @@ from .errors import InternalError, OnnxhwError, UsageError, short
 from .golden import host
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
-from .isa.instructions import UNITS
+from .isa.units import Unit
 from .program.kept import Patches
 from .program.model import DeviceProgram, Entry, Layer
 
@@ -88,7 +88,7 @@ def _whole(entry: Entry) -> bool:
 
 def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:
     """An instruction belongs to one layer at most, and runs are in order."""
-    used = {unit: np.zeros(len(program.code.get(unit, ())), bool) for unit in UNITS}
+    used = {unit: np.zeros(len(program.code.get(unit, ())), bool) for unit in Unit}
     for layer in layers:
         for unit, runs in layer.instructions.items():
             _require(unit in used, f"layer {layer.name!r} names the unit {unit!r}")

@@ -20,10 +20,10 @@ from .closing import Closing
 from .compiler import place_and_schedule
 from .config import HwConfig, preset
 from .cost import Prefer
-from .errors import UsageError
+from .errors import InvalidModelError, UsageError
 from .executors import Executors, Watch
-from .feeds import check_elements, check_variables, joined, matches, of_all, samples, typed, wrong_shape
-from .frontend import PartitionedModel, Source, read, read_model, refuse
+from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
+from .frontend import LimitError, PartitionedModel, Source, read, read_model, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.parts import Dim, HostPart, Value
@@ -286,6 +286,9 @@ class InferenceSession(SessionMethods, Closing):
         arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
         check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
+            if (empty := self._of_none(sizes, wanted)) is not None:
+                self.cycles, self.counters = 0, []
+                return empty
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
             self._note(placed)
@@ -342,21 +345,33 @@ class InferenceSession(SessionMethods, Closing):
             self._executors, self._others, self._closed = None, {}, True
 
     def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes to place the model for anew: its open first dimensions, where they are not 1 and samples may meet."""
+        """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
+        (mostly 1) and samples may meet, or there are none."""
         batch = self.program.batch
         if batch is None or batch.size:
             return {}
         found = {}
         for value in self._inputs():
             array = arrays[value.name]
-            if not isinstance(array, np.ndarray) or not array.ndim or value.shape is None or len(array) in (0, 1):
+            if value.name not in batch.inputs or not isinstance(array, np.ndarray) or not value.shape:
                 continue
-            if value.name in batch.inputs and len(value.shape) == array.ndim and value.shape[0] == 1:
+            if len(value.shape) == array.ndim and value.shape[0] != len(array):
                 found[value.name] = len(array)
         integer = any(not isinstance(part, HostPart) for part in self.program.parts)
-        if not batch.mixing and batch.inputs == found.keys() and len(set(found.values())) == 1 and integer:
+        counts = set(found.values())
+        if not batch.mixing and batch.inputs == found.keys() and len(counts) == 1 and integer and counts != {0}:
             return {}
         return {f"{name}:0": size for name, size in found.items()}
+
+    def _of_none(self, sizes: Mapping[str, int], wanted: Sequence[str]) -> list[Any] | None:
+        """The results of no samples, where samples are proved independent: no rows. None where that is not all."""
+        batch = self.program.batch
+        if batch is None or batch.mixing or {*sizes.values()} != {0} or len(sizes) != len(batch.inputs):
+            return None
+        known = {value.name: value for value in self.program.outputs}
+        if not batch.outputs.issuperset(wanted):
+            return None
+        return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
 
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
@@ -368,7 +383,12 @@ class InferenceSession(SessionMethods, Closing):
         if key not in self._others:
             shapes = {**(self.shapes or {}), **sizes}
             assert not isinstance(self._source, Program)
-            session = self._like(self._source, shapes)
+            try:
+                session = self._like(self._source, shapes)
+            except LimitError:
+                raise
+            except InvalidModelError as error:
+                raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 

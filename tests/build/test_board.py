@@ -73,6 +73,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (('speed = "6"', 'speed = "6"\nspeedy = 1'), "E2303", "unknown key 'speedy'"),
         (("[serial]", "[parallel]"), "E2303", "serial.usb must be a str"),
         (("[device]", "[device"), "E2302", "not TOML"),
+        (('family = "ecp5"\n', ""), "E2303", "device.family must be a str"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path, change, code, words):
@@ -83,6 +84,46 @@ def test_a_broken_file_is_refused(tmp_path, change, code, words):
         board.read_board(path)
     assert caught.value.code == code
     assert words in caught.value.what
+
+
+def test_another_device_family_is_refused_by_every_command(tmp_path, capsys):
+    """`boards` lists the file as no board; `check`, `compile` and `synth` end before they read the model."""
+    import json
+
+    from onnxhw.cli import main
+
+    path = tmp_path / "nano.toml"
+    nano = GOOD.replace('family = "ecp5"', 'family = "ecp6"').replace('name = "ulx3s-85f"', 'name = "nano"')
+    path.write_text(nano.replace('aliases = ["ulx3s"]', "aliases = []"))
+    for words in (["check", "none.onnx"], ["compile", "none.onnx"], ["synth", "none.onnx"]):
+        assert main([*words, "--board", str(path), "--json"]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["code"], error["where"]) == ("E2306", str(path))
+        assert "'ecp6'" in error["what"]
+        assert "ecp5" in error["hint"]
+
+
+def test_another_device_family_is_not_among_the_boards(tmp_path, capsys, monkeypatch):
+    from onnxhw.cli import main
+
+    (tmp_path / "nano.toml").write_text(GOOD.replace('family = "ecp5"', 'family = "ecp6"'))
+    monkeypatch.setenv("ONNXHW_BOARDS", str(tmp_path))
+    assert main(["boards"]) == 0
+    shown = capsys.readouterr()
+    assert "E2306" in shown.err
+    assert "nano.toml" in shown.err
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "synth"])
+def test_a_part_that_the_family_does_not_have_is_refused_before_the_model_is_read(tmp_path, capsys, command):
+    import json
+
+    from onnxhw.cli import main
+
+    path = tmp_path / "large.toml"
+    path.write_text(GOOD.replace('name = "LFE5U-85F"', 'name = "LFE5U-99F"'))
+    assert main([command, "none.onnx", "--board", str(path), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "E2371"
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -30,25 +30,26 @@ def test_the_reference_is_what_was_measured():
 
 def test_without_earlier_runs_the_reference_counts():
     for (preset, board), seconds in duration.REFERENCE.items():
-        found = duration.expected(PRESETS[preset], board)
+        found = duration.expected(PRESETS[preset], find(board))
         assert found.seconds == pytest.approx(seconds)
         assert found.source == "as on another machine"
-    by_size = [duration.expected(PRESETS[name], "ulx3s-85f").seconds for name in ("mini", "ulx3s-25f", "ulx3s-85f")]
+    board = find("ulx3s-85f")
+    by_size = [duration.expected(PRESETS[name], board).seconds for name in ("mini", "ulx3s-25f", "ulx3s-85f")]
     assert by_size == sorted(by_size)
     assert by_size[0] > 60
 
 
 def test_an_earlier_run_of_the_same_counts_and_those_of_others_tell_the_machine():
-    before = duration.expected(PRESETS["ulx3s-85f"], "ulx3s-85f").seconds
-    mini = duration.expected(PRESETS["mini"], "ulx3s-25f").seconds
+    before = duration.expected(PRESETS["ulx3s-85f"], find("ulx3s-85f")).seconds
+    mini = duration.expected(PRESETS["mini"], find("ulx3s-25f")).seconds
     duration.store("mini", "ulx3s-25f", {"yosys": mini, "nextpnr": 2 * mini})
-    same = duration.expected(PRESETS["mini"], "ulx3s-25f")
+    same = duration.expected(PRESETS["mini"], find("ulx3s-25f"))
     assert (same.seconds, same.stages["yosys"]) == (pytest.approx(3 * mini), pytest.approx(mini))
-    assert duration.expected(PRESETS["ulx3s-85f"], "ulx3s-85f").seconds == pytest.approx(3 * before)
+    assert duration.expected(PRESETS["ulx3s-85f"], find("ulx3s-85f")).seconds == pytest.approx(3 * before)
     # A note that is damaged is none.
     damaged = {"seconds.json": b'{"stages": 3}'}
     Cache(duration.KIND).store(duration._key("mini", "ulx3s-25f"), damaged, label="mini on ulx3s-25f")
-    assert duration.expected(PRESETS["ulx3s-85f"], "ulx3s-85f").seconds == pytest.approx(before)
+    assert duration.expected(PRESETS["ulx3s-85f"], find("ulx3s-85f")).seconds == pytest.approx(before)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 seconds"), (492, "8 minutes"), (9000, "2.5 hours")])

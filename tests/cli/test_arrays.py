@@ -45,6 +45,17 @@ def test_what_numpy_writes_is_read(tmp_path):
         np.testing.assert_array_equal(found["x"], IMAGE)
 
 
+def test_a_file_without_an_inference_says_so(tmp_path):
+    none = np.zeros((0, 3), np.float32)
+    np.save(tmp_path / "x.npy", none)
+    np.savez(tmp_path / "x.npz", x=none)
+    for path in (tmp_path / "x.npy", tmp_path / "x.npz"):
+        with pytest.raises(UsageError, match=r"E2905 .*holds no inference: the array for input 'x' .*\[0, 3\]"):
+            read_arrays(path, ["x"], rows=("x",))
+        (found,) = read_arrays(path, ["x"]).values()
+        assert found.shape == (0, 3)
+
+
 def test_arrays_that_are_not_looked_at_may_be_anything(tmp_path):
     (tmp_path / "x.npz").write_bytes(npz(x=IMAGE, names=OBJECTS, notes=b"hello"))
     assert list(read_arrays(tmp_path / "x.npz", ["x"])) == ["x"]

@@ -103,7 +103,7 @@ def test_an_input_without_a_batch_goes_with_every_inference(body, tmp_path, caps
         ({"x": images(3), "w": images(2)}, "different numbers of inferences: x 3, w 2"),
         ({"x": images(3)[:, :3], "w": images(3)}, "input 'x' must have shape [N, 4], not [3, 3]"),
         ({"x": images(3)[0], "w": images(3)}, "input 'x' must have shape [N, 4], not [4]"),
-        ({"x": images(0), "w": images(0)}, "input 'x' must have shape [N, 4], not [0, 4]"),
+        ({"x": images(0), "w": images(0)}, "holds no inference: the array for input 'x' has the shape [0, 4]"),
     ],
 )
 def test_feeds_that_do_not_go_together_are_refused(feeds, words, tmp_path, capsys):

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.build import flow
 from onnxhw.build.built import Built
-from onnxhw.build.report import Clock, RouteReport
 from onnxhw.cli import main
+from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import UsageError
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.host import artifact
@@ -308,7 +308,7 @@ def test_a_wrong_value_in_a_part_is_a_mismatch(half, tmp_path, capsys):
     program.programs[0].weights[:] += 1
     container.save(program, path)
     manifest = json.loads((path.parent / "manifest.json").read_text())
-    del manifest["files"]["program.ohw"]
+    manifest["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     (path.parent / "manifest.json").write_text(json.dumps(manifest))
     error = run_json(capsys, "simulate", path.parent, "-e", "emulator", status=8)
     assert error["error"]["code"] == "E8001"

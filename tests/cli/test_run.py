@@ -203,10 +203,10 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     from onnxhw.board import find
     from onnxhw.build import flow
     from onnxhw.build.built import Built
-    from onnxhw.build.report import RouteReport
-    from onnxhw.build.standalone import Location
     from onnxhw.cli.synthesis import finished
     from onnxhw.config import preset
+    from onnxhw.devices.family import Location
+    from onnxhw.devices.report import RouteReport
     from onnxhw.host.artifact import build_id
     from onnxhw.isa.link import Info
 

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import board
 from onnxhw.build import flow
 from onnxhw.build.built import Built
-from onnxhw.build.cache import Cache
-from onnxhw.build.report import Clock, RouteReport
+from onnxhw.build.cache import Cache, family_sources
 from onnxhw.cli import main, synthesis
 from onnxhw.config import preset
+from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
 
 
@@ -68,11 +68,17 @@ def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, t
     assert synthesis.recipe(preset("ulx3s-25f"), 1, 9600) != mini != synthesis.recipe(preset("mini"), 2, 9600)
     assert synthesis.recipe(preset("mini"), 1, 19200) != mini
     read = Path.read_bytes
-    for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/pll.py", "isa/instructions.py", "config.py", "isa/link.py"):
+    for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/primitives.py", "isa/instructions.py", "config.py", "isa/link.py"):
         with monkeypatch.context() as change:
             end = f"onnxhw/{path}"
             change.setattr(Path, "read_bytes", lambda self, end=end: read(self) + b"#" * self.as_posix().endswith(end))
             assert synthesis.recipe(preset("mini"), 1, 9600) != mini, path
+    family = family_sources("ecp5")  # the flow's own
+    for path in ("cells.py", "pll.py", "map.v", "parts.py", "floorplan.py"):
+        with monkeypatch.context() as change:
+            end = f"onnxhw/devices/ecp5/{path}"
+            change.setattr(Path, "read_bytes", lambda self, end=end: read(self) + b"#" * self.as_posix().endswith(end))
+            assert family_sources("ecp5") != family, path
 
 
 def test_the_board_says_the_clock(built, digits, tmp_path, capsys):
@@ -223,7 +229,7 @@ def test_a_board_without_a_serial_line_is_refused(built, monkeypatch, digits, ca
 
 @pytest.mark.parametrize("part", ["LFE5U-12F", "LFE5UM-45F", "LFE5UM5G-45F", "LFE5UM5G-85F"])
 def test_every_part_of_the_family_has_a_name_in_nextpnr(part):
-    from onnxhw.build.device import part_options
+    from onnxhw.devices.ecp5.parts import part_options
 
     speed = "8" if "5G" in part else "6"
     chosen = dataclasses.replace(board.find("ulx3s"), device=part, speed=speed)

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
+from onnxhw.errors import OnnxhwError
 from onnxhw.frontend.hostrun import evaluate
 
 NAN = np.nan
@@ -174,3 +175,158 @@ def test_two_classes_of_trees_are_told_by_their_scores(labels: list[Any], base: 
     wanted = np.array([[0.75, 0.25], [-1.0, 0.5]]) + (base or 0)
     np.testing.assert_array_equal(z, wanted)
     assert y.tolist() == [labels[i] for i in wanted.argmax(axis=1)]
+
+
+UNIQUE_TYPES = ["float32", "float16", "bfloat16", "int32", "uint8", "int64", "bool", "str"]
+
+
+@pytest.mark.parametrize("kind", UNIQUE_TYPES)
+@pytest.mark.parametrize("ascending", [0, 1])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("shape", [(4, 3), (0, 3), (3, 0), (1, 1)])
+def test_unique_of_every_type_is_its_definition(kind: str, ascending: int, axis: int | None, shape: Any) -> None:
+    """By a dictionary of slices; kernels are there for some types, of no elements for none."""
+    numbers = np.random.default_rng(7).integers(0, 2, shape)
+    bfloat = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    x = numbers.astype(str).astype(object) if kind == "str" else numbers.astype(bfloat if kind == "bfloat16" else kind)
+    more = {} if axis is None else {"axis": axis}
+    y, first, inverse, counts = run("Unique", [x], 11, 4, sorted=ascending, **more)
+    parts = numbers.reshape(-1, 1) if axis is None else np.moveaxis(numbers, axis, 0)
+    keys = [tuple(part.reshape(-1).tolist()) for part in parts]
+    wanted = sorted(set(keys)) if ascending else list(dict.fromkeys(keys))
+    assert first.tolist() == [keys.index(key) for key in wanted]
+    assert inverse.tolist() == [wanted.index(key) for key in keys]
+    assert counts.tolist() == [keys.count(key) for key in wanted]
+    flat = x.reshape(-1) if axis is None else x
+    assert y.dtype == x.dtype
+    assert np.array_equal(y, np.take(flat, first, axis=axis or 0))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_unique_loses_no_number_beside_nan(kind: Any) -> None:
+    y, first, _, counts = run("Unique", [np.array([NAN, 1, NAN, 2, 1], kind)], 11, 4)
+    np.testing.assert_array_equal(y, [1, 2, NAN])
+    assert (first.tolist(), counts.tolist()) == ([1, 3, 0], [2, 1, 2])
+
+
+def test_a_linear_classifier_without_intercepts_has_zeros() -> None:
+    x, weights = floats(1, 2, 3, -1, 0.5, 0).reshape(2, 3), floats(0.5, -1, 2, 1, 0, 3, -2, 1, 0)
+    for kind in (np.float32, np.float64, np.int64):
+        y, z = run("LinearClassifier", [x.astype(kind)], 1, 2, "ai.onnx.ml", classlabels_ints=[5, -1, 7],
+                   coefficients=weights.tolist())  # fmt: skip
+        wanted = x.astype(kind) @ weights.reshape(3, 3).T
+        np.testing.assert_allclose(z, wanted, 1e-6)
+        assert (y.tolist(), z.dtype) == ([[5, -1, 7][i] for i in wanted.argmax(1)], np.float32)
+
+
+def test_one_row_of_a_linear_classifier_tells_two_classes() -> None:
+    more = {"classlabels_strings": ["no", "yes"], "coefficients": [1.0, -1.0]}
+    x = floats(1, 3, 3, 1).reshape(2, 2)
+    found = run("LinearClassifier", [x], 1, 2, "ai.onnx.ml", **more)
+    wanted = run("LinearClassifier", [x], 1, 2, "ai.onnx.ml", **more, intercepts=[0.0])
+    assert found[0].tolist() == wanted[0].tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def softmax(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum(1, keepdims=True)
+
+
+def logistic(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize(("number", "transform"), [(0, lambda x: x), (1, softmax), (2, logistic)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_tree_ensembles_transform_as_their_numbers_say(targets: int, number: int, transform: Any, kind: Any) -> None:
+    """A stump with votes of 0.75 and -1.5 for the first and the last target."""
+    tensor = lambda values, name, type_=kind: numpy_helper.from_array(np.array(values, type_), name)  # noqa: E731
+    (y,) = run(
+        "TreeEnsemble", [np.array([[0], [1]], kind)], 5, 1, "ai.onnx.ml", tree_roots=[0], nodes_featureids=[0],
+        nodes_modes=tensor([0], "m", np.uint8), nodes_splits=tensor([0.5], "s"), nodes_truenodeids=[0],
+        nodes_trueleafs=[1], nodes_falsenodeids=[1], nodes_falseleafs=[1], leaf_targetids=[0, targets - 1],
+        leaf_weights=tensor([0.75, -1.5], "w"), n_targets=targets, post_transform=number,
+    )  # fmt: skip
+    scores = np.array([[0.75], [-1.5]]) if targets == 1 else np.array([[0.75, 0], [0, -1.5]])
+    np.testing.assert_allclose(y, transform(scores), 1e-6)
+    assert y.dtype == kind
+
+
+@pytest.mark.parametrize(("name", "transform"), [("NONE", lambda x: x), ("LOGISTIC", logistic), ("SOFTMAX", softmax)])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_linear_regressors_transform_one_target_too(name: str, transform: Any, targets: int) -> None:
+    x, weights = floats(1, -2).reshape(2, 1), floats(0.5, 3)[:targets]
+    (y,) = run("LinearRegressor", [x], 1, 1, "ai.onnx.ml", coefficients=weights.tolist(), targets=targets,
+               post_transform=name)  # fmt: skip
+    np.testing.assert_allclose(y, transform(x * weights), 1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+@pytest.mark.parametrize(("mode", "wanted"), [("nearest", [0, 1, 1, 2, 2, 2]), ("linear", [0.5, 1.5, 2.5, 3.5, 4, 4])])
+def test_resize_at_half_pixels_for_nearest_neighbours(kind: Any, mode: str, wanted: list[float]) -> None:
+    """Element i is at (i + 0.5) / 2: of 0, 2, 4 at 0.25, 0.75, 1.25, 1.75, 2.25, 2.75; onnx's reference has no such."""
+    x = np.array([0, 2, 4], kind).reshape(1, 1, 3)
+    none = np.zeros(0, np.float32)
+    (y,) = run("Resize", [x, none, floats(1, 1, 2)], 11, mode=mode, nearest_mode="floor" if mode == "floor" else
+               "round_prefer_floor", coordinate_transformation_mode="tf_half_pixel_for_nn")  # fmt: skip
+    found = y.reshape(-1).tolist()
+    assert found == ([2 * i for i in wanted] if mode == "nearest" else np.array(wanted).astype(kind).tolist())
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, np.int64, np.float16, np.float64])
+@pytest.mark.parametrize(("version", "mode"), [(16, "bilinear"), (20, "linear"), (20, "nearest")])
+def test_grid_sample_takes_places_as_real_numbers(kind: Any, version: int, mode: str) -> None:
+    """Halfway between 10 and 20, and at the middle of four pixels."""
+    x = np.array([[10, 20], [30, 40]], kind).reshape(1, 1, 2, 2)
+    grid = floats(0, -0.5, 0, 0, 0.5, 0.5).reshape(1, 1, 3, 2)
+    (y,) = run("GridSample", [x, grid], version, mode=mode, align_corners=0)
+    assert (y.dtype, y.reshape(-1)[2]) == (kind, 40)
+    if mode != "nearest":
+        assert y.reshape(-1).tolist() == [15, 25, 40]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_logarithms_of_sums_of_integers_are_cut_off_once(kind: str) -> None:
+    x = np.array([[4, 4, 4], [1, 3, 2]], kind)
+    (y,) = run("ReduceLogSumExp", [x, ints(1)], 18, keepdims=0)
+    assert (y.dtype, y.tolist()) == (np.dtype(kind), [5, 3])  # 4 + log(3) = 5.1, 3.41
+
+
+def test_signed_bytes_stay_negative_where_resize_is_antialiased() -> None:
+    x = np.full((1, 1, 4, 4), -40, np.int8)
+    none = np.zeros(0, np.float32)
+    (y,) = run("Resize", [x, none, floats(1, 1, 0.5, 0.5)], 18, mode="linear", antialias=1)
+    assert y.reshape(-1).tolist() == [-40] * 4
+
+
+def test_batch_normalization_of_no_training_has_one_output() -> None:
+    """The kernel gives others whose elements it does not write."""
+    x, one = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    with pytest.raises(OnnxhwError, match="E4752"):
+        run("BatchNormalization", [x, one, one, one, one], 14, 3)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int16", "uint8"])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_has_the_first_of_equal_elements_and_nan_above_all(kind: str, largest: int) -> None:
+    """There is no kernel of the last three; onnx's reference leaves numbers out beside NaN."""
+    bfloat = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    real = kind in ("float32", "bfloat16")
+    x = np.array([NAN if real else 9, 1, 0, 3, 1]).astype(bfloat if kind == "bfloat16" else kind)
+    y, places = run("TopK", [x, ints(4)], 11, 2, largest=largest)
+    wanted = [0, 3, 1, 4] if largest else [2, 1, 4, 3]
+    assert (places.dtype, places.tolist()) == (np.int64, wanted)
+    np.testing.assert_array_equal(y.astype(np.float32), x[wanted].astype(np.float32))
+
+
+def test_types_that_numpy_has_not_are_cast_to_each_other() -> None:
+    """By way of float32, which has all their values: ml_dtypes has no cast between some of them."""
+    names = ["FLOAT8E8M0", "FLOAT8E4M3FNUZ", "FLOAT8E4M3FN", "FLOAT8E5M2", "BFLOAT16"]
+    kinds = {name: getattr(onnx.TensorProto, name) for name in names}
+    for source in kinds.values():
+        x = floats(1, 2, 4, 0.5).astype(helper.tensor_dtype_to_np_dtype(source))
+        for target in kinds.values():
+            (y,) = run("Cast", [x], 24, to=target)
+            assert y.dtype == helper.tensor_dtype_to_np_dtype(target)
+            assert y.astype(np.float32).tolist() == [1, 2, 4, 0.5]

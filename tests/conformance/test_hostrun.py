@@ -98,8 +98,6 @@ BEYOND: list[tuple[str, str, int, dict[str, Any], dict[str, Any]]] = [
     ("qonnx.custom_op.general", "MultiThreshold", 17,
      {**IMAGE, "t": np.ones((1, 1), np.float32)}, {"out_dtype": "INT8", "data_layout": "CNHW"}),
     ("", "BatchNormalization", 6, {**IMAGE, **dict.fromkeys("sbmv", ONE)}, {"is_test": 0}),
-    ("com.microsoft", "QLinearAveragePool", 17,
-     {**BYTES, "t": np.float32(1), "y": np.uint8(0)}, {"kernel_shape": [2, 2], "ceil_mode": 1}),
     ("", "Upsample", 9, {**IMAGE, "scales": np.array([1, 1, 0.5, 0.5], np.float32)}, {"mode": "nearest"}),
 ]  # fmt: skip
 """What our operators do not compute: domain, operator, operator set, operands and attributes."""

@@ -105,3 +105,11 @@ def test_tree_of_two_labels_with_one_score() -> None:
     labels, scores = run("TreeEnsembleClassifier", [X], [TensorProto.INT64, TensorProto.FLOAT], **tree)
     assert labels.tolist() == [10, 20]
     np.testing.assert_allclose(scores, [[0.8, 0.2], [0.1, 0.9]], 1e-6)
+
+
+def test_a_session_of_a_linear_classifier_without_intercepts_has_a_score_for_each_class() -> None:
+    """onnx's inference counts intercepts, and finds no scores."""
+    more = {"classlabels_ints": [4, 5, 6], "coefficients": [1.0, 0, 0, 0, 1, 0, 0, 0, 1]}
+    y, z = run("LinearClassifier", [X], [TensorProto.INT64, TensorProto.FLOAT], **more)
+    np.testing.assert_array_equal(z, X)
+    assert y.tolist() == [6, 5]

@@ -155,6 +155,16 @@ def test_the_child_has_none_of_the_parents_files(tmp_path):
     assert not any(str(tmp_path) in name for name in opened)
 
 
+def test_constants_are_computed_in_the_child(monkeypatch):
+    node = helper.make_node("Relu", ["x"], ["y"])
+    monkeypatch.setattr(confined, "_computed", lambda *question: [os.getpid()])
+    with confined.guarded():
+        assert confined.computed(node, 18, [np.ones(1, np.float32)]) == [child()] != [os.getpid()]
+    monkeypatch.setattr(confined, "_computed", lambda *question: os.abort())
+    with pytest.raises(RuntimeError, match=r"its computation crashes \(SIGABRT\)"):
+        confined.computed(node, 18, [np.ones(1, np.float32)])
+
+
 def test_constants_are_computed_there():
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=1)
     x = np.arange(6).reshape(2, 3)

@@ -57,6 +57,20 @@ def test_an_output_has_the_shape_that_its_node_gives(declared: str) -> None:
         assert session.get_outputs()[0].shape == [2, 3]
 
 
+@pytest.mark.parametrize("kind", ["SequenceConstruct", "Optional"])
+@pytest.mark.parametrize("declared", [[2, 4], [6], [], [2, 3]])
+def test_what_a_sequence_is_declared_with_is_warned_of(kind: str, declared: list[int]) -> None:
+    element = helper.make_tensor_type_proto(1, declared)
+    make = helper.make_sequence_type_proto if kind == "SequenceConstruct" else helper.make_optional_type_proto
+    node, x = helper.make_node(kind, ["x"], ["y"]), helper.make_tensor_value_info("x", 1, [2, 3])
+    graph = helper.make_graph([node], "g", [x], [helper.make_value_info("y", make(element))])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    assert found(proto) == ([] if declared == [2, 3] else ["W3390"])
+    with InferenceSession(proto) as session:
+        (result,) = session.run(None, {"x": X})
+    np.testing.assert_array_equal(result[0] if isinstance(result, list) else result, X)
+
+
 def test_value_info_of_another_shape_is_not_believed() -> None:
     proto = model("g (float[2,3] x) => (float[2,3] y) { z = Relu(x) y = Relu(z) }")
     for dims in ([2, 4], [6]):

@@ -89,4 +89,7 @@ def test_what_follows_an_index(op_type: str, models: Any) -> None:
         (ours,) = session.run(None, model.feeds())
     (wanted,) = ReferenceEvaluator(model.proto()).run(None, model.feeds())
     assert ours.dtype == wanted.dtype
-    np.testing.assert_array_equal(ours, wanted)
+    if op_type == "Softmax":  # exponentials of two libraries, each by what the processor has: 1 unit apart with AVX-512
+        np.testing.assert_array_max_ulp(ours, wanted, 2)
+    else:
+        np.testing.assert_array_equal(ours, wanted)

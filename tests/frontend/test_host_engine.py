@@ -100,8 +100,10 @@ def test_reductions_give_the_type_they_are_given(kind: str) -> None:
         np.testing.assert_allclose(y, wanted.astype(kind), rtol=1e-5)
 
 
-def test_a_negative_pad_takes_away() -> None:
-    x = np.arange(20, dtype=F).reshape(4, 5)
+@pytest.mark.parametrize("kind", ["float32", "int16", "bfloat16"])  # there is no kernel of the last two
+def test_a_negative_pad_takes_away(kind: str) -> None:
+    dtype = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) if kind == "bfloat16" else np.dtype(kind)
+    x = np.arange(20).reshape(4, 5).astype(dtype)
     pads = np.array([-1, 2, 0, -3])
     (y,) = _run("Pad", {"x": x, "pads": pads})
     np.testing.assert_array_equal(y, np.pad(x[1:, :2], [(0, 0), (2, 0)]))
@@ -191,6 +193,8 @@ def test_types_without_a_kernel_are_computed_by_others() -> None:
     bfloat = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)
     (y,) = _run("Cast", {"x": np.array([1.5, -2], F)}, to=TensorProto.BFLOAT16)
     assert (y.dtype, y.astype(F).tolist()) == (bfloat, [1.5, -2])
+    (y,) = _run("Cast", {"x": np.array([1.5, -2.25], bfloat)}, to=TensorProto.STRING)
+    assert [float(text) for text in y] == [1.5, -2.25]
 
 
 def test_errors_have_onnxruntimes_reason_without_its_paths() -> None:
@@ -294,6 +298,72 @@ def test_types_that_nothing_computes_are_refused_before_a_run() -> None:
     with InferenceSession(_model("BiasGelu", x, {"y": (1, [1, 2, 3])}, domain="com.microsoft")) as session:
         (y,) = session.run(None, x)
     np.testing.assert_allclose(y, 1 + erf(2**0.5), rtol=1e-5)  # 2 * (1 + erf(2 / sqrt(2))) / 2
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "reason"),
+    [("LinearClassifier", {"classlabels_ints": [1, 2, 3], "coefficients": [1.0] * 8}, "8 coefficients are no 3 rows"),
+     ("LinearClassifier", {"classlabels_ints": [1], "coefficients": [1.0]}, "one class label"),
+     ("LinearClassifier", {"classlabels_ints": [1, 2], "coefficients": [1.0] * 9, "intercepts": [0.0] * 3}, "2 el"),
+     ("LinearRegressor", {"targets": 2, "coefficients": [1.0] * 6, "intercepts": [0.0]}, "1 intercepts for 2 targets")],
+)  # fmt: skip
+def test_attributes_that_no_run_takes_are_refused_before_it(op_type: str, attributes: Any, reason: str) -> None:
+    """The kernels read behind their attributes, or are not made of them, and onnx's reference computes something."""
+    x = {"x": np.ones((2, 3), F)}
+    outputs = {"y": (TensorProto.INT64, None), "z": (1, None)} if op_type == "LinearClassifier" else {"y": (1, None)}
+    model = _model(op_type, x, outputs, domain="ai.onnx.ml", **attributes)
+    (row,) = read(model).placement
+    assert (row.where, row.code) == ("refused", "E4401")
+    assert reason in row.reason
+    assert _code(model, x) == "E4752"
+
+
+def test_what_a_kernel_refuses_and_the_text_allows_is_computed() -> None:
+    """onnxruntime makes no kernel of these attributes."""
+    x = np.array([[[[1.0]], [[2.0]], [[3.0]]]], F)
+    (y,) = _run("LRN", {"x": x}, size=2, alpha=2.0, beta=1.0, bias=1.0)
+    np.testing.assert_allclose(y.ravel(), [1 / 6, 2 / 14, 3 / 10], rtol=1e-6)  # of itself and the next
+    model = _model("Cast", {"x": x}, {"y": (TensorProto.INT32, None)}, to=TensorProto.INT32, saturate=0)
+    assert [row.where for row in read(model).placement] == ["host"]
+    with InferenceSession(model) as session:
+        assert session.run(None, {"x": x})[0].ravel().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [({"ngram_indexes": [1 << 40]}, "ngram_indexes are not"), ({"ngram_indexes": [-1]}, "ngram_indexes are not"),
+     ({"max_skip_count": 1 << 40}, "max_skip_count 1099511627776 is above")],
+)  # fmt: skip
+def test_ngrams_that_do_not_end_are_refused_with_the_reason(attributes: Any, reason: str) -> None:
+    x = {"x": np.ones(3, np.int64)}
+    usual = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0, "ngram_counts": [0],
+             "ngram_indexes": [0], "pool_int64s": [1]}  # fmt: skip
+    with pytest.raises(OnnxhwError, match=rf"E4752.*{reason}"):
+        evaluate(_model("TfIdfVectorizer", x, {"y": None}, **{**usual, **attributes}), x)
+
+
+def test_a_linear_classifier_reads_no_coefficients_that_are_not_there() -> None:
+    x = {"x": np.ones((2, 3), F)}
+    more = {"classlabels_ints": [1, 2], "coefficients": [1.0] * 4, "intercepts": [0.0] * 2}
+    with pytest.raises(OnnxhwError, match=r"E4752.*4 coefficients are fewer than 2 rows of 3"):
+        evaluate(_model("LinearClassifier", x, {"y": None, "z": None}, domain="ai.onnx.ml", **more), x)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "attributes", "shape"),
+    [("LpPool", 18, {"auto_pad": "VALID", "strides": [3, 3], "kernel_shape": [1, 2], "dilations": [2, 1]}, (3, 6)),
+     ("MaxPool", 11, {"auto_pad": "SAME_LOWER", "strides": [3, 1], "kernel_shape": [1, 2]}, (5, 4)),
+     ("AveragePool", 19, {"auto_pad": "SAME_UPPER", "strides": [3, 3], "kernel_shape": [2, 1]}, (4, 4))],
+)  # fmt: skip
+def test_what_inference_counts_of_windows_does_not_refuse_a_run(
+    op_type: str, opset: int, attributes: Any, shape: Any
+) -> None:
+    """Before operator set 22 it counts windows in ceil mode that start behind the padded input."""
+    x = {"x": np.arange(2 * np.prod(shape), dtype=F).reshape(1, 2, *shape)}
+    model = _model(op_type, x, {"y": (1, None)}, opset=opset, ceil_mode=1, **attributes)
+    with InferenceSession(model) as session:
+        (y,) = session.run(None, x)
+        assert session.get_outputs()[0].shape == list(y.shape)
 
 
 def test_folding_gives_what_a_run_would() -> None:

@@ -3,7 +3,6 @@
 import dataclasses
 import random
 import re
-from types import SimpleNamespace
 
 import pytest
 from amaranth import Module
@@ -11,8 +10,9 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from onnxhw.build.netlist import Simulation, Step, synthesize_netlist
+from onnxhw.build.netlist import Simulation, Step, Target, synthesize_netlist
 from onnxhw.config import PRESETS
+from onnxhw.devices import find_family
 from onnxhw.isa.timing import MULTIPLY
 from onnxhw.rtl.array import SystolicArray
 from onnxhw.rtl.cells import Multiplier
@@ -82,7 +82,7 @@ def test_chains_still_add(sums):
 
 
 def test_multipliers_of_a_planned_array_have_constants_of_their_own():
-    design = rtlil.convert(SystolicArray(PLAIN), platform=SimpleNamespace(device="LFE5U-85F"))
+    design = rtlil.convert(SystolicArray(PLAIN), platform=Target(find_family("ecp5").primitives("LFE5U-85F", PLAIN)))
     cells = re.findall(r"cell \\MULT18X18D.*?\n\s+end\n", design, re.DOTALL)
     assert len(cells) == 128
     for cell in cells:

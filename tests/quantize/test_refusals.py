@@ -4,7 +4,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import frontend
 from onnxhw.errors import OnnxhwError
@@ -101,7 +101,27 @@ def test_a_model_that_cannot_be_run(make_net):
     runner = Runner(model)
     with pytest.raises(OnnxhwError) as caught:
         runner.run({"x": np.zeros((1, 99, 8, 8), np.float32)})
-    assert caught.value.code == "E4703"
+    assert caught.value.code == "E4756"
+
+
+@pytest.mark.parametrize(
+    ("node", "constants", "code"),
+    [(helper.make_node("Div", ["n", "d"], ["q"]), {"n": [-(2**31)], "d": [-1]}, ""),
+     (helper.make_node("Tile", ["n", "d"], ["q"]), {"n": [0], "d": [1 << 40]}, "E4755"),
+     (helper.make_node("Sum", ["n", "", "d"], ["q"]), {"n": [0.0], "d": [1.0]}, "E4752")],
+)  # fmt: skip
+def test_what_ends_a_kernel_does_not_end_calibration(node, constants, code):
+    """What a run of a session bounds, guards or computes otherwise: onnxruntime alone ends the process."""
+    kinds = {"Div": "int32", "Tile": "int64", "Sum": "float32"}
+    tensors = [numpy_helper.from_array(np.array(v, kinds[node.op_type]), k) for k, v in constants.items()]
+    graph = helper.make_graph([node], "g", [], [onnx.ValueInfoProto(name="q")], tensors)
+    runner = Runner(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8))
+    if not code:
+        assert runner.run({})["q"].tolist() == [-(2**31)]
+        return
+    with pytest.raises(OnnxhwError) as caught:
+        runner.run({})
+    assert caught.value.code == code
 
 
 def test_what_does_not_change_stays(make_net, draw):

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from onnxhw.build.netlist import Step, simulate, synthesize_netlist
+from onnxhw.devices.ecp5 import block_ram
 from onnxhw.isa.timing import MULTIPLY
-from onnxhw.rtl import ebr
-from onnxhw.rtl.cells import BlockRam, Copies, Multiplier
+from onnxhw.rtl.cells import BlockRam, DuplicatedRegister, Multiplier
 
 needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
 
@@ -189,13 +189,13 @@ def test_a_read_of_the_address_being_written_is_undefined_in_the_netlist(memory_
 
 
 def test_memory_netlist_has_the_planned_block_rams(memory_netlist):
-    planned = sum(len(ebr.plan(width, depth, granularity or width)) for width, depth, granularity in MEMORIES)
+    planned = sum(len(block_ram.plan(width, depth, granularity or width)) for width, depth, granularity in MEMORIES)
     assert memory_netlist.ebrs == planned
 
 
 def test_plan_covers_every_bit_of_every_word_once():
     for width, depth, granularity in MEMORIES:
-        tiles = ebr.plan(width, depth, granularity or width)
+        tiles = block_ram.plan(width, depth, granularity or width)
         for address in (0, depth // 2, depth - 1):
             bits = [
                 slot.low + bit
@@ -212,7 +212,7 @@ def test_plan_covers_every_bit_of_every_word_once():
     [(32, 512, 8, 1), (32, 512, 32, 1), (36, 512, 36, 1), (256, 512, 256, 8), (128, 2048, 8, 16), (128, 12288, 32, 96)],
 )
 def test_plan_uses_few_block_rams(width, depth, granularity, count):
-    assert len(ebr.plan(width, depth, granularity)) == count
+    assert len(block_ram.plan(width, depth, granularity)) == count
 
 
 def operands(rng, bits):
@@ -247,18 +247,18 @@ def test_multiplier_netlists_equal_the_product(stages, count):
 
 @needs_icarus
 def test_copies_stay_registers_of_their_own():
-    netlist = synthesize_netlist(OneCopies(Copies(3, 4, init=5)))
+    netlist = synthesize_netlist(OneDuplicated(DuplicatedRegister(3, 4, init=5)))
     assert netlist.ffs == 12
     steps = [Step({"i": value}) for value in (3, 0, 7, 6, 1, 2)]
     found = simulate(netlist, steps)  # runs a few cycles of reset first, in which the input is 0
-    expected = portable(OneCopies(Copies(3, 4, init=5)), steps, list(netlist.outputs))
+    expected = portable(OneDuplicated(DuplicatedRegister(3, 4, init=5)), steps, list(netlist.outputs))
     assert [row["o3"] for row in expected] == [5, 3, 0, 7, 6, 1]
     assert found[1:] == expected[1:]
     assert netlist.verilog.count('.REGSET("SET")') == 8
 
 
-class OneCopies(wiring.Component):
-    """Copies with a port for each."""
+class OneDuplicated(wiring.Component):
+    """DuplicatedRegister with a port for each."""
 
     def __init__(self, copies):
         self.copies = copies

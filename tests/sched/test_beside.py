@@ -1,4 +1,4 @@
-"""The depthwise unit at work beside the array: order of loads and works, and what the checker sees of it."""
+"""The depthwise unit at work beside the array: order of loads and tasks, and what the checker sees of it."""
 
 import dataclasses
 import random
@@ -16,10 +16,10 @@ from onnxhw.isa.instructions import Array, Depthwise, Load
 from onnxhw.isa.timing import timeline
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, footprint, lower, schedule
-from onnxhw.sched.emit import sequence
 from onnxhw.sched.loads import Owned, ordered, parts
+from onnxhw.sched.order import sequence
+from onnxhw.sched.readiness import ReadinessMap
 from onnxhw.sched.tiling import chained
-from onnxhw.sched.written import Written
 
 CONFIG = HwConfig(
     "beside", rows=8, cols=8, word=8, lanes=4, load_rows=8, acc_bits=27, act_depth=1024, weight_depth=1024,
@@ -75,18 +75,18 @@ def test_loads_keep_the_order_of_each_unit_and_hold_nobody_up(seed: int) -> None
     assert ideal <= cycles <= ideal + 30 * (1 + len(found))
 
 
-@pytest.mark.parametrize("timed", [False, True])
-@pytest.mark.parametrize("held", [0, 2, 5])
-def test_works_stand_behind_what_they_need(timed: bool, held: int, new_net: Any) -> None:
+@pytest.mark.parametrize("clocked", [False, True])
+@pytest.mark.parametrize("in_order", [0, 2, 5])
+def test_tasks_stand_behind_what_they_need(clocked: bool, in_order: int, new_net: Any) -> None:
     graph = separable(new_net(1))
-    plan = lower.lower(graph, CONFIG)
-    works = {name: plan.works(name, choice) for name, choice in chained(graph, CONFIG).items()}
-    order = sequence(graph, works, plan.homes, CONFIG, held, timed)
-    assert sorted(id(work) for work in order) == sorted(id(work) for mine in works.values() for work in mine)
-    written = Written(graph, plan.homes, CONFIG)
-    for work in order:
-        assert written.complete(work)
-        for step in work.vectors:
+    lowered = lower.lower(graph, CONFIG)
+    tasks = {name: lowered.tasks(name, tiling) for name, tiling in chained(graph, CONFIG).items()}
+    order = sequence(graph, tasks, lowered.aliases, CONFIG, in_order, clocked)
+    assert sorted(id(task) for task in order) == sorted(id(task) for mine in tasks.values() for task in mine)
+    written = ReadinessMap(graph, lowered.aliases, CONFIG)
+    for task in order:
+        assert written.complete(task)
+        for step in task.vectors:
             written.mark(step)
 
 

@@ -9,14 +9,14 @@ import pytest
 from onnxhw import fixed, golden
 from onnxhw.errors import UnsupportedError
 from onnxhw.ir.graph import Conv
+from onnxhw.sched.aliases import find_aliases
 from onnxhw.sched.alloc import Needs, allocate, banks_meet, share_banks
 from onnxhw.sched.certificate import certify, drain_bias
-from onnxhw.sched.narrow import channel_scale
-from onnxhw.sched.places import find_homes
+from onnxhw.sched.degenerate import channel_scale
 from onnxhw.sched.ranges import value_ranges
 from onnxhw.sched.reorder import short_first
+from onnxhw.sched.task import window_rows
 from onnxhw.sched.tiling import even, limit
-from onnxhw.sched.work import window_rows
 
 
 def test_banks_meet_is_what_it_says() -> None:
@@ -43,7 +43,7 @@ def test_allocation_never_overlaps_the_living(order: str, configure: Any) -> Non
         births = random.integers(0, 20, 12)
         life = {f"r{i}": (int(b), int(b + random.integers(0, 8))) for i, b in enumerate(births)}
         size = {name: int(random.integers(1, 60)) for name in life}
-        placed = allocate(Needs(size, life), config, order, wishes=False)
+        placed = allocate(Needs(size, life), config, order, preferences=False)
         if placed is None:
             continue
         for one in life:
@@ -151,7 +151,7 @@ def test_only_aligned_parts_of_a_concatenation_lie_in_place(new_net: Any, config
     net = new_net(16)
     x = net.input(3, 4, 4)
     parts = [net.conv(x, channels, (1, 1)) for channels in (4, 6, 2, 8)]
-    homes = find_homes(net.graph(net.concat(*parts)), config)
+    aliases = find_aliases(net.graph(net.concat(*parts)), config)
     # 4 at 0 and 8 at 12 are whole words; 6 at 4 ends inside a word and 2 at 10 begins inside one.
-    assert {position for _, position in homes.copied} == {1, 2}
-    assert homes.of[parts[3]].plane == 3
+    assert {position for _, position in aliases.copied} == {1, 2}
+    assert aliases.of[parts[3]].plane == 3

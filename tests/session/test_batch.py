@@ -119,6 +119,20 @@ def test_what_is_free_at_batch_1_is_not_at_batch_2(kind: str, device: str) -> No
             np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("steps", [("Relu",), ("Conv", "Hardmax", "Pool"), ("Relu", "Hardmax over samples")])
+@pytest.mark.parametrize("device", ["golden", "emulator"])
+def test_no_samples_give_no_rows(steps: tuple[str, ...], device: str) -> None:
+    model = net("N", steps)
+    with InferenceSession(model, device=device, config=preset("mini")) as session:
+        (one,) = session.run(None, {"x": draw(1)})
+        (none,) = session.run(None, {"x": draw(0)})
+        assert (none.shape, none.dtype) == ((0, *one.shape[1:]), one.dtype)
+        assert session.cycles == 0
+        np.testing.assert_array_equal(session.run(None, {"x": draw(2)})[0], reference(model, x=draw(2))[0])
+    with pytest.raises(UsageError, match=r"E2503.*'x' must have shape \[1, 4, 2, 2\], not \[0"):
+        InferenceSession(net(1, steps)).run(None, {"x": draw(0)})
+
+
 def test_hardware_stays_in_use_beside_host_nodes_that_keep_samples_apart() -> None:
     model = net("N", ("Conv", "Hardmax", "Bias"))
     with InferenceSession(model, device="emulator", config=preset("mini")) as session:

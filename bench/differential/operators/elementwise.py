@@ -1,5 +1,6 @@
 """Operators that compute element by element, and Cast."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -155,8 +156,17 @@ def cast(d: Draw) -> None:
         d.options["to"] = target
 
 
+def width(element: str) -> int:
+    """The bits of an element type, by its name."""
+    named = {"float": 32, "double": 64, "bool": 8}
+    return named.get(element) or int(re.sub(r"\D*(\d+).*", r"\1", element))
+
+
 def bitcast(d: Draw) -> None:
-    source, target = d.type("T1"), d.type("T2")
+    """Between types of one width: others the operator refuses."""
+    source = d.type("T1")
+    every = [one.removeprefix("tensor(").removesuffix(")") for one in d.operator.types["T2"]]
+    target = d.type("T2", [one for one in every if width(one) == width(source)])
     x = d.of(source, d.shape())
     d.x(x)
     d.attributes["to"] = code(target)

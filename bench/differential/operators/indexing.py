@@ -179,7 +179,7 @@ def unique(d: Draw) -> None:
     shape = d.shape(0)
     axis_of(d, len(shape)) if shape else None
     d.attr("sorted", [0, 1])
-    d.x(d.array("T", shape, d.choose("values", ["ties", "plain", "edges"])))
+    d.x(d.array("T", shape, d.choose("values", ["ties", "plain", "edges", "special"])))
     d.outputs = d.choose("outputs", [1, 2, 3, 4])
 
 

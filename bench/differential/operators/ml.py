@@ -183,7 +183,7 @@ def classifier(d: Draw) -> None:
     labels(d, count)
     d.attr("post_transform", POST)
     d.attr("multi_class", [0, 1])
-    rows = count
+    rows = d.choose("rows", [count, 1] if count == 2 else [count])
     d.attributes["coefficients"] = [float(v) for v in d.rng.standard_normal(rows * columns).astype(np.float32)]
     if d.maybe("intercepts"):
         d.attributes["intercepts"] = [float(v) for v in d.rng.standard_normal(rows).astype(np.float32)]

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..board import Board
+from ..devices.family import Location
+from ..devices.report import RouteReport
 from .manifest import Manifest
-from .report import RouteReport
-from .standalone import Location
 
 
 @dataclass
 class Built:
-    """A finished bitstream with everything known about it; `config` is nextpnr's textual configuration."""
+    """A finished bitstream with everything known about it; `config` is the routed design's text (`Family.routed`)."""
 
     bitstream: bytes
     config: str

@@ -153,6 +153,16 @@ def sources(root: str) -> str:
     return state.hexdigest()
 
 
+def family_sources(name: str) -> str:
+    """A digest of all files of a device family: its cells, mapping, floor plan, cell models."""
+    folder = resources.files("onnxhw").joinpath("devices", name)
+    state = hashlib.blake2b(sources(f"devices/{name}/__init__.py").encode(), digest_size=16)
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        if item.is_file():
+            state.update(item.name.encode() + b"\0" + item.read_bytes() + b"\0")
+    return state.hexdigest()
+
+
 def _imports(path: Path) -> Iterator[Path]:
     """Files that the relative imports of a module may mean, whether they exist or not."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

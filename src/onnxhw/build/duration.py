@@ -7,9 +7,11 @@ from itertools import pairwise
 from math import exp, log
 from statistics import median
 
+from ..board import Board
 from ..config import PRESETS, HwConfig
+from ..devices import family_of
+from ..devices.family import Family
 from .cache import Cache, key_of
-from .estimate import estimate
 
 KIND = "duration"
 """The kind of cache entry that tells the seconds of each stage of an earlier run."""
@@ -54,12 +56,17 @@ def store(preset: str, board: str, stages: Mapping[str, float]) -> None:
     Cache(KIND).store(_key(preset, board), {"seconds.json": data}, label=f"{preset} on {board}")
 
 
-def expected(config: HwConfig, board: str) -> Expected:
+def expected(config: HwConfig, board: Board) -> Expected:
     """How long a run will take, about."""
-    if stages := _load(config.name, board):
+    if stages := _load(config.name, board.name):
         return Expected(sum(stages.values()), "as an earlier run took", stages)
-    seen = [sum(stages.values()) / _scaled(PRESETS[name]) for name, place in _seen() if (stages := _load(name, place))]
-    seconds = _scaled(config)
+    family = family_of(board)
+    seen = [
+        sum(stages.values()) / _scaled(PRESETS[name], family)
+        for name, place in _seen()
+        if (stages := _load(name, place))
+    ]
+    seconds = _scaled(config, family)
     if seen:
         return Expected(seconds * median(seen), "from earlier runs of other presets", {})
     return Expected(seconds, "as on another machine", {})
@@ -73,11 +80,11 @@ def _seen() -> Iterable[tuple[str, str]]:
             yield preset, board
 
 
-def _scaled(config: HwConfig) -> float:
+def _scaled(config: HwConfig, family: Family) -> float:
     """Seconds for a design of this size on the machine of `REFERENCE`: a straight line between their logarithms."""
-    known = sorted((estimate(PRESETS[name]).lut, seconds) for (name, _), seconds in REFERENCE.items())
+    known = sorted((family.estimate(PRESETS[name]).lut, seconds) for (name, _), seconds in REFERENCE.items())
     points = [(log(luts), log(seconds)) for luts, seconds in (SMALL, *known)]
-    x = log(max(SMALL[0], estimate(config).lut))
+    x = log(max(SMALL[0], family.estimate(config).lut))
     pairs = list(pairwise(points))
     (x0, y0), (x1, y1) = next((pair for pair in pairs if x <= pair[1][0]), pairs[-1])
     return exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0))

@@ -15,29 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from ..board import Board
-from ..errors import DoesNotFitError, TimingError, UsageError
-from . import mapping, tools
+from ..devices import family_of
+from ..devices.family import NAME, Command, Family, Location, check_fit
+from ..devices.report import RouteReport
+from ..errors import TimingError, UsageError
+from . import tools
 from .built import Built, from_entry, to_entry
-from .cache import Cache, key_of, sources
-from .device import part_options, platform_of
+from .cache import Cache, family_sources, key_of, sources
+from .device import platform_of
 from .phases import RouteLog
-from .report import RouteReport, read_report
-from .standalone import Location, bake, locate
 
 FORMAT = "2"
 """Version of the flow itself; part of the key."""
-NAME = "top"
 DESIGNS = "design"
 """The kind of cache entry that tells the key of a bitstream by what its design is made of."""
 PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
-PLACER = "static"
-"""nextpnr's placer: spreads the logic over the chip. Its default one, "heap", fills tiles to three quarters before it
-takes the next, and leaves the rest of a large chip empty, which the router pays for."""
-PLACERS = {"LFE5U-12F": "heap", "LFE5U-25F": "heap"}
-"""Another one by device. ``ulx3s-25f`` fills these to four fifths, and "static" had found no legal places for it after
-minutes in which "heap" was done."""
+"""Of every family: these names are of the first one's tools."""
 
 Progress = Callable[["Event"], None]
 
@@ -65,9 +60,9 @@ class Options:
     nextpnr_opts: tuple[str, ...] = ()
 
 
-def tool_versions() -> dict[str, str]:
+def tool_versions(family: Family) -> dict[str, str]:
     """The tools that decide over the bitstream; `ToolError` E7101 if one is missing."""
-    return {tool: tools.version(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
+    return {tool: tools.version(tool) for tool in family.tools}
 
 
 class _Stage:
@@ -92,54 +87,19 @@ class _Stage:
 
 
 def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
-    """The design's files for the tools: RTLIL, Yosys script, its last mapping, pin and clock constraints; no source
-    paths in them."""
-    platform = platform_of(board)
-    sysconfig = f"SYSCONFIG {' '.join(board.sysconfig)};" if board.sysconfig else ""
-    plan = platform.prepare(
-        design, NAME, emit_src=False, synth_opts=list(options.synth_opts), script_after_synth=mapping.SCRIPT,
-        add_preferences=sysconfig,
-    )  # fmt: skip
-    wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
-    files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
-    return files | {mapping.FILE: mapping.text()}
+    """The design's files for the tools, without paths of sources. A design that has a `config` gets the floor plan of
+    that configuration."""
+    family, platform = family_of(board), platform_of(board)
+    platform.primitives = family.primitives(board.device, getattr(design, "config", None))
+    return family.files(platform, design, board, options.synth_opts)
 
 
-def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
-    """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
-    have = {
-        "LUT4": board.resources.lut4, "flip-flops": board.resources.ff, "multipliers": board.resources.dsp,
-        "block RAMs": board.resources.ebr,
-    }  # fmt: skip
-    over = [
-        f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]
-    ]
-    if over:
-        hint = {
-            "multipliers": "lower rows or cols, or use multiplier='fabric'",
-            "block RAMs": "lower the memory depths or word",
-            "LUT4": "lower rows, cols or lanes, or use multiplier='dsp'",
-            "flip-flops": "lower rows, cols or lanes",
-        }
-        lower = next(hint[kind] for kind in hint if counts.get(kind, 0) > have[kind])
-        raise DoesNotFitError(
-            "E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board"
-        )
-
-
-def synthesize(directory: Path, stage: _Stage) -> dict[str, int]:
-    """Run Yosys in a directory that holds the files of `elaborate`; the cells of the result."""
+def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]:
+    """Run Yosys in a directory that holds the files of `elaborate`; the resources of the result."""
     script = directory / f"{NAME}.ys"
     script.write_text(script.read_text() + "\ntee -q -o stat.json stat -json\n")
     tools.run("yosys", ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], directory, tick=stage.tick)
-    counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
-    get = counts.get
-    return {
-        "LUT4": get("LUT4", 0) + 2 * get("CCU2C", 0) + 6 * get("TRELLIS_DPR16X4", 0),
-        "flip-flops": get("TRELLIS_FF", 0),
-        "multipliers": get("MULT18X18D", 0),
-        "block RAMs": get("DP16KD", 0),
-    }
+    return family.counts(json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"])
 
 
 def log_of(seed: int) -> str:
@@ -147,36 +107,26 @@ def log_of(seed: int) -> str:
     return f"nextpnr-{seed}.log"
 
 
+def _execute(command: Command, directory: Path, tick: tools.Tick | None) -> None:
+    tools.run(command.tool, command.arguments, directory, tick=tick)
+
+
 def place_and_route(directory: Path, board: Board, seed: int, options: Options, stage: _Stage) -> RouteReport:
-    """Run nextpnr with one seed; leaves ``top.config``, ``routed.json`` and ``report.json``.
+    """Run place and route with one seed; leaves what `Family.route` says.
 
     Timing failures are let pass here, so that the report is written; `build` refuses them.
     """
-    arguments = [
-        *part_options(board), "--seed", str(seed),
-        "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", f"{NAME}.config", "--write", "routed.json",
-        "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log_of(seed),
-        "--placer", PLACERS.get(board.device, PLACER), *options.nextpnr_opts,
-    ]  # fmt: skip
-    tools.run("nextpnr-ecp5", arguments, directory, tick=stage.tick)
-    return read_report(json.loads((directory / "report.json").read_text()))
+    family = family_of(board)
+    _execute(family.route(board, seed, log_of(seed), options.nextpnr_opts), directory, stage.tick)
+    return family.report(json.loads((directory / "report.json").read_text()))
 
 
-def pack(config: str, key: str, tick: tools.Tick | None = None) -> bytes:
-    """The bitstream of a textual configuration; the first 32 bits of `key` become its USERCODE."""
+def pack(family: Family, routed: str, key: str, tick: tools.Tick | None = None) -> bytes:
+    """The bitstream of a routed design's text; the device can be asked for the first bits of `key`."""
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
-        (directory / f"{NAME}.config").write_text(config)
-        arguments = [
-            "--compress",
-            "--usercode",
-            str(int(key[:8], 16)),
-            "--input",
-            f"{NAME}.config",
-            "--bit",
-            f"{NAME}.bit",
-        ]
-        tools.run("ecppack", arguments, directory, tick=tick)
+        (directory / family.routed).write_text(routed)
+        _execute(family.pack(key), directory, tick)
         return (directory / f"{NAME}.bit").read_bytes()
 
 
@@ -204,7 +154,7 @@ def build(
     however the run ends.
     """
     options = options or Options(seeds=board.seeds[:1])
-    versions, store = tool_versions(), cache or Cache("bitstream")
+    versions, store = tool_versions(family_of(board)), cache or Cache("bitstream")
     quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe and use_cache else ""
     designs = Cache(DESIGNS, store.folder.parent)
     key, files = _known(designs, quick), dict[str, str]()
@@ -231,7 +181,7 @@ def cached(
     recipe: Mapping[str, str] | None = None,
 ) -> Built | None:
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
-    options, versions = options or Options(seeds=board.seeds[:1]), tool_versions()
+    options, versions = options or Options(seeds=board.seeds[:1]), tool_versions(family_of(board))
     store = cache or Cache("bitstream")
     quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe else ""
     key = _known(Cache(DESIGNS, store.folder.parent), quick)
@@ -246,8 +196,8 @@ def _quick_key(
     """A key over what `_prepare` makes its own of, without making it."""
     return key_of({
         **{f"recipe {name}": text for name, text in recipe.items()}, "tools": json.dumps(versions, sort_keys=True),
-        "flow": sources("build/flow.py"), "mapping": mapping.text(), "board": repr(board), "clock": str(clock_hz),
-        "options": repr(options),
+        "flow": sources("build/flow.py"), "family": family_sources(board.family), "board": repr(board),
+        "clock": str(clock_hz), "options": repr(options),
     })  # fmt: skip
 
 
@@ -265,8 +215,7 @@ def _prepare(
     key = key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
         "board": repr((board.device, board.package, board.speed)), "options": repr(options),
-        # Not where it is the usual one, as in FORMAT 2 from the start: those results stay good.
-        **({"placer": PLACERS[board.device]} if board.device in PLACERS else {}),
+        **family_of(board).key(board),
     })  # fmt: skip
     return files, key
 
@@ -295,11 +244,12 @@ def _run(
     files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: Options, versions: dict[str, str],
     progress: Progress | None, logs: Path | None,
 ) -> Built:  # fmt: skip
+    family = family_of(board)
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
         for name, text in files.items():
             (directory / name).write_text(text)
         with _Stage(progress, "yosys") as stage:
-            counts = synthesize(directory, stage)
+            counts = synthesize(family, directory, stage)
         check_fit(counts, board)
         best: tuple[RouteReport, int, str, list[Location]] | None = None
         for seed in options.seeds:
@@ -308,15 +258,15 @@ def _run(
                 fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
                 stage.text = f"seed {seed}: {fmax}"
             if best is None or _slack(report) > _slack(best[0]):
-                config = (directory / f"{NAME}.config").read_text()
-                best = (report, seed, config, locate(json.loads((directory / "routed.json").read_text())))
+                config = (directory / family.routed).read_text()
+                best = (report, seed, config, family.locate(json.loads((directory / "routed.json").read_text())))
             if report.timing_met:
                 break
     if best is None:
         raise UsageError("E2340", "seeds must name at least one seed")
     report, seed, config, locations = best
     with _Stage(progress, "ecppack") as stage:
-        bitstream = pack(config, key, stage.tick)
+        bitstream = pack(family, config, key, stage.tick)
     return Built(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
 
 
@@ -339,16 +289,17 @@ def _slack(report: RouteReport) -> float:
 
 
 def with_memories(result: Built, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None) -> Built:
-    """The same routed design with other memory contents (see `standalone.bake`); packs in seconds, never routes.
+    """The same routed design with other memory contents (see `Family.bake`); packs in seconds, never routes.
 
     What was packed before is taken from the cache.
     """
-    config = bake(result.config, result.locations, images)
+    family = family_of(result.board)
+    config = family.bake(result.config, result.locations, images)
     key, store = key_of({"base": result.key, "config": config}), Cache(PACKED)
     found = store.load(key)
     if found is None:
         with _Stage(progress, "ecppack") as stage:
-            found = {f"{NAME}.bit": pack(config, key, stage.tick)}
+            found = {f"{NAME}.bit": pack(family, config, key, stage.tick)}
         store.store(key, found, label=f"{result.board.name} {result.clock_hz / 1e6:g} MHz, with memories")
     bitstream = found[f"{NAME}.bit"]
     return replace(result, bitstream=bitstream, config=config)

@@ -8,21 +8,21 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
-from ..isa.instructions import UNITS
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
+from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.blocks import blocks, tail
 from ..rtl.depthwise import SHORT_UCODE
 
 COMMON = {
-    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
+    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in Unit},
     "parameters": r"(^|\.)vector\.params$",
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
 }
-"""Where most memories lie in the design: a pattern of the names that `standalone.memories` gives."""
+"""Where most memories lie in the design: a pattern of the names that `devices.family.memories` gives."""
 
 
 def places(config: HwConfig) -> dict[str, str]:
@@ -42,7 +42,7 @@ def require_block_rams(program: DeviceProgram) -> None:
             f"block RAMs of {config.name} hold {depth}",
             hint="without --standalone a host loads the program",
         )
-    if program.code.get("depthwise") and config.depthwise_ucode <= SHORT_UCODE:
+    if program.code.get(Unit.DEPTHWISE) and config.depthwise_ucode <= SHORT_UCODE:
         raise UsageError(
             "E2333",
             f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",
@@ -58,9 +58,9 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
 def contents(program: DeviceProgram) -> dict[str, list[int]]:
     """What each kind of memory (the keys of `places`) holds."""
     code = program.code
-    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in UNITS}
+    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in Unit}
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
-    start = Standalone(tuple(len(code.get(unit, ())) for unit in UNITS), budget=2 * program.cycles, at_reset=True)
+    start = Standalone(tuple(len(code.get(unit, ())) for unit in Unit), budget=2 * program.cycles, at_reset=True)
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
     found["parameters"] = words(_parameters(program))

@@ -1,4 +1,4 @@
-"""Post-synthesis netlists: Yosys' result for the ECP5 as Verilog, and its simulation with our own cell models.
+"""Post-synthesis netlists: Yosys' result for a device as Verilog, and its simulation with our own cell models.
 
 This is the rung of the exactness ladder between RTL and board: what is simulated is made of the device's cells.
 """
@@ -7,15 +7,16 @@ import json
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from ..devices import find_family
 from ..errors import InternalError, ToolError
-from . import mapping, tools
+from ..rtl.primitives import Primitives
+from . import tools
 
 VECTORS = 1 << 17
 """Most steps of one simulation."""
@@ -25,7 +26,7 @@ VECTORS = 1 << 17
 class Target:
     """What `elaborate` gets as its platform when there is a device but no board."""
 
-    device: str = "LFE5U-25F"
+    primitives: Primitives
 
 
 @dataclass(frozen=True)
@@ -37,38 +38,45 @@ class Netlist:
     inputs: dict[str, int]
     outputs: dict[str, int]
     cells: dict[str, int]
+    family: str
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """What it takes, by the names of `devices.family.check_fit`."""
+        return find_family(self.family).counts(self.cells)
 
     @property
     def luts(self) -> int:
-        """LUT4 sites: lookup tables, two per carry cell, and LUT RAM (with its write logic: 4 + 2 sites)."""
-        count = self.cells.get
-        return count("LUT4", 0) + 2 * count("CCU2C", 0) + 6 * count("TRELLIS_DPR16X4", 0)
+        """LUT4 sites."""
+        return self.resources["LUT4"]
 
     @property
     def ffs(self) -> int:
         """Flip-flops in the fabric."""
-        return self.cells.get("TRELLIS_FF", 0)
+        return self.resources["flip-flops"]
 
     @property
     def dsps(self) -> int:
         """Multiplier blocks."""
-        return self.cells.get("MULT18X18D", 0)
+        return self.resources["multipliers"]
 
     @property
     def ebrs(self) -> int:
         """Block RAMs."""
-        return self.cells.get("DP16KD", 0)
+        return self.resources["block RAMs"]
 
 
 def synthesize_netlist(
-    design: Any, *, device: str = "LFE5U-25F", name: str = "top", tick: tools.Tick | None = None
+    design: Any, *, family: str = "ecp5", device: str = "", name: str = "top", tick: tools.Tick | None = None
 ) -> Netlist:
-    """Synthesize a `wiring.Component` for an ECP5; its members, ``clk`` and ``rst`` become the ports."""
-    text = rtlil.convert(design, name=name, platform=Target(device), emit_src=False)
+    """Synthesize a `wiring.Component` for a device, `Family.small` unless it is named; its members, ``clk`` and ``rst``
+    become the ports."""
+    made_for = find_family(family)
+    target = Target(made_for.primitives(device or made_for.small, getattr(design, "config", None)))
+    text = rtlil.convert(design, name=name, platform=target, emit_src=False)
     script = [
         "read_rtlil top.il",
-        f"synth_ecp5 -top {name}",
-        mapping.SCRIPT,
+        *made_for.netlist_script(name),
         # Names that only serve debugging make the simulator's input several times larger.
         "opt_clean -purge",
         "tee -q -o stat.json stat -json",
@@ -77,7 +85,8 @@ def synthesize_netlist(
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
         (directory / "top.il").write_text(text)
-        (directory / mapping.FILE).write_text(mapping.text())
+        for file, content in made_for.netlist_files().items():
+            (directory / file).write_text(content)
         tools.run("yosys", ["-q", "-p", "; ".join(script)], directory, tick=tick)
         statistics = json.loads((directory / "stat.json").read_text())
         verilog = (directory / "top.v").read_text()
@@ -86,18 +95,13 @@ def synthesize_netlist(
     inputs = {key: widths[key] for key, member in members.items() if member.flow == wiring.In}
     outputs = {key: widths[key] for key, member in members.items() if member.flow == wiring.Out}
     cells = {key: int(count) for key, count in statistics["design"]["num_cells_by_type"].items()}
-    return Netlist(verilog, name, inputs, outputs, cells)
+    return Netlist(verilog, name, inputs, outputs, cells, family)
 
 
 def _width(member: Any) -> int:
     from amaranth.hdl import Shape
 
     return int(Shape.cast(member.shape).width)
-
-
-def models() -> str:
-    """The Verilog text of our behavioural cell models."""
-    return resources.files("onnxhw.rtl").joinpath("sim_models", "ecp5_cells.v").read_text()
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Simulation:
         define = ["-DCOLLISION_OLD"] if collision == "old" else []
         with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
             directory = Path(scratch)
-            (directory / "cells.v").write_text(models())
+            (directory / "cells.v").write_text(find_family(netlist.family).cell_models())
             (directory / "top.v").write_text(netlist.verilog)
             (directory / "testbench.v").write_text(testbench(netlist, when))
             sources = ["cells.v", "top.v", "testbench.v"]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MismatchError, UsageError
-from ..isa.instructions import UNITS
-from ..isa.memory import UCODE_SPACES, Control, Space, host_stride, word_bytes
+from ..isa.memory import Control, Space, host_stride, word_bytes
 from ..isa.microcode import pack
+from ..isa.units import Unit
 from ..program.layout import Place, to_host
 from ..program.model import DeviceProgram
 from ..program.result import Result
@@ -28,17 +28,17 @@ MARGIN = 16
 def memory_writes(program: DeviceProgram) -> Words:
     """The host writes that load a program: microcode, weights, parameters, tables, counts."""
     config = program.config
-    for unit in UNITS:
+    for unit in Unit:
         words = pack(program.code.get(unit, ()))
-        yield from ((UCODE_SPACES[unit], address, word, ALL) for address, word in enumerate(words))
+        yield from ((unit.microcode, address, word, ALL) for address, word in enumerate(words))
     weights = to_host(program.weights, config.weight_word)
     yield from ((Space.WEIGHT, address, int(word), ALL) for address, word in enumerate(weights))
     params = to_host(program.params.astype("<u8").view(np.uint8), word_bytes(config, Space.PARAM))
     yield from ((Space.PARAM, address, int(word), ALL) for address, word in enumerate(params))
     tables = program.tables.reshape(-1).view(np.uint8)
     yield from ((Space.TABLE, address, int(word), ALL) for address, word in enumerate(tables))
-    for number, unit in enumerate(UNITS):
-        yield Space.CONTROL, Control.LOAD_COUNT + number, len(program.code.get(unit, ())), ALL
+    for unit in Unit:
+        yield Space.CONTROL, int(unit.registers.count), len(program.code.get(unit, ())), ALL
     yield Space.CONTROL, int(Control.BUDGET), 0, ALL
 
 
@@ -97,7 +97,7 @@ def run_program(
         "host_we": 1,
     }
     steps += [Step(run), Step({}, program.cycles + MARGIN)]
-    last = len(program.code.get("vector", ()))
+    last = len(program.code.get(Unit.VECTOR, ()))
     shown = {port.tensor for port in program.outputs}
     if trace:
         shown |= {name for name, entry in program.tensors.items() if entry.last >= last and entry.whole}

@@ -23,19 +23,33 @@ def read_arrays(
     """Those arrays of an .npz that are wanted, one at least, or welcome; or the one of an .npy under None.
 
     Which of the two a file is, its content says. Of those in `rows`, and of the welcome ones, no more than the first
-    `count` rows are read; an .npy is the one that is wanted. `UsageError` E2905 names what is wrong with the file;
-    nothing that it may hold besides numbers is ever executed, and other arrays are not looked at.
+    `count` rows are read; an .npy is the one that is wanted. `UsageError` E2905 names what is wrong with the file, an
+    array of `rows` without any too; nothing that it may hold besides numbers is ever executed, and other arrays are not
+    looked at.
     """
     found = stored_arrays(path, lambda what: UsageError("E2905", what, where=str(path), hint=HINT))
     if isinstance(found, Stored):
-        return {None: found[: count if wanted[0] in rows else None]}
+        array = found[: count if wanted[0] in rows else None]
+        return {None: _some(array, wanted[0], path) if wanted[0] in rows else array}
     if not any(name in found for name in wanted):
         more = ", ..." if len(found.names) > NAMES else ""
         held = ", ".join(name[:NAME] for name in found.names[:NAMES]) + more or "nothing"
         what = f"none of its arrays is named like an input; it has {held}"
         raise UsageError("E2905", what, where=str(path), hint=f"inputs: {', '.join(wanted)}")
-    return {
+    arrays: dict[str | None, Array] = {
         name: found[name][: count if name in rows or name in welcome else None]
         for name in (*wanted, *welcome)
         if name in found
     }
+    for name in wanted:
+        if name in arrays and name in rows:
+            _some(arrays[name], name, path)
+    return arrays
+
+
+def _some(array: Array, name: str, path: Path) -> Array:
+    """The array; `UsageError` E2905 if it has no rows."""
+    if array.ndim and not len(array):
+        what = f"holds no inference: the array for input {name!r} has the shape {list(array.shape)}"
+        raise UsageError("E2905", what, where=str(path), hint="a session gives outputs of no rows for it")
+    return array

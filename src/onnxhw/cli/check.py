@@ -145,8 +145,7 @@ def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[st
 
 
 def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
-    from ..frontend.partitioned import open_inputs, quantizes
-    from ..frontend.shapes import dynamic
+    from ..frontend.partitioned import quantizes, undecided
 
     for diagnostic in partitioned.diagnostics:
         output.line(diagnostic.text())
@@ -172,7 +171,7 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
         float_model = not any(quantizes(row.op_type) for row in partitioned.placement)
         advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
         output.line(f"nothing runs on the hardware{advice}; onnxhw run computes it on the host, compile ends with 4")
-        if error := dynamic(open_inputs(partitioned), ""):
+        if error := undecided(partitioned, ""):
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
         return

@@ -31,9 +31,13 @@ class Target:
 def target(board_name: str, preset_name: str | None) -> Target:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
-    Presets for simulation go with every board.
+    Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
+    bitstream can be made.
     """
+    from ..devices import family_of
+
     chosen = find(board_name)
+    family_of(chosen).check_part(chosen)
     name = preset_name or chosen.preset
     config = preset(name)
     if name not in chosen.presets and name not in SIMULATED:

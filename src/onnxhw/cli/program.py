@@ -36,6 +36,7 @@ set one by one take minutes."""
 def command(output: Output, directory: Path, board: str | None, flash: bool) -> None:
     from ..board import check_device, find
     from ..build import tools
+    from ..devices import family_of
     from ..errors import UsageError
     from ..files import sha256
     from .artifacts import read_directory
@@ -66,7 +67,8 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
         output.data(record)
     for line in () if output.json else result.output.splitlines():
         output.message(line)
-    boots = f" (in flash: it boots in about {chosen.boot_seconds(bitstream.stat().st_size):.2f} s)" if flash else ""
+    seconds = family_of(chosen).boot_seconds(chosen, bitstream.stat().st_size)
+    boots = f" (in flash: it boots in about {seconds:.2f} s)" if flash else ""
     output.line(f"{bitstream} is on the board{boots}")
     if interrupted:
         raise KeyboardInterrupt

@@ -123,9 +123,9 @@ def macs_text(record: Mapping[str, Any]) -> str:
 
 def estimated(chosen: Target) -> dict[str, dict[str, int]]:
     """Resources before synthesis: block RAMs and multipliers exactly, logic about."""
-    from ..build.estimate import estimate
+    from ..devices import family_of
 
-    found, have = estimate(chosen.config), chosen.board.resources
+    found, have = family_of(chosen.board).estimate(chosen.config), chosen.board.resources
     return {
         "lut": {"used": found.lut, "available": have.lut4},
         "ff": {"used": found.ff, "available": have.ff},

@@ -25,7 +25,7 @@ class Stages:
         self.told, self.phase = 0.0, ""
         self.seconds: dict[str, float] = {}
         """Of the stages that have ended; of place and route, its last run's."""
-        self.expected = duration.expected(config, board.name)
+        self.expected = duration.expected(config, board)
 
     def __enter__(self) -> "Stages":
         from rich.console import Console
@@ -65,7 +65,7 @@ class Stages:
         what = f"a bitstream of {self.config.name} for {self.board.name} takes {self.expected.text}"
         if self.config.name == QUICK or QUICK not in self.board.presets:
             return what
-        return f"{what}; of --preset {QUICK} {duration.expected(preset(QUICK), self.board.name).text}"
+        return f"{what}; of --preset {QUICK} {duration.expected(preset(QUICK), self.board).text}"
 
     def note(self, built: Built) -> None:
         """Keep the seconds of a run, for the estimates of later ones."""

@@ -9,6 +9,8 @@ from ..build.built import Built
 from ..build.cache import list_all, sources
 from ..build.device import version_of
 from ..config import HwConfig
+from ..devices import family_of
+from ..devices.family import memories
 from ..errors import OnnxhwError
 from ..program.model import DeviceProgram
 
@@ -22,18 +24,16 @@ def line_speed(board: Board, clock_hz: int) -> int:
 
 def top(board: Board, config: HwConfig, clock_hz: int, baud: int) -> Any:
     """The top level: core, link and clock."""
-    from ..rtl.pll import Clocked
     from ..rtl.top import Top
 
-    design, resource = Top(config, clock_hz=clock_hz, baud=baud), board.clock_resource
-    return Clocked(design, resource=resource, input_hz=board.clock_hz, output_hz=clock_hz, speed=board.speed)
+    return family_of(board).clocked(Top(config, clock_hz=clock_hz, baud=baud), board, clock_hz)
 
 
 def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
     """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
     return {
         "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
-        **{file: sources(file) for file in ("rtl/top.py", "rtl/pll.py")},
+        "rtl": sources("rtl/top.py"),
         **{name: version_of(name) for name in ("amaranth", "amaranth-boards")},
     }  # fmt: skip
 
@@ -53,7 +53,6 @@ def finished(
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
     """
     from ..build.images import images
-    from ..build.standalone import memories
     from ..host.artifact import build_id
     from ..isa.link import Info
 

@@ -1,8 +1,9 @@
 """The core's counters, computed from the timeline."""
 
-from ..isa.instructions import UNITS, Array, Depthwise, Ordered
+from ..isa.instructions import Array, Code, Depthwise, Ordered
+from ..isa.memory import Control
 from ..isa.timing import Span, Timeline, pixels, tiles
-from .order import Code
+from ..isa.units import Unit
 
 
 def counters(code: Code, timeline: Timeline) -> dict[str, int]:
@@ -12,15 +13,17 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
     it; array and depthwise unit are busy in each cycle that streams a pixel, the vector unit from the
     issue of an instruction to its completion.
     """
-    spans = timeline.spans
-    streaming = ("array", "depthwise")
-    return {
-        **{f"{unit}_done": len(spans[unit]) for unit in UNITS},
-        **{f"stall_order_{unit}": _waited(spans[unit]) for unit in UNITS},
-        **{f"stall_weights_{unit}": sum(span.stalled for span in spans[unit]) for unit in streaming},
-        **{f"busy_{unit}": sum(_busy(instruction) for instruction in code.get(unit, ())) for unit in streaming},
-        "busy_vector": _occupied(spans["vector"]),
-    }
+    found: dict[Control, int] = {}
+    for unit in Unit:
+        spans, registers = timeline.spans[unit], unit.registers
+        found[registers.done] = len(spans)
+        found[registers.stall_order] = _waited(spans)
+        if registers.stall_weights is not None:
+            found[registers.stall_weights] = sum(span.stalled for span in spans)
+        if registers.busy is not None:
+            streamed = sum(_busy(instruction) for instruction in code.get(unit, ()))
+            found[registers.busy] = streamed if unit.ports.streams else _occupied(spans)
+    return {register.name.lower(): found[register] for register in sorted(found)}
 
 
 def _busy(instruction: Ordered) -> int:

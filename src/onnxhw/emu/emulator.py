@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..isa.timing import timeline
+from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from .counters import counters
@@ -32,7 +33,7 @@ class Emulator:
         self._order = by_time(self.timeline)
         self._counters = counters(program.code, self.timeline)
 
-    def run(self, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
+    def run(self, inputs: Tensors, trace: bool = False, order: Sequence[Unit] | None = None) -> Result:
         """One inference.
 
         Parameters
@@ -58,7 +59,7 @@ class Emulator:
             tensors[name] = self._read(name)
         for unit, index in steps(program.code, self._order if order is None else order):
             machine.execute(program.code[unit][index])
-            if unit == "vector":
+            if unit == Unit.VECTOR:
                 for name in due.get(index + 1, ()):
                     tensors[name] = self._read(name)
         outputs = {port.tensor: self._read(port.tensor) for port in program.outputs}
@@ -83,6 +84,6 @@ def check_inputs(program: DeviceProgram, inputs: Tensors) -> dict[str, npt.NDArr
     return dict(inputs)
 
 
-def run(program: DeviceProgram, inputs: Tensors, trace: bool = False, order: Sequence[str] | None = None) -> Result:
+def run(program: DeviceProgram, inputs: Tensors, trace: bool = False, order: Sequence[Unit] | None = None) -> Result:
     """One inference on a fresh machine; see `Emulator.run`."""
     return Emulator(program).run(inputs, trace, order)

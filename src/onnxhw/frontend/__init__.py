@@ -17,11 +17,13 @@ from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
 from .partitioned import PartitionedModel, Placed, refuse, require_hardware
 from .pipeline import Prepared, Source, load, prepare, read
+from .reading.limits import LimitError
 from .shapes import specialise
 
 __all__ = [
     "Batch",
     "Blocker",
+    "LimitError",
     "PartitionedModel",
     "Placed",
     "Prepared",

@@ -10,6 +10,7 @@ Where the proof fails, the model is placed at the batch that it is fed, and what
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import onnx
@@ -25,6 +26,8 @@ from .shapes import Shape, specialise
 
 TWO = 2
 """The batch with which an open one is proved: shapes that are affine in N are known from two."""
+OTHERS = (2, 3, 12)
+"""Sizes at which something is looked at that is wrong at 1; the last has many divisors."""
 UNBOUNDED = replace(DEFAULT, tensor_elements=1 << 62, total_elements=1 << 62)
 """For shapes alone: nothing of that size is allocated."""
 
@@ -67,6 +70,21 @@ def prove_open(
     except OnnxhwError as error:
         return Batch(0, inputs, mixing=f"at batch {TWO} {error.what.splitlines()[0]}")
     return Batch(0, inputs, outputs)
+
+
+def at_sizes(
+    model: onnx.ModelProto, shapes: Mapping[str, int], inputs: frozenset[str]
+) -> list[Mapping[str, Shape]]:
+    """The static shapes of values at other sizes of an open batch than 1: of those of `OTHERS` that the model takes.
+
+    Parameters as of `prove_open`.
+    """
+    found: list[Mapping[str, Shape]] = []
+    for size in OTHERS:
+        with suppress(OnnxhwError):
+            sizes = {**shapes, **{f"{name}:0": size for name in inputs}}
+            found.append(specialise(_undeclared(model), shapes=sizes, limits=UNBOUNDED)[1])
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ FIXED = 22
 """The operator set from which onnx's inference is right."""
 ROUNDS = 8
 """Most rounds; each needs the shapes that the one before has mended."""
-POOLS = ("MaxPool", "AveragePool")
+POOLS = ("MaxPool", "AveragePool", "LpPool")
 READ = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -66,7 +66,12 @@ def _write(node: onnx.NodeProto, shape: tuple[int, ...] | None) -> None:
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute if one.name in READ}
     given["auto_pad"] = given.get("auto_pad", b"NOTSET").decode(errors="replace")
     kernel = given.get("kernel_shape", [])
-    if shape is None or len(shape) != len(kernel) + 2 or given["auto_pad"] not in ("NOTSET", "VALID"):
+    if shape is None or len(shape) != len(kernel) + 2:
+        return
+    if given["auto_pad"] in ("SAME_UPPER", "SAME_LOWER"):  # as many windows as steps, whatever ceil_mode
+        _without(node, "ceil_mode")
+        return
+    if given["auto_pad"] not in ("NOTSET", "VALID"):
         return
     pool = Pool(**given)
     if min([*kernel, *pool.steps, *pool.spread], default=0) < 1:
@@ -79,7 +84,13 @@ def _write(node: onnx.NodeProto, shape: tuple[int, ...] | None) -> None:
     rests = [(size + sum(pad) - (k - 1) * spread - 1, extra, step) for size, pad, (_, extra), k, step, spread in parts]
     if all(-(-rest // step) == (rest + extra) // step for rest, extra, step in rests):
         return
-    kept = [one for one in node.attribute if one.name not in ("ceil_mode", "auto_pad", "pads")]
     ends = [after + extra for (_, after), (_, extra) in zip(pads, beyond, strict=True)]
+    _without(node, "ceil_mode", "auto_pad", "pads")
+    node.attribute.append(helper.make_attribute("pads", [before for before, _ in pads] + ends))
+
+
+def _without(node: onnx.NodeProto, *names: str) -> None:
+    """Remove attributes."""
+    others = [one for one in node.attribute if one.name not in names]
     del node.attribute[:]
-    node.attribute.extend([*kept, helper.make_attribute("pads", [before for before, _ in pads] + ends)])
+    node.attribute.extend(others)

@@ -1,4 +1,4 @@
-"""`infer_shapes`, `convert_version`, `computed`: onnx's own code on a model, in a child of bounded memory and time.
+"""`infer_shapes`, `convert_version`, `computed`, `refusal`: onnx's own code in a child of bounded memory and time.
 
 That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
 read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
@@ -16,14 +16,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import onnx
 from onnx import shape_inference, version_converter
 
-from ..errors import InvalidModelError
+from ..errors import InvalidModelError, OnnxhwError
 from .spec.findings import label
 
 MEMORY = 512 << 20
@@ -47,7 +47,9 @@ ANSWER = 64 << 20
 FORKS = sys.platform == "linux"
 HEAD = struct.Struct("<BqQ")
 """Of a request: what to do, its number, bytes. Of an answer: 0 or the number of the error's kind, bytes."""
-INFER, CONVERT, COMPUTE = 0, 1, 2
+INFER, CONVERT, COMPUTE, TRY = 0, 1, 2, 3
+IMPOSSIBLE = ("E4750", "E4751", "E4752")
+"""Of `hostrun.evaluate`: what is not about the numbers of the inputs."""
 DONE, FAILED, MEMORY_ERROR, REFUSED = 0, 1, 2, 3
 CHECKED, STRICT, VALUES = 1, 2, 4
 """How to infer: with types checked, every failure an error, values propagated."""
@@ -109,6 +111,20 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
         return results
     text = answer.decode(errors="replace")
     raise RefusedError(text) if status == REFUSED else RuntimeError(text or "it needs too much memory")
+
+
+def refusal(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> str:
+    """Why the host computes a model of none of several inputs; "" if it does of one, or if that cannot be told, for
+    lack of time or memory or because it crashes."""
+    question = (model.SerializeToString(), [dict(inputs) for inputs in attempts])
+    if not FORKS:
+        return _tried(*question)
+    with guarded(), _LOCK:
+        try:
+            status, answer = _current().ask(TRY, 0, pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+        except _DiedError:
+            return ""
+    return answer.decode(errors="replace") if status == DONE else ""
 
 
 @contextmanager
@@ -318,6 +334,8 @@ def _answer(what: int, how: int, data: bytes) -> tuple[int, bytes]:
     try:
         if what == COMPUTE:
             answer = pickle.dumps(_computed(*pickle.loads(data)), pickle.HIGHEST_PROTOCOL)
+        elif what == TRY:
+            answer = _tried(*pickle.loads(data)).encode(errors="replace")
         elif what == CONVERT:
             from onnx.onnx_cpp2py_export import version_converter as conversion
 
@@ -344,6 +362,21 @@ def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
     from .hostnodes import computed as on_the_host  # only here: it takes long to import
 
     return list(on_the_host(onnx.NodeProto.FromString(node), opset, operands))
+
+
+def _tried(model: bytes, attempts: Sequence[Mapping[str, Any]]) -> str:
+    from .hostrun import evaluate  # only here: it takes long to import
+
+    proto, text = onnx.ModelProto.FromString(model), ""
+    for inputs in attempts:
+        try:
+            evaluate(proto, inputs)
+            return ""
+        except OnnxhwError as error:
+            if error.code not in IMPOSSIBLE:
+                return ""
+            text = error.what
+    return text
 
 
 def _memory() -> tuple[int, int]:

@@ -14,6 +14,8 @@ from .nodes import reads
 MARK = "onnxhw.declared"
 """The key, in the metadata of a value, of the axes whose size is declared and not inferred; "rank" if that is too."""
 RANK = "rank"
+CONTAINERS = ("sequence_type", "optional_type", "map_type")
+"""Kinds of types that hold other types."""
 INVENTED = "unk__"
 """How onnx's inference begins names of its own for sizes that it does not know; two inferences give the same names."""
 Shape = tuple[int, ...]
@@ -34,14 +36,23 @@ class Contradiction:
         return f"its shape is declared as {self.said}, and its node gives {self.inferred}"
 
 
+def element_of(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
+    """The tensor type in a type: its own, or that of the elements of sequences, optionals and maps; None for others."""
+    while (name := kind.WhichOneof("value")) in CONTAINERS:
+        kind = kind.map_type.value_type if name == "map_type" else getattr(kind, name).elem_type
+    return kind.tensor_type if name == "tensor_type" else None
+
+
 def put_away(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """The outputs as they are declared; in the graph those that nodes make have no shape afterwards."""
+    """The outputs as they are declared; in the graph those that nodes make have no shape afterwards, nor have the
+    elements of those that are no tensors."""
     declared = []
     made = {name for node in graph.node for name in node.output}
     for value in graph.output:
-        if value.name in made and value.type.tensor_type.HasField("shape"):
+        kind = element_of(value.type)
+        if value.name in made and kind is not None and kind.HasField("shape"):
             declared.append(onnx.ValueInfoProto.FromString(value.SerializeToString()))
-            value.type.tensor_type.ClearField("shape")
+            kind.ClearField("shape")
     return declared
 
 
@@ -68,10 +79,11 @@ def merged(
     places = {value.name: value for value in graph.output}
     contradictions, marks, changed = [], {}, set()
     for value in declared:
-        name, said = value.name, value.type.tensor_type.shape
-        if name not in places or not places[name].type.HasField("tensor_type"):
+        name, tensor = value.name, element_of(value.type)
+        kind = element_of(places[name].type) if name in places else None
+        if kind is None or tensor is None or value.type.WhichOneof("value") != places[name].type.WhichOneof("value"):
             continue
-        kind, variables = places[name].type.tensor_type, bound.get(name, ())
+        said, variables = tensor.shape, bound.get(name, ())
         if not kind.HasField("shape"):
             kind.shape.CopyFrom(said)
             marks[name] = " ".join([RANK, *_fixed(said, variables)])

@@ -30,15 +30,23 @@ def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tup
 
 def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
     """Why no kernel, operator of ours or of the reference computes a node of operands of these types (names of numpy's,
-    "" where one is left out); empty if one does."""
+    "" where one is left out); empty if one does. What a kernel of `native.STRICT` refuses for its
+    attributes the reference is not asked.
+    """
     if not is_native(node, version):
         return ""
+    domain = canonical(node.domain)
+    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if fault := guards.fault(domain, node.op_type, attributes):
+        return fault
     try:
         NativeNode(node, version).session(tuple(kind_of(name) for name in types))
     except NoKernelError as error:
+        if error.attributes and not deviations.alone(domain, node.op_type, list(node.output), attributes):
+            return str(error)
         from .hostrun import has_other  # only here: it takes long to import
 
-        return "" if has_other(canonical(node.domain), node.op_type, version) else str(error)
+        return "" if has_other(domain, node.op_type, version) else str(error)
     return ""
 
 
@@ -59,7 +67,7 @@ class HostNode:
         domain = canonical(node.domain)
         self._native = NativeNode(node, version)
         self._rows = deviations.of(domain, node.op_type)
-        self._guard = guards.GUARDS.get((domain, node.op_type))
+        self._guarded = domain, node.op_type
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
@@ -77,13 +85,14 @@ class HostNode:
 
     def run(self, *operands: Any, **more: Any) -> Any:
         """The results in order."""
-        if self._guard is not None:
-            self._guard(self.attributes, operands)
+        guards.guard(*self._guarded, self.attributes, operands)
         reason = ""
         if not any(row.applies(self, operands) for row in self._rows):
             try:
                 return self._native.run(operands, self._types)
             except NoKernelError as error:
+                if error.attributes:
+                    raise NativeError(str(error)) from error
                 reason = str(error)
             except NativeError as error:
                 if not LACKING.search(str(error)):

@@ -173,7 +173,8 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
     domain, defaults that inference forgets written out, axes as it reads them, pools with the windows that they have.
     The same object if nothing is to do. With it, the result of `whole_windows`."""
     if not any(
-        _stranger(node) or _forgotten(node) or rounded_up(node) or _padded_by_axes(node) for node in _nodes(model.graph)
+        _stranger(node) or _forgotten(node) or _without_intercepts(node) or rounded_up(node) or _padded_by_axes(node)
+        for node in _nodes(model.graph)
     ):
         return model, {}
     amended = onnx.ModelProto()
@@ -183,6 +184,8 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
             node.domain = UNSEEN
         elif _forgotten(node):
             node.attribute.append(onnx.helper.make_attribute(*FORGOTTEN[node.op_type]))
+        elif _without_intercepts(node):
+            node.attribute.append(onnx.helper.make_attribute("intercepts", [0.0] * _classes(node)))
     _widen_axes(amended.graph)
     amended.opset_import.add(domain=UNSEEN, version=1)
     return amended, whole_windows(amended, undeclared)
@@ -190,6 +193,20 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
 
 def _stranger(node: onnx.NodeProto) -> bool:
     return nowhere(node.op_type, node.domain)
+
+
+def _without_intercepts(node: onnx.NodeProto) -> bool:
+    """Is this a LinearClassifier of which inference counts no scores, because it counts intercepts?"""
+    return (
+        (canonical(node.domain), node.op_type) == ("ai.onnx.ml", "LinearClassifier")
+        and all(attribute.name != "intercepts" or not attribute.floats for attribute in node.attribute)
+    )  # fmt: skip
+
+
+def _classes(node: onnx.NodeProto) -> int:
+    """The scores of LinearClassifier: one for each label, or one."""
+    labels = (one for one in node.attribute if one.name in ("classlabels_ints", "classlabels_strings"))
+    return max([1, *(len(one.ints) + len(one.strings) for one in labels)])
 
 
 def _forgotten(node: onnx.NodeProto) -> bool:

@@ -43,6 +43,7 @@ NOISE = (
     (re.compile(r"Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: "), ""),
     (re.compile(r"\S*/\S*\.(cc|h|hpp|cpp):\d+ "), ""),
     (re.compile(r"(\b[\w:]+ )?\S*onnxruntime::[^(\[]*\([^)]*\)( const)?( \[with [^\]]*\])?(::\S+)?"), ""),
+    (re.compile(r"Exception during (.* was false\. (?=\S))?"), ""),
 )
 """Of onnxruntime's messages: what is no reason, and paths of the machine that it was built on."""
 Kind = int | bytes | None
@@ -55,6 +56,12 @@ LACKING = re.compile(
 )
 """Reasons of kernels that do not have what the text allows, where the operands are not to blame."""
 
+MAKING = re.compile("Exception during initialization")
+"""Where a kernel exists and is not made."""
+STRICT = ("ai.onnx.ml",)
+"""Where it is not made of attributes that contradict each other, of which onnx's reference computes something. Kernels
+of the default domain refuse what their text allows: an even size of LRN, saturate of a Cast to float."""
+
 _sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...]], Any]" = OrderedDict()
 
 
@@ -63,7 +70,14 @@ class NativeError(ValueError):
 
 
 class NoKernelError(Exception):
-    """onnxruntime has nothing for these types; the text is its reason. Never leaves the frontend."""
+    """onnxruntime has nothing for these types; the text is its reason. Never leaves the frontend.
+
+    `attributes`: it has a kernel, which refuses the node for its attributes, whatever the operands.
+    """
+
+    def __init__(self, text: str, attributes: bool = False) -> None:
+        super().__init__(text)
+        self.attributes = attributes
 
 
 class NativeNode:
@@ -186,7 +200,9 @@ def _session(node: onnx.NodeProto, version: int, kinds: tuple[Kind, ...]) -> Any
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options(), providers=["CPUExecutionProvider"])
     except Exception as error:  # of a dozen classes
-        raise NoKernelError(reason(error)) from error
+        text = reason(error)
+        refuses = node.domain in STRICT and bool(MAKING.search(str(error))) and not LACKING.search(text)
+        raise NoKernelError(text, refuses) from error
     for value in session.get_outputs():
         if FOREIGN.search(value.type):
             raise NoKernelError(f"a result of type {value.type} does not pass from onnxruntime")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import UnsupportedError
+from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, HostPart, Part, Value
 from ..program.parts import Program
 from .diagnostics import Diagnostic
@@ -121,11 +121,27 @@ def refuse(model: PartitionedModel) -> None:
         )
 
 
+def require_sized(batch: Batch | None, where: str) -> None:
+    """`UsageError` E2542 for a batch of a size that the user has to say."""
+    if batch is not None and batch.unsized:
+        raise UsageError("E2542", batch.mixing, where=where, hint=batch.unsized)
+
+
+def undecided(model: PartitionedModel, where: str) -> OnnxhwError | None:
+    """The error about open dimensions of a model of which nothing runs on the hardware: E2542 or E4003, or None."""
+    try:
+        require_sized(model.batch, where)
+    except UsageError as error:
+        return error
+    return dynamic(open_inputs(model), where)
+
+
 def require_hardware(model: PartitionedModel, where: str) -> None:
-    """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006."""
+    """If nothing runs on the hardware: `UnsupportedError` E4002 (a float model), E4003 (open dimensions) or E4006;
+    `UsageError` E2542 for a batch whose size has to be said."""
     if not model.hardware:
         quantized = any(quantizes(row.op_type) for row in model.placement)
-        if quantized and (error := dynamic(open_inputs(model), where)):
+        if quantized and (error := undecided(model, where)):
             raise error
         rows = [row for row in model.placement if row.where in ("host", "refused") and row.reason]
         reasons = [f"node {row.node!r} ({row.op_type}): {row.reason}" for row in rows]

@@ -1,19 +1,20 @@
 """`read` and `load`: the frontend's steps in order."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import onnx
 
 from ..ir.graph import Graph
 from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, Part, Value
-from .batch import OneSample, one_sample, open_batch, prove_open
+from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
 from .blockers import Excluded, UnsupportedNodesError
 from .confined import guarded
 from .control import unroll
 from .convert import Conversion, convert
+from .declared import CONTAINERS
 from .diagnostics import Diagnostic
 from .functions import inline
 from .hostparts import host_parts
@@ -21,12 +22,12 @@ from .load import read as reading_of
 from .normal import normalise
 from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
-from .partitioned import PartitionedModel, nothing_on_hardware, quantizes
+from .partitioned import PartitionedModel, nothing_on_hardware, quantizes, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
 from .quant.exports import adopt
 from .reading.apart import Apart
 from .reading.limits import DEFAULT, Limits
-from .shapes import CONTAINERS, Shape, require_static
+from .shapes import Shape, require_static
 from .spec import Findings, diagnose, raise_errors
 from .spec.signatures import nowhere
 from .static import Static
@@ -75,7 +76,8 @@ def load(
     the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
     """
     where = _where(source)
-    made, _, _ = prepare(source, limits, shapes).converted(exact_softmax=exact_softmax)
+    made, _, batch = prepare(source, limits, shapes).converted(exact_softmax=exact_softmax)
+    require_sized(batch, where)
     require_static(made.static.model, made.context.shapes, where)
     unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
                if index in made.reasons and nowhere(node.op_type, node.domain)]  # fmt: skip
@@ -103,6 +105,7 @@ class Prepared:
     known : static shapes of the values of `model`.
     batch : of a model that leaves it open.
     one : the model of one sample, of a quantized model with a batch of more in the file.
+    others : see `Static`.
     """
 
     where: str
@@ -113,11 +116,12 @@ class Prepared:
     known: Mapping[str, Shape]
     batch: Batch | None = None
     one: OneSample | None = None
+    others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
     @cached_property
     def whole(self) -> Static:
         """The model as it is, to be converted."""
-        return Static.of(self.model, self.known, self.apart)
+        return Static.of(self.model, self.known, self.apart, self.others)
 
     @cached_property
     def sample(self) -> Static:
@@ -183,21 +187,24 @@ def _prepared(source: Source, limits: Limits | None, shapes: Mapping[str, int] |
     normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
-    static, known, shapes = settled(model, where, shapes, limits, noted)
+    found = settled(model, where, shapes, limits, noted)
+    static, known, batch = found.model, found.shapes, found.batch
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
-    batch = one = None
-    if opened := open_batch(model, shapes):
+    one, others = None, None
+    if batch is not None:
+        pass  # its size is not 1, so that nothing can be proved of one sample
+    elif opened := open_batch(model, shapes):
+        others = partial(at_sizes, model, shapes, opened)
         unproved = Batch(0, opened, mixing="the model is not quantized")
         batch = prove_open(model, known, shapes, opened) if quantized else unproved
         if quantized and batch.mixing:
             _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
     elif quantized:
-        found = one_sample(static, known)
-        if isinstance(found, OneSample):
-            one = found
-        elif found:
-            _mixing(noted, found, "its batch stays whole, and but for matrices on the host")
-    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, one)
+        one = one_sample(static, known)  # or why there is none
+        if isinstance(one, str) and one:
+            _mixing(noted, one, "its batch stays whole, and but for matrices on the host")
+    sample = one if isinstance(one, OneSample) else None
+    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample, others)
 
 
 def _mixing(noted: Findings, reason: str, what: str) -> None:

@@ -13,6 +13,7 @@ from .partition import GOLDEN, KINDS, Division, Stages
 from .partitioned import Placed, Where
 from .refused import refusal
 from .spec.signatures import canonical
+from .trials import Trials
 from .values import Const, QuantConst
 
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
@@ -51,10 +52,11 @@ def placement(
     }
     wanted = _wanted(made)
     known = Implemented(made.static.model, made.context.dtypes)
+    trials = Trials(made.static, made.context)
     rows = []
     for index, node in enumerate(made.host.nodes):
         name = node.label
-        where, code, reason, hint, at = _row(made, found, index, name, operations, aside, edges, wanted, known)
+        where, code, reason, hint, at = _row(made, found, index, name, operations, aside, edges, wanted, known, trials)
         part = None if at is None else numbers.get(at)
         rows.append(Placed(name, node.op_type, node.domain, where, code, reason, hint, part))
     return rows
@@ -70,6 +72,7 @@ def _row(
     edges: Mapping[str, int],
     wanted: set[int],
     known: "Implemented",
+    trials: Trials,
 ) -> tuple[Where, str, str, str, int | None]:
     node, why = made.host.nodes[index], made.reasons.get(index)
     values = [made.context.values.get(output) for output in made.host.nodes[index].results]
@@ -79,6 +82,8 @@ def _row(
         if (missing := known.missing(node)) is not None:
             hint = "remove it, replace it by standard operators, or give its definition as a function of the model"
             return "refused", "E4401", f"{_named(node)} is implemented nowhere{missing}", hint, found.nodes[index]
+        if failed := trials.refused(node):
+            return "refused", "E4401", failed, "", found.nodes[index]
         reason, hint = (why.reason, why.hint) if why else ("", "")
         if name in operations:
             reason = f"{reason}; the hardware computes it as well, for its quantized result"

@@ -10,7 +10,7 @@ import onnx
 from ..errors import InvalidModelError, UnsupportedError, UsageError, short
 from .bodies import nested
 from .ceilings import whole_windows
-from .declared import INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
+from .declared import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .reading.limits import DEFAULT, Limits
 from .spec.findings import Findings, raise_errors
@@ -18,9 +18,6 @@ from .spec.operators import operator_rules
 from .standins import stand_ins
 
 log = logging.getLogger(__name__)
-
-CONTAINERS = ("sequence_type", "optional_type", "map_type")
-"""Kinds of types that hold other types."""
 
 DECLARE = "runs give the inferred shape: export the model again, or declare that"
 

@@ -1,6 +1,6 @@
 """`Static`: a specialised model in plain Python, made once, however often it is converted."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,7 @@ class Static:
     constants : the initializers.
     inputs : those that have no default.
     tables : what conversions share: tables and movements, by all that makes them.
+    others : gives the shapes at other sizes of a batch that is open; None where it is not.
     """
 
     model: onnx.ModelProto
@@ -39,6 +40,12 @@ class Static:
     constants: Mapping[str, Const]
     inputs: frozenset[str]
     tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
+    others: Callable[[], list[Mapping[str, Shape]]] | None = None
+
+    @cached_property
+    def elsewhere(self) -> list[Mapping[str, Shape]] | None:
+        """What `others` gives."""
+        return self.others() if self.others else None
 
     @cached_property
     def readers(self) -> Mapping[str, list[Node]]:
@@ -50,7 +57,13 @@ class Static:
         return found
 
     @classmethod
-    def of(cls, model: onnx.ModelProto, shapes: Mapping[str, Shape], apart: Apart | None = None) -> "Static":
+    def of(
+        cls,
+        model: onnx.ModelProto,
+        shapes: Mapping[str, Shape],
+        apart: Apart | None = None,
+        others: Callable[[], list[Mapping[str, Shape]]] | None = None,
+    ) -> "Static":
         """From a model that was read and specialised, and the shapes of its values."""
         graph, away = model.graph, apart or Apart()
         constants = {}
@@ -61,7 +74,7 @@ class Static:
         inputs = frozenset(value.name for value in graph.input if value.name not in constants)
         alike: Attributes = {}
         nodes = [Node.of(node, alike) for node in graph.node]
-        return cls(model, shapes, away, _element_types(graph), nodes, constants, inputs)
+        return cls(model, shapes, away, _element_types(graph), nodes, constants, inputs, others=others)
 
 
 def _element_types(graph: onnx.GraphProto) -> dict[str, str]:

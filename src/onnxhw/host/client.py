@@ -11,7 +11,8 @@ from ..closing import Closing
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
-from ..isa.memory import UCODE_SPACES, Control, Space
+from ..isa.memory import Control, Space
+from ..isa.units import Unit
 from ..program.image import Words, memories
 from ..program.model import DeviceProgram
 from ..program.result import Result
@@ -199,7 +200,7 @@ def _program_crc(writes: list[Request]) -> int:
 def _counts(program: DeviceProgram) -> list[int]:
     """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
     array, vector = program.input_free
-    return [*(len(program.code.get(unit, ())) for unit in UCODE_SPACES), program.cycles, array | vector << 16]
+    return [*(len(program.code.get(unit, ())) for unit in Unit), program.cycles, array | vector << 16]
 
 
 def _bytes(words: list[int]) -> bytes:

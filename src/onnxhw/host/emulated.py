@@ -6,24 +6,22 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..emu.counters import counters
 from ..emu.machine import Machine
-from ..emu.order import Code, by_time, steps
+from ..emu.order import by_time, steps
 from ..errors import OnnxhwError
-from ..isa.instructions import UNITS, Ordered
+from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
     COUNTERS,
     ENDED,
     RING_SIZE,
-    UCODE_SPACES,
-    UNIT_CODE,
     WATCHDOG,
     Control,
     Space,
     host_stride,
-    ucode_words,
     word_bytes,
 )
 from ..isa.microcode import unpack
 from ..isa.timing import Timeline, timeline
+from ..isa.units import Unit, ucode_words
 from ..program.layout import from_host, to_host
 
 Words = npt.NDArray[np.uint32]
@@ -44,7 +42,7 @@ class EmulatedCore:
             Space.WEIGHT: config.weight_depth,
             Space.PARAM: config.param_depth,
             Space.TABLE: config.tables * 256,
-            **{space: ucode_words(config, unit) for unit, space in UCODE_SPACES.items()},
+            **{unit.microcode: ucode_words(config, unit) for unit in Unit},
         }
         self.memory = {
             space: np.zeros(size * host_stride(word_bytes(config, space)), np.uint32) for space, size in sizes.items()
@@ -53,7 +51,7 @@ class EmulatedCore:
         self.memory[Space.CONTROL][Control.FINGERPRINT_LOW] = fingerprint & 0xFFFFFFFF
         self.memory[Space.CONTROL][Control.FINGERPRINT_HIGH] = fingerprint >> 32
         self._machine = Machine(config)
-        self._decoded: tuple[Code, Timeline, list[str], dict[str, int]] | None = None
+        self._decoded: tuple[Code, Timeline, list[Unit], dict[str, int]] | None = None
         self.runs = 0
         """Runs since power-up."""
 
@@ -109,20 +107,20 @@ class EmulatedCore:
             registers[register] = counts[register.name.lower()]
         self._remember(times)
 
-    def _decode(self) -> tuple[Code, Timeline, list[str], dict[str, int]]:
+    def _decode(self) -> tuple[Code, Timeline, list[Unit], dict[str, int]]:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
         registers, config, machine = self.memory[Space.CONTROL], self.config, self._machine
-        code: dict[str, list[Ordered]] = {}
-        for index, (unit, space) in enumerate(UCODE_SPACES.items()):
-            count = int(registers[Control.LOAD_COUNT + index])
-            code[unit] = list(unpack(UNITS[unit], self.memory[space].tolist(), count))
+        code: dict[Unit, list[Ordered]] = {}
+        for unit in Unit:
+            count = int(registers[unit.registers.count])
+            code[unit] = list(unpack(UNITS[unit], self.memory[unit.microcode].tolist(), count))
         machine.weights[:] = from_host(self.memory[Space.WEIGHT], config.weight_word)
         machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)
         times = timeline(config, code)
         return code, times, by_time(times), counters(code, times)
 
-    def _execute(self, code: Code, order: list[str]) -> None:
+    def _execute(self, code: Code, order: list[Unit]) -> None:
         machine, word = self._machine, self.config.word
         machine.act[:] = from_host(self.memory[Space.ACT], word).view(np.int8)
         machine.forget()
@@ -133,9 +131,10 @@ class EmulatedCore:
     def _remember(self, times: Timeline) -> None:
         """Fill the ring of the last issued instructions; of units that issue together the first is entered."""
         taken: dict[int, int] = {}
-        for unit in UNITS:
+        for unit in Unit:
+            number = unit.number
             for index, span in enumerate(times.spans[unit]):
-                taken.setdefault(span.issue, UNIT_CODE[unit] << 28 | index & 0xFFFF)
+                taken.setdefault(span.issue, number << 28 | index & 0xFFFF)
         registers = self.memory[Space.CONTROL]
         registers[Control.RING : Control.RING + RING_SIZE] = 0
         last = sorted(taken.items())

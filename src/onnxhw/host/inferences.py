@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LinkError
-from ..isa.instructions import UNITS
 from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
+from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.spans import Span, spans
@@ -77,7 +77,7 @@ class Inferences:
             raise LinkError(
                 "E9108",
                 f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"({', '.join(UNITS)}): {state[Control.LOAD_DONE : Control.VECTOR_DONE + 1]}",
+                f"({', '.join(Unit)}): {state[Control.LOAD_DONE : Control.VECTOR_DONE + 1]}",
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..isa.memory import COUNTERS, ENDED, RING_SIZE, RUNNING, UNIT_CODE, WATCHDOG, Control
+from ..isa.memory import COUNTERS, ENDED, RING_SIZE, RUNNING, WATCHDOG, Control
+from ..isa.units import Unit
 
 SNAPSHOT_WORDS = Control.RING + RING_SIZE
 """Control registers of a snapshot, from the first on."""
@@ -12,7 +13,7 @@ SNAPSHOT_WORDS = Control.RING + RING_SIZE
 class Snapshot:
     """One reading of the control registers.
 
-    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the
+    `done` of `counts` instructions of each unit (in the order of `isa.Unit`) are completed; `last` are the
     instructions issued last, oldest first: unit and index. `token` is that of the last RUN.
     """
 
@@ -25,14 +26,14 @@ class Snapshot:
     budget: int
     cycles: int
     counters: dict[str, int]
-    last: tuple[tuple[str, int], ...]
+    last: tuple[tuple[Unit, int], ...]
 
     @classmethod
     def of(cls, token: int, words: list[int]) -> "Snapshot":
         """From `SNAPSHOT_WORDS` registers."""
         status, head = words[Control.RUN], words[Control.RING_HEAD]
         ring = words[Control.RING : Control.RING + RING_SIZE]
-        names = {code: unit for unit, code in UNIT_CODE.items()}
+        names = {unit.number: unit for unit in Unit}
         entries = [ring[(head + at) % RING_SIZE] for at in range(RING_SIZE)]
         return cls(
             running=bool(status & RUNNING),

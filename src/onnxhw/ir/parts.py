@@ -35,12 +35,14 @@ class Batch:
         0 where the batch is open.
     inputs, outputs : those whose first dimension counts samples; what else there is, is the same for all samples.
     mixing : where and why samples may meet; "" if it is proved that they do not. `outputs` is empty otherwise.
+    unsized : how to say the size of the batch, where the model could not be placed for any; "" where it was.
     """
 
     size: int
     inputs: frozenset[str]
     outputs: frozenset[str] = frozenset()
     mixing: str = ""
+    unsized: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from ..config import PRESETS, HwConfig
 from . import instructions, memory, timing
 from .fields import WORD_BITS, FieldSpec
 from .instructions import UNITS, VectorOp
-from .memory import UNIT_CODE, Control, Space, host_stride, word_bytes
+from .memory import Control, Space, host_stride, word_bytes
+from .units import Unit
 
 
 def attribute_docs(source: ModuleType | type) -> dict[str, str]:
@@ -61,7 +62,7 @@ def field_row(spec: FieldSpec, default: int) -> list[str]:
     return [f"`{spec.name}`", f"{first}", f"{spec.bits}", words, f"{low} .. {high}", f"{default}", spec.doc]
 
 
-def unit_section(unit: str) -> list[str]:
+def unit_section(unit: Unit) -> list[str]:
     """One unit's instruction."""
     kind = UNITS[unit]
     lines = [f"## `{unit}`: {kind.bits()} bits in {kind.words()} words", "", *prose(kind)]
@@ -87,7 +88,7 @@ def memory_section() -> list[str]:
     lines += table(["space", "name", *(config.name for config in presets)], rows)
     lines += ["### Control registers", ""]
     lines += enum_table(Control, ["address", "name", "meaning"], attribute_docs(Control))
-    units = ", ".join(f"{code} {unit}" for unit, code in UNIT_CODE.items())
+    units = ", ".join(f"{unit.number} {unit}" for unit in Unit)
     return [*lines, f"Units in the ring: {units}.", ""]
 
 
@@ -141,9 +142,9 @@ def markdown() -> str:
         "In text an instruction is its unit and every field that is not its default: `load tiles=9 base=18`.",
         "",
     ]
-    for unit in UNITS:
+    for unit in Unit:
         lines += unit_section(unit)
-        if unit == "vector":
+        if unit == Unit.VECTOR:
             lines += ["### Operations", ""]
             lines += enum_table(VectorOp, ["`op`", "name", "meaning"], attribute_docs(VectorOp))
     lines += memory_section() + timing_section()

@@ -19,30 +19,33 @@ if TYPE_CHECKING:
 WORD_BITS = 32
 
 
-def unsigned(bits: int, doc: str, default: int = 0) -> Any:
-    """A field of the values ``0 .. 2**bits - 1``."""
-    return dataclasses.field(default=default, metadata={"bits": bits, "signed": False, "doc": doc})
+def unsigned(bits: int, doc: str, default: int = 0, *, setting: bool = False) -> Any:
+    """A field of the values ``0 .. 2**bits - 1``; a `setting` holds still while an instruction runs."""
+    return dataclasses.field(
+        default=default, metadata={"bits": bits, "signed": False, "doc": doc, "setting": setting}
+    )
 
 
-def signed(bits: int, doc: str, default: int = 0) -> Any:
-    """A two's complement field of the values ``-2**(bits-1) .. 2**(bits-1) - 1``."""
-    return dataclasses.field(default=default, metadata={"bits": bits, "signed": True, "doc": doc})
+def signed(bits: int, doc: str, default: int = 0, *, setting: bool = False) -> Any:
+    """A two's complement field of the values ``-2**(bits-1) .. 2**(bits-1) - 1``; `setting` as of `unsigned`."""
+    return dataclasses.field(default=default, metadata={"bits": bits, "signed": True, "doc": doc, "setting": setting})
 
 
-def flag(doc: str) -> Any:
+def flag(doc: str, *, setting: bool = False) -> Any:
     """A one-bit field."""
-    return unsigned(1, doc)
+    return unsigned(1, doc, setting=setting)
 
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field as declared: name, place (bit offset), width, sign and meaning."""
+    """One field as declared: name, place (bit offset), width, sign, meaning, and whether it is a setting."""
 
     name: str
     offset: int
     bits: int
     signed: bool
     doc: str
+    setting: bool = False
 
     def pack(self, value: int, owner: str) -> int:
         """The field's bits; an `InternalError` if the value does not fit."""
@@ -65,7 +68,7 @@ class Instruction:
     change are stored (`onnxhw.isa.microcode`).
     """
 
-    UNIT: ClassVar[str] = ""
+    UNIT: ClassVar[str]
     LEADING: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -76,7 +79,7 @@ class Instruction:
         places = {name: place for place, name in enumerate(cls.LEADING)}
         for field in sorted(dataclasses.fields(cls), key=lambda field: places.get(field.name, len(places))):
             meta = field.metadata
-            out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"]))
+            out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"], meta["setting"]))
             offset += meta["bits"]
         return tuple(out)
 

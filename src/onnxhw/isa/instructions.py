@@ -11,13 +11,15 @@ may overlap, but complete in order: one that reads what an earlier one writes sa
 are in words of their memory and are computed modulo 2**16. Act words hold W int8 channels.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
 from typing import ClassVar
 
-from ..config import WINDOW, HwConfig
+from ..config import WINDOW
 from .fields import Instruction, flag, signed, unsigned
+from .units import Unit
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,13 @@ class Ordered(Instruction):
     after_array: int = unsigned(12, "completed array instructions to wait for")
     after_depthwise: int = unsigned(12, "completed depthwise instructions to wait for")
     after_vector: int = unsigned(12, "completed vector instructions to wait for")
+
+    UNIT: ClassVar[Unit]
+
+    @property
+    def waits(self) -> tuple[int, int, int, int]:
+        """The completed instructions to wait for, of each `Unit` in turn."""
+        return self.after_load, self.after_array, self.after_depthwise, self.after_vector
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Load(Ordered):
     depthwise unit: 3 x 3 x D int8 weights each, byte ``(th * 3 + tw) * D + lane`` of ``ceil(9 * D / (k * C))`` words.
     """
 
-    UNIT = "load"
+    UNIT = Unit.LOAD
     LEADING = ("base", "depthwise", "tiles", "nt_n")
 
     base: int = unsigned(24, "first weight word")
@@ -88,7 +97,7 @@ class Array(Ordered):
     Accumulators are modulo ``2**acc_bits``.
     """
 
-    UNIT = "array"
+    UNIT = Unit.ARRAY
     LEADING = ("acc_bank", "more_reads", "nt_n", "oh_n", "accumulate", "act_base", "after_vector")
 
     more_reads: int = unsigned(6, "vector instructions beyond after_vector that must have read all their operands")
@@ -144,7 +153,7 @@ class Depthwise(Ordered):
     several windows reads them, through the port of the drain.
     """
 
-    UNIT = "depthwise"
+    UNIT = Unit.DEPTHWISE
     LEADING = ("acc_base", "group", "more_reads", "act_base", "after_vector")
 
     ih_oh: ClassVar[int] = 1
@@ -234,17 +243,17 @@ class Vector(Ordered):
     many positions as make a sum of 25 bits at most, whatever a and b (``onnxhw.fixed.dot_reach``).
     """
 
-    UNIT = "vector"
+    UNIT = Unit.VECTOR
     LEADING = (
         "a_base", "param_base", "after_depthwise", "acc_bank", "groups", "column_group", "lane_group", "o_base",
         "after_array",
     )  # fmt: skip
 
-    op: int = unsigned(3, "a VectorOp")
-    per_channel: int = flag("a parameter row per group, else one for all groups")
-    exact: int = flag("round once (half to even); else as float32: product to 24 bits, then to integer")
-    use_table: int = flag("look the result up in a table")
-    table_index: int = unsigned(4, "which table")
+    op: int = unsigned(3, "a VectorOp", setting=True)
+    per_channel: int = flag("a parameter row per group, else one for all groups", setting=True)
+    exact: int = flag("round once (half to even); else as float32: product to 24 bits, then to integer", setting=True)
+    use_table: int = flag("look the result up in a table", setting=True)
+    table_index: int = unsigned(4, "which table", setting=True)
     cb_n: int = unsigned(12, "activation words along the channels", 1)
     oh_n: int = unsigned(15, "output rows", 1)
     ow_n: int = unsigned(15, "output columns", 1)
@@ -274,22 +283,21 @@ class Vector(Ordered):
     o_cb: int = unsigned(16, "step of the result per cb")
     o_oh: int = unsigned(16, "step of the result per oh")
     o_ow: int = unsigned(16, "step of the result per ow")
-    groups: int = unsigned(6, "groups of Q lanes per word", 1)
-    column_group: int = unsigned(6, "first group of Q accumulator columns (DRAIN)")
-    lane_group: int = unsigned(6, "first group of Q lanes of the result word (and of a and b)")
+    groups: int = unsigned(6, "groups of Q lanes per word", 1, setting=True)
+    column_group: int = unsigned(6, "first group of Q accumulator columns (DRAIN)", setting=True)
+    lane_group: int = unsigned(6, "first group of Q lanes of the result word (and of a and b)", setting=True)
     param_base: int = unsigned(16, "first parameter row")
     param_cb: int = unsigned(16, "step of the parameter row per cb")
-    za: int = signed(8, "zero point of a")
-    zb: int = signed(8, "zero point of b")
-    zy: int = signed(8, "zero point of the result")
-    lo: int = signed(8, "smallest result", -128)
-    hi: int = signed(8, "largest result", 127)
+    za: int = signed(8, "zero point of a", setting=True)
+    zb: int = signed(8, "zero point of b", setting=True)
+    zy: int = signed(8, "zero point of the result", setting=True)
+    lo: int = signed(8, "smallest result", -128, setting=True)
+    hi: int = signed(8, "largest result", 127, setting=True)
 
 
-OWN = ("after_", "a_", "acc_", "b_", "o_", "ih", "iw", "in_", "param_")
-"""How the names of fields begin in which overlapping vector instructions may differ; so may counts (``_n``)."""
-SETTINGS = tuple(spec.name for spec in Vector.specs() if not spec.name.startswith(OWN) and not spec.name.endswith("_n"))
-"""The other fields of a vector instruction, which hold still in the pipeline."""
+SETTINGS = tuple(spec.name for spec in Vector.specs() if spec.setting)
+"""The fields of a vector instruction that hold still in the pipeline; in the others instructions that overlap may
+differ: they wait, loop and address each on its own."""
 _SETTINGS = attrgetter(*SETTINGS)
 
 
@@ -298,12 +306,10 @@ def follows(before: Vector, instruction: Vector) -> bool:
     return bool(_SETTINGS(before) == _SETTINGS(instruction))
 
 
-UNITS: dict[str, type[Load] | type[Array] | type[Depthwise] | type[Vector]] = {
-    "load": Load, "array": Array, "depthwise": Depthwise, "vector": Vector,
-}  # fmt: skip
-"""The units in the order of their completion counters."""
+UNITS: dict[Unit, type[Load] | type[Array] | type[Depthwise] | type[Vector]] = {
+    kind.UNIT: kind for kind in (Load, Array, Depthwise, Vector)
+}
+"""What the instructions of each unit are."""
 
-
-def units_of(config: HwConfig) -> list[str]:
-    """The units that a configuration has."""
-    return [unit for unit in UNITS if unit != "depthwise" or config.depthwise]
+Code = Mapping[Unit, Sequence[Ordered]]
+"""Instructions by unit; a unit may be left out."""

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
-from .instructions import UNITS
-from .memory import Control, Space, host_stride, ucode_words, word_bytes
+from .memory import Control, Space, host_stride, word_bytes
+from .units import Unit, ucode_words
 
 VERSION = 5
 """Version of this protocol; another one is refused by both sides."""
@@ -181,7 +181,7 @@ class Info:
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
         depths = [config.act_words, config.weight_depth, config.param_depth, 256 * config.tables]
-        depths += [ucode_words(config, unit) for unit in UNITS]
+        depths += [ucode_words(config, unit) for unit in Unit]
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         return cls(config.fingerprint, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes)
 

@@ -8,7 +8,6 @@ The host sees every memory through 32-bit words. A memory whose words have n byt
 from enum import IntEnum
 
 from ..config import HwConfig
-from .instructions import UNITS, units_of
 
 
 class Space(IntEnum):
@@ -28,7 +27,6 @@ class Space(IntEnum):
 
 PARAM_BITS = 64
 """Bits of one lane's entry of a parameter row."""
-UCODE_SPACES = {unit: Space[f"{unit.upper()}_UCODE"] for unit in UNITS}
 
 
 class Control(IntEnum):
@@ -81,13 +79,6 @@ RUNNING, ENDED, WATCHDOG = 1, 2, 4
 COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR)
 """Registers that describe a run, in the order of their addresses, which follow that of CYCLES."""
 RING_SIZE = 16
-UNIT_CODE = {unit: 1 + number for number, unit in enumerate(UNITS)}
-"""Unit numbers in the ring."""
-
-
-def ucode_words(config: HwConfig, unit: str) -> int:
-    """Words of a unit's microcode memory; 0 where there is no such unit."""
-    return int(getattr(config, f"{unit}_ucode")) if unit in units_of(config) else 0
 
 
 def word_bytes(config: HwConfig, space: Space) -> int:

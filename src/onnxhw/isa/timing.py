@@ -23,16 +23,17 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
 The tile recurrences run across instructions: tiles are numbered over the whole program.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
-from .instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, follows
+from .instructions import Array, Code, Depthwise, Load, Ordered, Vector, follows
 from .microcode import given
+from .units import Unit
 
 MEMORY = 2
-"""Cycles from a block RAM's address to its registered output."""
+"""Cycles from a memory's address to its registered output: on every device, or programs would be for one family only.
+A family's cells have at most so many registers (`onnxhw.devices.family.Family.memory`)."""
 FETCH_OVERHEAD = MEMORY + 2
 """Cycles of a fetch beyond one per word: the memory, a register behind it, and the ordering fields."""
 ORDER = 1
@@ -40,7 +41,7 @@ ORDER = 1
 START = 2
 """Cycles from the issue of an array, depthwise or vector instruction to its first operand address."""
 MULTIPLY = 3
-"""Cycles of a multiplier: input, pipeline and output register."""
+"""Cycles of a multiplier: input, pipeline and output register; the same on every device, as for `MEMORY`."""
 ACT_READ = 2 + MEMORY + 1
 """Cycles from an address generator to the operand: request and bank registers, memory, bank multiplexer."""
 DRAIN_READ = 1 + MEMORY + 1
@@ -216,7 +217,7 @@ class Span:
 class Timeline:
     """The exact times of a program."""
 
-    spans: dict[str, list[Span]] = field(default_factory=dict)
+    spans: dict[Unit, list[Span]] = field(default_factory=dict)
     cycles: int = 0
     """Cycles of the whole run, as the core's counter reports them."""
     load_start: list[int] = field(default_factory=list)
@@ -244,39 +245,39 @@ class _Run:
     With `weightless` there are no loads to wait for.
     """
 
-    def __init__(self, config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightless: bool = False) -> None:
+    def __init__(self, config: HwConfig, program: Code, weightless: bool = False) -> None:
         self.config, self.weightless = config, weightless
-        self.program = {unit: list(program.get(unit, ())) for unit in UNITS}
+        self.program = {unit: list(program.get(unit, ())) for unit in Unit}
         self.given = {unit: given(code) for unit, code in self.program.items()}
-        self.spans: dict[str, list[Span]] = {unit: [] for unit in UNITS}
+        self.spans: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
+        self.in_order = tuple(self.spans.values())
         self.load_start: list[int] = []
         self.load_end = 0
-        self.part: dict[str, list[int]] = {}
+        self.part: dict[Unit, list[int]] = {}
         kinds = (0, 1) if config.depthwise else (0,)
         self.tiles = [_Tiles(config, kind) for kind in kinds]
 
-    def issue(self, unit: str) -> tuple[int, int, int, int] | None:
+    def issue(self, unit: Unit) -> tuple[int, int, int, int] | None:
         """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
         done = self.spans[unit]
         instruction = self.program[unit][len(done)]
         ordered = 0
-        for other in UNITS:
-            count = getattr(instruction, f"after_{other}")
-            if count > len(self.spans[other]):
+        for spans, count in zip(self.in_order, instruction.waits, strict=True):
+            if count > len(spans):
                 return None
             if count:
-                ordered = max(ordered, self.spans[other][count - 1].done + ORDER)
+                ordered = max(ordered, spans[count - 1].done + ORDER)
         if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
             count = instruction.after_vector + instruction.more_reads
-            if count > len(self.spans["vector"]):
+            if count > len(self.spans[Unit.VECTOR]):
                 return None
-            ordered = max(ordered, self.spans["vector"][count - 1].read + ORDER)
+            ordered = max(ordered, self.spans[Unit.VECTOR][count - 1].read + ORDER)
         fetched = done[-1].issue + 1 if done else 0
         ready = fetched + self.given[unit][len(done)] + FETCH_OVERHEAD
         free = self.free(unit, instruction)
         return ready, ordered, free, max(ready, ordered, free)
 
-    def free(self, unit: str, instruction: Ordered) -> int:
+    def free(self, unit: Unit, instruction: Ordered) -> int:
         """The first cycle in which the instructions before let the unit take this one."""
         if not self.spans[unit]:
             return 0
@@ -287,14 +288,14 @@ class _Run:
         assert isinstance(before, Vector)
         return max(last.end + 1, last.issue + vector_apart()) if follows(before, instruction) else last.done
 
-    def advance(self, unit: str) -> bool:
+    def advance(self, unit: Unit) -> bool:
         """Advance the unit as far as is known; False if it must wait for another unit at once."""
         moved = False
         while self.step(unit):
             moved = True
         return moved
 
-    def step(self, unit: str) -> bool:
+    def step(self, unit: Unit) -> bool:
         """Advance the unit by one tile or one instruction; False if it must wait for another unit."""
         if len(self.spans[unit]) == len(self.program[unit]):
             return False
@@ -311,14 +312,14 @@ class _Run:
         assert isinstance(instruction, Vector)
         return self._vector(instruction)
 
-    def _finish(self, unit: str, end: int, done: int) -> bool:
+    def _finish(self, unit: Unit, end: int, done: int) -> bool:
         ready, ordered, free, issue, _, stalled = self.part.pop(unit)
         self.spans[unit].append(Span(ready, ordered, free, issue, end, done, stalled))
         return True
 
     def _load(self, instruction: Load) -> bool:
         steps, mine = load_steps(instruction, self.config), self.tiles[instruction.depthwise]
-        start = max(self.part["load"][3] + 1, self.load_end)
+        start = max(self.part[Unit.LOAD][3] + 1, self.load_end)
         before = len(mine.loaded)
         if before:
             if before > len(mine.start):
@@ -327,13 +328,13 @@ class _Run:
         mine.loaded.append(start)
         self.load_start.append(start)
         self.load_end = start + steps
-        self.part["load"][4] += 1
-        if self.part["load"][4] == tiles(instruction):
-            self._finish("load", start + steps - 1, start + steps)
+        self.part[Unit.LOAD][4] += 1
+        if self.part[Unit.LOAD][4] == tiles(instruction):
+            self._finish(Unit.LOAD, start + steps - 1, start + steps)
         return True
 
-    def _tile(self, unit: str, instruction: Array | Depthwise) -> bool:
-        mine, part = self.tiles[unit == "depthwise"], self.part[unit]
+    def _tile(self, unit: Unit, instruction: Array | Depthwise) -> bool:
+        mine, part = self.tiles[unit == Unit.DEPTHWISE], self.part[unit]
         n = len(mine.start)
         free = max(part[3] + START, mine.end)
         start = free
@@ -352,18 +353,18 @@ class _Run:
         return True
 
     def _vector(self, instruction: Vector) -> bool:
-        end = self.part["vector"][3] + START - 1 + vector_cycles(instruction, self.config)
-        return self._finish("vector", end, end + vector_latency())
+        end = self.part[Unit.VECTOR][3] + START - 1 + vector_cycles(instruction, self.config)
+        return self._finish(Unit.VECTOR, end, end + vector_latency())
 
 
-def timeline(config: HwConfig, program: Mapping[str, Sequence[Ordered]], weightless: bool = False) -> Timeline:
-    """The times of every instruction of a program: lists by unit (`UNITS`); a unit may be left out.
+def timeline(config: HwConfig, program: Code, weightless: bool = False) -> Timeline:
+    """The times of every instruction of a program: lists by unit; a unit may be left out.
 
     With `weightless` the loads are left out and nothing waits for them: when tiles would start if each were there.
 
     Raises `InternalError` E1110 if the program cannot end (an ordering or weight deadlock).
     """
-    units = [unit for unit in UNITS if program.get(unit) and not (weightless and unit == "load")]
+    units = [unit for unit in Unit if program.get(unit) and not (weightless and unit == Unit.LOAD)]
     run = _Run(config, program, weightless)
     while any([run.advance(unit) for unit in units]):
         pass

@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
-from ..isa.instructions import UNITS, Ordered
+from ..isa.instructions import UNITS, Code, Ordered
+from ..isa.units import Unit
 from .model import DeviceProgram, Layer
 
 
@@ -29,7 +30,7 @@ def disassemble(program: DeviceProgram) -> str:
 
 
 def listing(
-    config: HwConfig, code: Mapping[str, Sequence[Ordered]], layers: Sequence[Layer] = (), model: str = ""
+    config: HwConfig, code: Code, layers: Sequence[Layer] = (), model: str = ""
 ) -> str:
     """The text of some code; what belongs to no layer comes last.
 
@@ -37,12 +38,12 @@ def listing(
     the other's heading; their comments then name the layer.
     """
     lines = [f"# {_plain(config.name)}: {_plain(model)}".rstrip(": "), f"config {config.to_json()}"]
-    written = dict.fromkeys(UNITS, 0)
-    owners = {(unit, index): layer for layer in layers for unit in UNITS for index in layer.indices(unit)}
+    written = dict.fromkeys(Unit, 0)
+    owners = {(unit, index): layer for layer in layers for unit in Unit for index in layer.indices(unit)}
 
-    def section(title: str, last: Mapping[str, int], layer: Layer | None = None) -> None:
+    def section(title: str, last: Mapping[Unit, int], layer: Layer | None = None) -> None:
         body = []
-        for unit in UNITS:
+        for unit in Unit:
             for index in range(written[unit], last.get(unit, 0)):
                 owner = owners.get((unit, index))
                 whose = f" of {_plain(owner.name)}" if owner is not None and owner is not layer else ""
@@ -57,13 +58,13 @@ def listing(
     return "\n".join(lines) + "\n"
 
 
-def assemble(text: str) -> tuple[HwConfig, dict[str, list[Ordered]]]:
+def assemble(text: str) -> tuple[HwConfig, dict[Unit, list[Ordered]]]:
     """Configuration and code of a text; inverse of `disassemble`.
 
     A `UsageError` (E2127, or that of the field) names the line.
     """
     config: HwConfig | None = None
-    code: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
+    code: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
     for number, line in enumerate(text.split("\n"), 1):
         where = f"line {number}"
         word, _, rest = line.strip().partition(" ")
@@ -74,10 +75,10 @@ def assemble(text: str) -> tuple[HwConfig, dict[str, list[Ordered]]]:
                 if config is not None:
                     raise UsageError("E2127", "a second configuration")
                 config = HwConfig.from_json(rest)
-            elif word in UNITS:
-                code[word].append(_instruction(line))
+            elif word in list(Unit):
+                code[Unit.named(word)].append(_instruction(line))
             else:
-                raise UsageError("E2127", f"a line is 'config' or one of {', '.join(UNITS)}, not {word!r}")
+                raise UsageError("E2127", f"a line is 'config' or one of {', '.join(Unit)}, not {word!r}")
         except UsageError as error:
             raise UsageError(error.code, error.what, where=where, hint=error.hint) from None
     if config is None:
@@ -91,7 +92,7 @@ def _instruction(line: str) -> Ordered:
     names = [field.partition("=")[0] for field in fields[1:]]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise UsageError("E2127", f"{fields[0]}.{min(repeated)} is given twice")
-    instruction = UNITS[fields[0]].parse(" ".join(fields))
+    instruction = UNITS[Unit.named(fields[0])].parse(" ".join(fields))
     try:
         instruction.encode()
     except InternalError as error:

@@ -6,8 +6,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.memory import UCODE_SPACES, Space, host_stride, word_bytes
+from ..isa.memory import Space, host_stride, word_bytes
 from ..isa.microcode import pack
+from ..isa.units import Unit
 from .layout import Place, from_host, to_host
 from .model import DeviceProgram
 
@@ -16,9 +17,9 @@ Words = npt.NDArray[np.uint32]
 
 def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
     """The memories that a program brings along, as host words from address 0 on; empty ones are left out."""
-    for unit, space in UCODE_SPACES.items():
+    for unit in Unit:
         if code := program.code.get(unit):
-            yield space, np.array(pack(code), np.uint32)
+            yield unit.microcode, np.array(pack(code), np.uint32)
     if program.weights.size:
         yield Space.WEIGHT, to_host(program.weights, word_bytes(program.config, Space.WEIGHT))
     if program.params.size:

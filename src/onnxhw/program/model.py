@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
+from ..isa.units import Unit
 from .kept import Array8, Constants, Element, Patches, Shape
 from .layout import Place
 
@@ -76,14 +77,14 @@ class Layer:
     name: str
     kind: str
     macs: int
-    instructions: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    instructions: dict[Unit, list[tuple[int, int]]] = field(default_factory=dict)
     nominal: int = 0
 
-    def indices(self, unit: str) -> list[int]:
+    def indices(self, unit: Unit) -> list[int]:
         """The layer's instructions of a unit, in order."""
         return [index for run in self.instructions.get(unit, ()) for index in range(*run)]
 
-    def span(self, unit: str) -> tuple[int, int] | None:
+    def span(self, unit: Unit) -> tuple[int, int] | None:
         """From the first to behind the last of its instructions of a unit, those of others in between included."""
         runs = self.instructions.get(unit)
         return (runs[0][0], runs[-1][1]) if runs else None
@@ -114,7 +115,7 @@ class DeviceProgram:
 
     config: HwConfig
     model: str
-    code: dict[str, list[Ordered]]
+    code: dict[Unit, list[Ordered]]
     weights: npt.NDArray[np.uint8]
     params: npt.NDArray[np.uint64]
     tables: npt.NDArray[np.int8]

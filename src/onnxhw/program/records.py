@@ -13,6 +13,7 @@ from ..ir.parts import Batch, Dim, GoldenPart, HostPart, Value
 from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.instructions import UNITS, Ordered
+from ..isa.units import Unit
 from .kept import Constants, Patches, Shape
 from .layout import Place
 from .model import DeviceProgram, Entry, Layer
@@ -55,10 +56,10 @@ def _device(program: DeviceProgram) -> Any:
     record.model = _text(program.model)
     record.cycles, record.macs, record.nominal = program.cycles, program.macs, program.nominal
     record.free_array, record.free_vector = program.input_free
-    for unit in UNITS:
+    for unit in Unit:
         instructions = program.code.get(unit, [])
         words = [word for instruction in instructions for word in instruction.encode()]
-        record.code.add(unit=unit, count=len(instructions), words=np.array(words, "<u4").tobytes())
+        record.code.add(unit=unit.value, count=len(instructions), words=np.array(words, "<u4").tobytes())
     record.weights = np.ascontiguousarray(program.weights, np.uint8).tobytes()
     record.params = program.params.astype("<u8").tobytes()
     record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
@@ -81,9 +82,9 @@ def _device(program: DeviceProgram) -> Any:
             )  # fmt: skip
     for layer in program.layers:
         target = record.layers.add(name=layer.name, kind=layer.kind, macs=layer.macs, nominal=layer.nominal)
-        for unit in UNITS:
+        for unit in Unit:
             for first, last in layer.instructions.get(unit, ()):
-                target.instructions.add(unit=unit, first=first, last=last)
+                target.instructions.add(unit=unit.value, first=first, last=last)
     return record
 
 
@@ -179,17 +180,18 @@ def _program(record: Any, where: str) -> DeviceProgram:
     return program
 
 
-def _code(codes: Any) -> dict[str, list[Ordered]]:
-    out: dict[str, list[Ordered]] = {unit: [] for unit in UNITS}
+def _code(codes: Any) -> dict[Unit, list[Ordered]]:
+    out: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
     for code in codes:
-        kind = UNITS[code.unit]
-        if out[code.unit]:
-            raise ValueError(f"{code.unit} has two lists of instructions")
+        unit = Unit.named(code.unit)
+        kind = UNITS[unit]
+        if out[unit]:
+            raise ValueError(f"{unit} has two lists of instructions")
         size = kind.words()
         words = np.frombuffer(code.words, "<u4").tolist()
         if len(words) != code.count * size:
-            raise ValueError(f"{code.unit} has {len(words)} words for {code.count} instructions")
-        out[code.unit] = [kind.decode(words[n * size : (n + 1) * size]) for n in range(code.count)]
+            raise ValueError(f"{unit} has {len(words)} words for {code.count} instructions")
+        out[unit] = [kind.decode(words[n * size : (n + 1) * size]) for n in range(code.count)]
     return out
 
 
@@ -224,9 +226,9 @@ def _kept(entry: Any) -> tuple[Patches | Constants | None, Shape | None]:
 
 
 def _layer(layer: Any) -> Layer:
-    runs: dict[str, list[tuple[int, int]]] = {}
+    runs: dict[Unit, list[tuple[int, int]]] = {}
     for run in layer.instructions:
-        runs.setdefault(run.unit, []).append((run.first, run.last))
+        runs.setdefault(Unit.named(run.unit), []).append((run.first, run.last))
     return Layer(layer.name, layer.kind, layer.macs, runs, layer.nominal)
 
 

@@ -106,7 +106,6 @@ def quantize(
             )  # fmt: skip
     report = Report(
         method,
-        runner.engine,
         sum(1 for _ in samples()),
         sum(1 for _ in measured()),
         evaluation is not None,

@@ -26,10 +26,9 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class Report:
-    """`host`: layers left in float, by name. `engine`: what ran the models."""
+    """`host`: layers left in float, by name."""
 
     method: str
-    engine: str
     calibration_samples: int
     evaluation_samples: int
     held_out: bool

@@ -1,7 +1,6 @@
 """`Runner`: a model executed sample by sample, with any of its values as results.
 
-By onnxruntime if it is installed (one thread, no graph optimisation, so that the same data gives the same
-statistics), otherwise by the host's numpy.
+By the host's engine, node by node: with the guards and bounds that every run has, and the results that it has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ Array = npt.NDArray[Any]
 class Runner:
     """Runs `model`; `outputs` are the values that `run` returns (default: the model's outputs).
 
-    `engine` is ``onnxruntime`` or ``numpy``. `UnsupportedError` E4703 if neither can run the model.
+    `UnsupportedError` E4703 if the model cannot be run, E4750 to E4756 if a node of it cannot.
     """
 
     def __init__(self, model: onnx.ModelProto, outputs: Sequence[str] | None = None, where: str = "model") -> None:
@@ -31,10 +30,8 @@ class Runner:
         exposed.CopyFrom(model)
         declared = {value.name for value in model.graph.output}
         exposed.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in self.names if n not in declared)
-        self._session = _session(exposed)
-        self.engine = "onnxruntime" if self._session is not None else "numpy"
         try:
-            self._host = Evaluator(exposed) if self._session is None else None
+            self._host = Evaluator(exposed)
         except OnnxhwError:
             raise
         except Exception as error:
@@ -43,10 +40,7 @@ class Runner:
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """The values of one inference by name."""
         try:
-            if self._session is not None:
-                found = self._session.run(self.names, dict(feeds))
-            else:
-                assert self._host is not None
+            with np.errstate(all="ignore"):  # infinities and NaN are results like others
                 found = self._host.run(self.names, dict(feeds))
         except OnnxhwError:
             raise
@@ -57,19 +51,3 @@ class Runner:
     def _failed(self, error: Exception) -> UnsupportedError:
         text = " ".join(str(error).split())[:300]
         return UnsupportedError("E4703", f"the model cannot be run: {text}", where=self.where)
-
-
-def _session(model: onnx.ModelProto) -> Any:
-    """An onnxruntime session, or None where there is none or it refuses the model."""
-    try:
-        import onnxruntime
-    except ImportError:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # an operator or a version that onnxruntime does not have; the host may
-        return None

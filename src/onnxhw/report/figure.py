@@ -4,13 +4,14 @@ from io import BytesIO, StringIO
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..isa.units import Unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "array": "#2f6db5", "depthwise": "#2f8f6b", "weights": "#d9822b", "vector": "#7a5bb0", "moves": "#8a7a2e",
-    "load": "#d9822b",
+COLOURS: dict[str, str] = {
+    Unit.ARRAY: "#2f6db5", Unit.DEPTHWISE: "#2f8f6b", "weights": "#d9822b", Unit.VECTOR: "#7a5bb0", "moves": "#8a7a2e",
+    Unit.LOAD: "#d9822b",
 }  # fmt: skip
 """Of units and of modes (`modes`): what loads weights and what is bound by it have the same."""
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from ..isa.instructions import Load, units_of
+from ..isa.instructions import Load
 from ..isa.timing import load_steps, tiles
+from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 from .figure import COLOURS, figure
 from .profile import Profile
@@ -31,7 +32,7 @@ def gantt(program: DeviceProgram, profile: Profile) -> "Figure":
         for place, unit in enumerate(units):
             spans = [profile.timeline.spans[unit][index] for index in layer.indices(unit)]
             bars = [(span.issue, span.end - span.issue) for span in spans]
-            if unit == "load":
+            if unit == Unit.LOAD:
                 bars = [bar for index in layer.indices(unit) for bar in loads[index]]
             bars = [(start, max(length, least)) for start, length in bars]
             low = number + (place - len(units) / 2) * THICK
@@ -59,5 +60,5 @@ def gantt(program: DeviceProgram, profile: Profile) -> "Figure":
 def _loads(program: DeviceProgram, profile: Profile) -> list[list[tuple[int, int]]]:
     """Start and length of every weight tile's load, per load instruction."""
     starts = iter(profile.timeline.load_start)
-    code = [instruction for instruction in program.code.get("load", []) if isinstance(instruction, Load)]
+    code = [instruction for instruction in program.code.get(Unit.LOAD, []) if isinstance(instruction, Load)]
     return [[(next(starts), load_steps(one, program.config)) for _ in range(tiles(one))] for one in code]

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..isa.instructions import units_of
 from ..isa.microcode import length
 from ..isa.timing import Timeline
+from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 
 
@@ -51,7 +51,7 @@ def usage(program: DeviceProgram) -> list[Usage]:
     ]
     for unit in units_of(config):
         words = length(program.code.get(unit, []))
-        rows.append(Usage(f"microcode, {unit} unit", words, getattr(config, f"{unit}_ucode"), words * 4))
+        rows.append(Usage(f"microcode, {unit} unit", words, unit.ucode(config), words * 4))
     return rows
 
 
@@ -76,7 +76,7 @@ def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Life]:
 
 def _cycle(timeline: Timeline, completed: int) -> int:
     """The cycle in which that many vector instructions have completed."""
-    spans = timeline.spans["vector"]
+    spans = timeline.spans[Unit.VECTOR]
     if completed <= 0:
         return 0
     return timeline.cycles if completed >= len(spans) else spans[completed - 1].done

@@ -20,6 +20,7 @@ from math import ceil
 from ..config import WINDOW, HwConfig
 from ..isa.instructions import Array, Depthwise
 from ..isa.timing import Timeline, pixels, sums, tiles
+from ..isa.units import STREAMING, Unit
 from ..program.model import DeviceProgram, Layer
 from .spent import busy, free, order_wait
 
@@ -76,16 +77,16 @@ class Judge:
         self.program, self.times, self.config = program, times, program.config
         streams = [
             (span.end - busy(instruction, self.config) + 1, span.end + 1)
-            for instruction, span in zip(program.code.get("vector", []), times.spans["vector"], strict=True)
+            for instruction, span in zip(program.code.get(Unit.VECTOR, []), times.spans[Unit.VECTOR], strict=True)
         ]
         self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]
 
     def use(self, layer: Layer) -> Use:
         """A layer's use of its mode."""
-        unit = next((unit for unit in ("array", "depthwise") if layer.indices(unit)), "")
+        unit = next((unit for unit in STREAMING if layer.indices(unit)), None)
         return self._streamed(layer, unit) if unit else self._on_vector(layer)
 
-    def _streamed(self, layer: Layer, unit: str) -> Use:
+    def _streamed(self, layer: Layer, unit: Unit) -> Use:
         """On the array or the depthwise unit."""
         spans = self.times.spans[unit]
         losses = dict.fromkeys(("edge", "strip", "drain", "latency", "weights", "short", "fetch"), 0)
@@ -112,8 +113,8 @@ class Judge:
             modes[mode] = modes.get(mode, 0) + own
         mode = max(modes, key=lambda name: modes[name]) if layer.macs else "moves"
         peak = {
-            "array": self.config.macs_per_cycle,
-            "depthwise": WINDOW**2 * self.config.depthwise_lanes,
+            Unit.ARRAY: self.config.macs_per_cycle,
+            Unit.DEPTHWISE: WINDOW**2 * self.config.depthwise_lanes,
             "weights": self.config.weight_word,
             "moves": 1,
         }[mode]
@@ -126,19 +127,19 @@ class Judge:
         return Use(mode, peak, window, least, losses)
 
     def _on_vector(self, layer: Layer) -> Use:
-        spans = self.times.spans["vector"]
+        spans = self.times.spans[Unit.VECTOR]
         losses = dict.fromkeys(("input", "fetch", "latency"), 0)
         window = work = 0
-        for index in layer.indices("vector"):
-            span, before = spans[index], free(spans, index, "vector")
-            own, order = busy(self.program.code["vector"][index], self.config), order_wait(spans, index, "vector")
+        for index in layer.indices(Unit.VECTOR):
+            span, before = spans[index], free(spans, index, Unit.VECTOR)
+            own, order = busy(self.program.code[Unit.VECTOR][index], self.config), order_wait(spans, index, Unit.VECTOR)
             losses["input"] += order
             losses["fetch"] += span.issue - before - order
-            passed = free(spans, index + 1, "vector")
+            passed = free(spans, index + 1, Unit.VECTOR)
             losses["latency"] += passed - span.issue - own
             window += passed - before
             work += own
-        return Use("vector", 1, window, work, losses)
+        return Use(Unit.VECTOR, 1, window, work, losses)
 
     def _streaming(self, start: int, end: int) -> int:
         """Cycles of ``start .. end - 1`` in which the vector unit works on groups."""
@@ -161,5 +162,5 @@ def _hide(losses: dict[str, int], left: int) -> None:
 
 def _mode(instruction: Array | Depthwise, config: HwConfig) -> str:
     if isinstance(instruction, Depthwise):
-        return "depthwise"
-    return "weights" if pixels(instruction) < config.tile_words else "array"
+        return Unit.DEPTHWISE
+    return "weights" if pixels(instruction) < config.tile_words else Unit.ARRAY

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ..config import HwConfig
-from ..isa.instructions import UNITS, Ordered, units_of
+from ..isa.instructions import Ordered
 from ..isa.timing import Timeline, timeline
+from ..isa.units import STREAMING, Unit, units_of
 from ..program.model import DeviceProgram
 from .modes import ENOUGH, SHARE, Judge
 from .spent import busy, free, order_wait
-
-STREAMING = ("array", "depthwise")
-"""Units that stream pixels under weight tiles."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class UnitRow:
     `tail`: after its last instruction.
     """
 
-    unit: str
+    unit: Unit
     instructions: int
     busy: int
     weights: int
@@ -106,7 +104,7 @@ def profile(program: DeviceProgram) -> Profile:
     return Profile(times, _layers(program, times), units, times.cycles, utilization)
 
 
-def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig) -> UnitRow:
+def _unit(unit: Unit, code: Sequence[Ordered], times: Timeline, config: HwConfig) -> UnitRow:
     spans = times.spans[unit]
     sums = dict.fromkeys(CAUSES, 0)
     for index, (instruction, span) in enumerate(zip(code, spans, strict=True)):
@@ -117,10 +115,10 @@ def _unit(unit: str, code: Sequence[Ordered], times: Timeline, config: HwConfig)
         sums["order"] += order
         sums["fetch"] += span.issue - before - order
         sums["busy"] += work
-        if unit in STREAMING:
+        if unit.ports.streams:
             sums["weights"] += span.stalled
             sums["short"] += inside - work - span.stalled
-        elif unit == "load":
+        elif unit == Unit.LOAD:
             sums["weights"] += inside - work
         else:
             sums["drain"] += free(spans, index + 1, unit) - span.issue - work
@@ -134,8 +132,8 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
     frontier = 0
     judge, peak = Judge(program, times), program.config.macs_per_cycle
     for number, layer in enumerate(program.layers):
-        picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in UNITS}
-        spans = [times.spans[unit][i] for unit in UNITS for _, i in picked[unit]]
+        picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in Unit}
+        spans = [times.spans[unit][i] for unit in Unit for _, i in picked[unit]]
         start = min((span.issue for span in spans), default=frontier)
         end = max((span.done for span in spans), default=frontier)
         if number == len(program.layers) - 1:
@@ -155,10 +153,10 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
                 cycles,
                 layer.macs / (use.window * peak) if use.window else 0.0,
                 sum(busy(instruction, program.config) for unit in STREAMING for instruction, _ in picked[unit]),
-                sum(busy(instruction, program.config) for instruction, _ in picked["vector"]),
+                sum(busy(instruction, program.config) for instruction, _ in picked[Unit.VECTOR]),
                 sum(times.spans[unit][i].stalled for unit in STREAMING for _, i in picked[unit]),
                 sum(order_wait(times.spans[unit], i, unit) for unit in STREAMING for _, i in picked[unit]),
-                sum(order_wait(times.spans["vector"], i, "vector") for _, i in picked["vector"]),
+                sum(order_wait(times.spans[Unit.VECTOR], i, Unit.VECTOR) for _, i in picked[Unit.VECTOR]),
                 use.mode,
                 use.peak,
                 use.share,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..config import WINDOW
+from ..isa.units import Unit
 from ..program.model import DeviceProgram, Layer, runs_of
 from .figure import COLOURS, figure
 from .profile import LayerRow, Profile
@@ -39,8 +40,8 @@ def points(program: DeviceProgram, profile: Profile) -> list[Point]:
     """The layers that multiply and accumulate, numbered from 1 in the order of `profile.layers`."""
     found = []
     for number, (layer, row) in enumerate(zip(program.layers, profile.layers, strict=True), 1):
-        weights = _work(program, layer, "load") * program.config.weight_word
-        results = _work(program, layer, "vector") * program.config.lanes
+        weights = _work(program, layer, Unit.LOAD) * program.config.weight_word
+        results = _work(program, layer, Unit.VECTOR) * program.config.lanes
         macs = row.of_mode * row.window * row.peak
         if layer.macs and row.window and weights and results:
             found.append(Point(number, row, macs / weights, macs / results, row.of_mode * row.peak))
@@ -69,7 +70,7 @@ def roofline(program: DeviceProgram, profile: Profile) -> "Figure":
     return made
 
 
-def _work(program: DeviceProgram, layer: Layer, unit: str) -> int:
+def _work(program: DeviceProgram, layer: Layer, unit: Unit) -> int:
     return sum(busy(program.code[unit][index], program.config) for index in layer.indices(unit))
 
 
@@ -79,7 +80,7 @@ def _panel(axes: Any, placed: list[tuple[float, Point]], slope: int, peak: int, 
     axes.loglog([low, peak / slope, high], [low * slope, peak, peak], color="#444", linewidth=1.5)
     axes.annotate(f"array: {peak}", (high, peak), (-3, 4), textcoords="offset points", ha="right", fontsize=8)
     if depthwise:
-        green = COLOURS["depthwise"]
+        green = COLOURS[Unit.DEPTHWISE]
         axes.plot([depthwise / slope, high], [depthwise, depthwise], color=green, linewidth=1, linestyle="--")
         axes.annotate(f"depthwise: {depthwise}", (high, depthwise), (-3, -10), textcoords="offset points", ha="right",
                       fontsize=8, color=green)  # fmt: skip

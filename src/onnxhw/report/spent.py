@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..config import HwConfig
 from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
 from ..isa.timing import Span, load_steps, pixels, tiles, vector_cycles
+from ..isa.units import Unit
 
 
 def busy(instruction: Ordered, config: HwConfig) -> int:
@@ -17,19 +18,19 @@ def busy(instruction: Ordered, config: HwConfig) -> int:
     return vector_cycles(instruction, config)
 
 
-def order_wait(spans: Sequence[Span], index: int, unit: str) -> int:
+def order_wait(spans: Sequence[Span], index: int, unit: Unit) -> int:
     """Cycles for which an instruction, fetched and with its unit free, waited for other units."""
     span = spans[index]
     return span.issue - max(span.ready, free(spans, index, unit))
 
 
-def free(spans: Sequence[Span], index: int, unit: str) -> int:
+def free(spans: Sequence[Span], index: int, unit: Unit) -> int:
     """First cycle in which the unit could take the instruction, as far as the one before lets it.
 
     From one instruction's to the next one's is the time that the unit spends on it, waiting included.
     """
     if index == 0:
         return 0
-    if unit != "vector":
+    if unit != Unit.VECTOR:
         return spans[index - 1].end
     return spans[index].free if index < len(spans) else spans[-1].done

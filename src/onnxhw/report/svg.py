@@ -5,7 +5,8 @@ Colours are CSS classes (``c0`` .. ``c7``), so that the page decides them for li
 
 from html import escape
 
-from ..isa.instructions import VectorOp, units_of
+from ..isa.instructions import VectorOp
+from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 from .memory import lives
 from .profile import Profile
@@ -29,8 +30,8 @@ def units(program: DeviceProgram, profile: Profile) -> str:
         parts.append(f'<text class="label" x="0" y="{y + TRACK / 2 + 4:.1f}">{unit}</text>')
         owner = layer_of(program, unit)
         for index, span in enumerate(profile.timeline.spans[unit]):
-            end = span.done if unit == "vector" else span.end
-            what = VectorOp(getattr(program.code[unit][index], "op", 0)).name.lower() if unit == "vector" else unit
+            end = span.done if unit == Unit.VECTOR else span.end
+            what = VectorOp(getattr(program.code[unit][index], "op", 0)).name.lower() if unit == Unit.VECTOR else unit
             stalled = f", {span.stalled:,} waiting for weights" if span.stalled else ""
             title = f"{owner[index]}: {what}[{index}], cycles {span.issue:,} to {end:,} ({end - span.issue:,}{stalled})"
             parts.append(_bar(span.issue, end, profile.cycles, y, TRACK, f"c{colour.get(owner[index], 0)}", title))

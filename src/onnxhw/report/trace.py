@@ -9,12 +9,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..isa.instructions import UNITS, VectorOp, units_of
+from ..isa.instructions import VectorOp
+from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 from .profile import Profile
 
 LAYER_TRACK = 1
-UNIT_TRACKS = {unit: 100 * (1 + number) for number, unit in enumerate(UNITS)}
+UNIT_TRACKS = {unit: 100 * unit.number for unit in Unit}
 """The first track of each unit; those for overlapping instructions follow."""
 GRID = 1024
 """Times are multiples of 1 / 1024 of a microsecond, which floating point holds exactly. Perfetto cuts times and lengths
@@ -40,17 +41,17 @@ def trace(program: DeviceProgram, profile: Profile, mhz: float | None = None) ->
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, separators=(",", ":")) + "\n"
 
 
-def _unit(program: DeviceProgram, profile: Profile, unit: str, cycle: float) -> list[dict[str, Any]]:
+def _unit(program: DeviceProgram, profile: Profile, unit: Unit, cycle: float) -> list[dict[str, Any]]:
     """A unit's instructions on its tracks."""
     owner, spans = layer_of(program, unit), profile.timeline.spans[unit]
-    intervals = [(span.issue, span.done if unit == "vector" else span.end) for span in spans]
+    intervals = [(span.issue, span.done if unit == Unit.VECTOR else span.end) for span in spans]
     tracks, events = lanes(intervals), []
     for lane in range(max(tracks, default=0) + 1):
         name = f"{unit} unit" if not lane else f"{unit} unit, overlapping {lane + 1}"
         events.append(_named("thread_name", UNIT_TRACKS[unit] + lane, name))
     for index, (span, interval, lane) in enumerate(zip(spans, intervals, tracks, strict=True)):
         instruction = program.code[unit][index]
-        what = VectorOp(getattr(instruction, "op", 0)).name.lower() if unit == "vector" else unit
+        what = VectorOp(getattr(instruction, "op", 0)).name.lower() if unit == Unit.VECTOR else unit
         arguments = {
             "index": index, "cycles": interval[1] - interval[0], "fetched": span.ready, "ordered": span.ordered,
             "stalled": span.stalled, "visible": span.done, "text": instruction.text(),
@@ -70,7 +71,7 @@ def lanes(intervals: Sequence[tuple[int, int]]) -> list[int]:
     return found
 
 
-def layer_of(program: DeviceProgram, unit: str) -> list[str]:
+def layer_of(program: DeviceProgram, unit: Unit) -> list[str]:
     """The name of the layer that each instruction of a unit belongs to."""
     names = [""] * len(program.code.get(unit, []))
     for layer in program.layers:

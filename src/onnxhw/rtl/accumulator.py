@@ -9,10 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
-from .cells import BlockRam, Copies
+from .cells import BlockRam, DuplicatedRegister
 from .delay import delay
 from .depthwise import SHORT
-from .floorplan import memory_sites
 
 
 def target(config: HwConfig) -> data.StructLayout:
@@ -44,8 +43,7 @@ class Accumulators(wiring.Component):
         m = Module()
         config = self.config
         width = config.cols * config.acc_bits
-        sites = memory_sites(platform, config)
-        banks = [BlockRam(width=width, depth=config.acc_depth, sites=sites.get(f"acc_{i}", ())) for i in range(2)]
+        banks = [BlockRam(width=width, depth=config.acc_depth, role=f"acc_{i}") for i in range(2)]
         m.submodules.bank_0, m.submodules.bank_1 = banks
 
         # Cycle 1: the row to read, in a register of each bank's own.
@@ -59,7 +57,7 @@ class Accumulators(wiring.Component):
         target_2, target_3, target_4 = Signal(target(config)), Signal(target(config)), Signal(target(config))
         m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
         m.d.sync += target_3.eq(target_2)
-        m.submodules.how = how = Copies(2, config.cols)  # bank and whether to replace, for each column
+        m.submodules.how = how = DuplicatedRegister(2, config.cols)  # bank and whether to replace, for each column
         m.d.comb += how.i.eq(Cat(target_2.bank, target_2.replace))
         sum_4 = Signal(width, reset_less=True)
         columns = []
@@ -114,9 +112,8 @@ class WindowSums(wiring.Component):
         config = self.config
         lanes, bits = config.depthwise_lanes, config.sum_bits
         short = config.window_depth <= SHORT
-        sites = memory_sites(platform, config).get("window", ())
         m.submodules.rows = rows = BlockRam(
-            width=lanes * bits, depth=config.window_depth, sites=sites, distributed=short
+            width=lanes * bits, depth=config.window_depth, role="window", distributed=short
         )
 
         # Cycle 1: the row to read.
@@ -128,7 +125,7 @@ class WindowSums(wiring.Component):
         target_2, target_3, target_4 = (Signal(window_target(config)) for _ in range(3))
         m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
         m.d.sync += [target_3.eq(target_2), target_4.eq(target_3)]
-        m.submodules.how = how = Copies(1, lanes)  # whether to replace, for each lane
+        m.submodules.how = how = DuplicatedRegister(1, lanes)  # whether to replace, for each lane
         m.d.comb += how.i.eq(target_2.replace)
         sums_4 = Signal(lanes * bits, reset_less=True)
         for d in range(lanes):

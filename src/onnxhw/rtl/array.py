@@ -8,10 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.timing import array_pipeline, weight_hops
-from .cells import Ties
 from .delay import delay
 from .element import ActivationElement, ProcessingElement
-from .floorplan import array_sites, group_of
+from .primitives import primitives_of
 
 
 class SystolicArray(wiring.Component):
@@ -45,10 +44,11 @@ class SystolicArray(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        sites = array_sites(platform, config) if config.multiplier == "dsp" else {}
-        ties = ties_of(m, sites)
         bits = 8 * config.element_rows
         elements = range(config.rows // config.element_rows)
+        columns = range(-1 if config.fast else 0, config.cols)
+        roles = [self._role(e, c) for c in columns for e in elements]
+        shared = primitives_of(platform).shared(m, roles, spread=True)
         west_a = [delay(m, self.x.word_select(e, bits), e, name=f"skew_{e}", reset=False) for e in elements]
         swap: Value = self.swap
         enable: Value = self.row_enable
@@ -56,7 +56,7 @@ class SystolicArray(wiring.Component):
         skewed = config.tile_words == 1
         products: Value | None = None  # of activations, at the foot of the column in the west
         if config.fast:
-            products = self._activation_column(m, west_a, sites, ties)
+            products = self._activation_column(m, west_a, shared)
             swap = delay(m, swap, 1, name="swap_west", reset=False)
             enable = delay(m, enable, 1, name="row_enable_west", reset=False)
             weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
@@ -72,10 +72,8 @@ class SystolicArray(wiring.Component):
             rows = self._weight_rows(m, c, enable, column)
             north: Value | int = 0
             for e in elements:
-                site = sites.get((e, c), "")
-                pe = ProcessingElement(
-                    config.psum_bits, config.element_rows, self._style(e, c), site, ties.get(group_of(site))
-                )
+                style, role = self._style(e, c), self._role(e, c)
+                pe = ProcessingElement(config.psum_bits, config.element_rows, style, role, shared)
                 m.submodules[f"pe_{e}_{c}"] = pe
                 mine = rows[e * config.element_rows : (e + 1) * config.element_rows]
                 m.d.comb += [
@@ -100,15 +98,16 @@ class SystolicArray(wiring.Component):
         place = e + config.rows // config.element_rows * (config.cols - c - (0 if config.fast else 1) if c >= 0 else 0)
         return config.multiplier if place >= config.array_fabric else "fabric"
 
-    def _activation_column(
-        self, m: Module, west_a: list[Value], sites: dict[tuple[int, int], str], ties: dict[str, Ties]
-    ) -> Value:
+    def _role(self, e: int, c: int) -> str:
+        """The role of the multiplier of an element; column -1 is that of the activation products."""
+        return f"products_{e}" if c < 0 else f"pe_{e}_{c}"
+
+    def _activation_column(self, m: Module, west_a: list[Value], shared: Any) -> Value:
         """The column of activation products; `west_a` goes on behind it. Returns the sum at its foot."""
         config = self.config
         north: Value | int = 0
         for e in range(len(west_a)):
-            site = sites.get((e, -1), "")
-            element = ActivationElement(config.psum_bits, self._style(e, -1), site, ties.get(group_of(site)))
+            element = ActivationElement(config.psum_bits, self._style(e, -1), self._role(e, -1), shared)
             m.submodules[f"products_{e}"] = element
             m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
             west_a[e], north = element.a_east, element.south
@@ -128,14 +127,3 @@ class SystolicArray(wiring.Component):
                 column = [delay(m, w, more, name=f"weight_{k}_{c}_{r}", reset=False) for k, w in enumerate(column)]
             rows.append((enable[r // config.load_rows], column[r % config.load_rows]))
         return rows
-
-
-def ties_of(m: Module, sites: dict[tuple[int, int], str]) -> dict[str, Ties]:
-    """Constants for each group of multipliers among the `sites`."""
-    found: dict[str, Ties] = {}
-    for site in sites.values():
-        group = group_of(site)
-        if group not in found:
-            found[group] = Ties()
-            m.submodules[f"ties_{group}"] = found[group]
-    return found

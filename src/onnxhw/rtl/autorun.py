@@ -16,7 +16,7 @@ MEMORY_NAME = "autorun"
 
 @dataclass(frozen=True)
 class Standalone:
-    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.UNITS`, and cycle
+    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.Unit`, and cycle
     budget.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.
@@ -43,12 +43,10 @@ class Autorun(wiring.Component):
     baked : Out(1), one cycle tells that the counts are written: the baked program is complete.
     addr, data, we : the access to CONTROL it wants; held until `granted`.
     granted : In(1), the host port is free this cycle and the access is made.
-
-    `sites` are the places of its block RAM.
     """
 
-    def __init__(self, program: Standalone | None = None, sites: tuple[str, ...] = ()) -> None:
-        self.program, self.sites = program, sites
+    def __init__(self, program: Standalone | None = None) -> None:
+        self.program = program
         super().__init__(
             {
                 "start": In(1),
@@ -65,7 +63,7 @@ class Autorun(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         words = self.program.words() if self.program else ()
-        m.submodules.memory = mem = BlockRam(width=32, depth=16, init=words, name=MEMORY_NAME, sites=self.sites)
+        m.submodules.memory = mem = BlockRam(width=32, depth=16, init=words, name=MEMORY_NAME, role="link_start")
         at, settled, wanted, starting = Signal(4), Signal(2), Signal(), Signal()
         m.d.comb += [
             mem.r_addr.eq(at),

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 
 from ..config import HwConfig
 from ..isa.timing import weight_skew
-from . import ebr
 
+BLOCK_RAM_BYTES = 2048
+"""What the cut reckons with: block RAMs of 18 Kibit that hold so many bytes with their ninth bits, as 512 words of four
+bytes, 1024 of two or 2048 of one. ECP5's EBR and GW2A's BSRAM are such."""
+WIDEST = 4
+"""Bytes of such a block RAM's widest word."""
 MOST_TAIL = 64
 """Most weight words in lookup tables: they are cheaper there than in block RAMs of which they fill an eighth."""
 
 
 def tail(config: HwConfig) -> int:
     """Weight words behind those of the block RAMs that lie in lookup tables, if a word is a whole tile."""
-    full, rest = divmod(config.weight_depth, ebr.words(ebr.ASPECTS[-1]))
+    full, rest = divmod(config.weight_depth, BLOCK_RAM_BYTES // WIDEST)
     return rest if config.tile_words == 1 and full and rest <= MOST_TAIL else 0
 
 
@@ -28,7 +32,7 @@ class Block:
 def block_rows(config: HwConfig) -> int:
     """Rows of a block of one column: the largest divisor of R whose bytes are in one block RAM at that depth."""
     depth = config.weight_depth - tail(config)
-    fit = next((rows for rows in (4, 2) if depth <= ebr.words(ebr.BYTE * rows)), 1)
+    fit = next((rows for rows in (WIDEST, 2) if depth <= BLOCK_RAM_BYTES // rows), 1)
     return max(rows for rows in range(1, fit + 1) if config.rows % rows == 0)
 
 

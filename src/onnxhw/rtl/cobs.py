@@ -59,18 +59,18 @@ class CobsEncoder(wiring.Component):
     The bytes of a piece are written behind a hole; when the piece ends its length goes into the
     hole and the piece is released to the reader. Takes one byte per cycle, and a cycle more per piece.
     `depth` bytes of memory, a power of two and at least 512; `i` waits while it is full. `empty` tells that all
-    whole pieces have been taken. `sites` are the places of its block RAMs.
+    whole pieces have been taken. `role` is that of its memory (`Primitives`).
     """
 
-    def __init__(self, *, depth: int = 2048, sites: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, depth: int = 2048, role: str = "") -> None:
         assert depth >= 512, depth
         assert depth & (depth - 1) == 0, depth
-        self.depth, self.sites = depth, sites
+        self.depth, self.role = depth, role
         super().__init__({"i": In(stream.Signature(FrameByte)), "o": Out(stream.Signature(8)), "empty": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.memory = mem = BlockRam(width=8, depth=self.depth, sites=self.sites)
+        m.submodules.memory = mem = BlockRam(width=8, depth=self.depth, role=self.role)
         bits = (self.depth - 1).bit_length()
         hole, head, tail, released = Signal(bits), Signal(bits, init=1), Signal(bits), Signal(bits)
         readable = Signal(bits)  # `released`, once it is written

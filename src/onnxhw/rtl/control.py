@@ -8,15 +8,13 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.instructions import units_of
-from ..isa.memory import RING_SIZE, UNIT_CODE, Control
+from ..isa.memory import RING_SIZE, Control
+from ..isa.units import units_of
 from .fetch import COUNT_BITS
 
 ADDRESS_BITS = 6
 GROUP_BITS = 3
 """Bits of the address of a register in its group: groups are read first, and then one of them is chosen."""
-STREAMING = ("array", "depthwise")
-"""Units that stream pixels under weight tiles."""
 
 
 class RunControl(wiring.Component):
@@ -46,7 +44,7 @@ class RunControl(wiring.Component):
             "completed_reads": Out(COUNT_BITS),
         }
         for unit in self.units:
-            if unit in STREAMING:
+            if unit.ports.streams:
                 members |= {f"starved_{unit}": In(1), f"streaming_{unit}": In(1)}
             members |= {
                 f"done_{unit}": In(1),
@@ -100,9 +98,9 @@ class RunControl(wiring.Component):
             Control.CYCLES: cycles,
         }
         for unit in self.units:
-            count = Control[f"{unit.upper()}_COUNT"]
+            count = unit.registers.count
             registers[count] = getattr(self, f"count_{unit}")
-            registers[Control[f"{unit.upper()}_DONE"]] = getattr(self, f"completed_{unit}")
+            registers[unit.registers.done] = getattr(self, f"completed_{unit}")
             with m.If(self.w_en & (self.addr == count) & ~self.running):
                 m.d.sync += getattr(self, f"count_{unit}").eq(self.w_data)
         with m.If(self.w_en & (self.addr == Control.BUDGET) & ~self.running):
@@ -146,12 +144,13 @@ class RunControl(wiring.Component):
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
         """Stall and busy counters."""
-        events = {Control.BUSY_VECTOR: self.vector_busy}
+        events: dict[Control, Value] = {Control.BUSY_VECTOR: self.vector_busy}
         for unit in self.units:
-            events[Control[f"STALL_ORDER_{unit.upper()}"]] = getattr(self, f"waiting_{unit}")
-            if unit in STREAMING:
-                events[Control[f"STALL_WEIGHTS_{unit.upper()}"]] = getattr(self, f"starved_{unit}")
-                events[Control[f"BUSY_{unit.upper()}"]] = getattr(self, f"streaming_{unit}")
+            registers = unit.registers
+            events[registers.stall_order] = getattr(self, f"waiting_{unit}")
+            if registers.stall_weights is not None and registers.busy is not None:
+                events[registers.stall_weights] = getattr(self, f"starved_{unit}")
+                events[registers.busy] = getattr(self, f"streaming_{unit}")
         counters: dict[int, Signal] = {}
         for number, event in events.items():
             counter = Signal(32, name=number.name.lower())
@@ -172,7 +171,7 @@ class RunControl(wiring.Component):
         for unit in reversed(self.units):
             with m.If(getattr(self, f"take_{unit}") & self.running):
                 index = getattr(self, f"index_{unit}")
-                m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(UNIT_CODE[unit] << 12, 16)))]
+                m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(unit.number << 12, 16)))]
         m.submodules.ring = ring = memory.Memory(shape=32, depth=RING_SIZE, init=[])
         write, read = ring.write_port(), ring.read_port(domain="comb")
         m.d.comb += [write.addr.eq(head), write.data.eq(entry), write.en.eq(taken)]

@@ -7,9 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.instructions import units_of
-from ..isa.memory import UCODE_SPACES, Space, host_stride
-from .cells import Copies
+from ..isa.memory import Space, host_stride
+from ..isa.units import Unit, units_of
+from .cells import DuplicatedRegister
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
@@ -59,12 +59,12 @@ class Core(wiring.Component):
         m.submodules.act = act = ActMemory(config)
         # A cycle late, for it goes everywhere: a register for each unit and each fetcher.
         names = units_of(config)
-        m.submodules.resting = resting = Copies(1, 2 * len(names), init=1)
+        m.submodules.resting = resting = DuplicatedRegister(1, 2 * len(names), init=1)
         m.d.comb += resting.i.eq(~control.running)
         load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
-        units: dict[str, Any] = {"load": load, "array": array, "vector": vector}
+        units: dict[Unit, Any] = {Unit.LOAD: load, Unit.ARRAY: array, Unit.VECTOR: vector}
         if config.depthwise:
-            units["depthwise"] = WindowUnit(config)
+            units[Unit.DEPTHWISE] = WindowUnit(config)
         fetchers = {name: Fetcher(name, config) for name in names}
         for number, name in enumerate(names):
             unit, fetch = units[name], fetchers[name]
@@ -82,7 +82,7 @@ class Core(wiring.Component):
                 *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in (*names, "reads")),
             ]
         if config.depthwise:
-            self._window(m, control, act, load, units["depthwise"], vector)
+            self._window(m, control, act, load, units[Unit.DEPTHWISE], vector)
         m.d.comb += [
             self.running.eq(control.running),
             self.input_free.eq(control.input_free),
@@ -137,7 +137,7 @@ class Core(wiring.Component):
         act: ActMemory,
         load: LoadUnit,
         vector: VectorUnit,
-        fetchers: dict[str, Fetcher],
+        fetchers: dict[Unit, Fetcher],
     ) -> None:
         """Decode host accesses."""
         # Cycle 1: the access, registered.
@@ -193,8 +193,8 @@ class Core(wiring.Component):
         m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
         address, data, write = own(Space.CONTROL, ADDRESS_BITS)
         m.d.comb += [control.addr.eq(address), control.w_data.eq(data), control.w_en.eq(write)]
-        for name, fetch in fetchers.items():
-            address, data, write = own(UCODE_SPACES[name])
+        for unit, fetch in fetchers.items():
+            address, data, write = own(unit.microcode)
             m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]
 
         m.d.comb += act.read_host.addr.eq(word_2)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import WINDOW, HwConfig, bits_for
 from ..isa.timing import DEPTHWISE, MEMORY, MULTIPLY, weight_skew
-from .cells import BlockRam, Copies, Multiplier
+from .cells import BlockRam, DuplicatedRegister, Multiplier
 from .delay import delay
 
 SHORT = 128
@@ -122,8 +122,8 @@ class DepthwiseUnit(wiring.Component):
         # Memories, each with registers of its own for what goes to all.
         parts = lanes // (TOGETHER if lanes % TOGETHER == 0 else 1) if short else 1
         width = len(self.x) // parts
-        m.submodules.where = where = Copies(len(self.column), parts)
-        m.submodules.when = when = Copies(1, parts)
+        m.submodules.where = where = DuplicatedRegister(len(self.column), parts)
+        m.submodules.when = when = DuplicatedRegister(1, parts)
         m.d.comb += [where.i.eq(self.column), when.i.eq(self.valid)]
         above = Signal(len(self.x)), Signal(len(self.x))  # of the row above, and the one above that
         for part in range(parts):
@@ -148,18 +148,18 @@ class DepthwiseUnit(wiring.Component):
         """The weights of the running tile, byte ``tap * D + lane``."""
         config = self.config
         lanes, used = config.depthwise_lanes, WINDOW**2 * config.depthwise_lanes
-        m.submodules.swaps = swaps = Copies(1, lanes)
+        m.submodules.swaps = swaps = DuplicatedRegister(1, lanes)
         m.d.comb += swaps.i.eq(self.swap)
         shadow = Signal(8 * config.weight_word * config.depthwise_words, reset_less=True)
         active = Signal(8 * used, reset_less=True)
         early: list[Value] = [self.load]
-        loads: dict[int, Copies] = {}
+        loads: dict[int, DuplicatedRegister] = {}
         for byte in range(min(config.weight_word, used)):
             later = weight_skew(config, *divmod(byte, config.cols))
             while len(early) <= later:
                 early.append(delay(m, early[-1], 1, name=f"load_{len(early)}"))
             if later not in loads:
-                m.submodules[f"loads_{later}"] = loads[later] = Copies(1, lanes)
+                m.submodules[f"loads_{later}"] = loads[later] = DuplicatedRegister(1, lanes)
                 m.d.comb += loads[later].i.eq(early[later])
             steps = [shadow.word_select(step, len(self.weights)) for step in range(config.depthwise_words)]
             mine = Cat(step.word_select(byte, 8) for step in steps)

@@ -6,7 +6,7 @@ from amaranth import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .cells import Multiplier, Ties
+from .cells import Multiplier
 
 
 class ProcessingElement(wiring.Component):
@@ -18,12 +18,12 @@ class ProcessingElement(wiring.Component):
         south = north + a * w                        # one row
         south = north + (a0 + w1) * (a1 + w0)        # a pair: a0 * w0 + a1 * w1 + a0 * a1 + w0 * w1
 
-    modulo ``2**psum_bits``. ``a`` and ``swap`` go east after one cycle. `site` is the place of a multiplier cell on the
-    device, if it is to have one, `ties` the constants near it.
+    modulo ``2**psum_bits``. ``a`` and ``swap`` go east after one cycle. `role` and `shared` are its
+    multiplier's.
     """
 
-    def __init__(self, psum_bits: int, rows: int, style: str, site: str = "", ties: Ties | None = None) -> None:
-        self.rows, self.style, self.site, self.ties = rows, style, site, ties
+    def __init__(self, psum_bits: int, rows: int, style: str, role: str = "", shared: Any = None) -> None:
+        self.rows, self.style, self.role, self.shared = rows, style, role, shared
         super().__init__(
             {
                 "a": In(8 * rows),
@@ -62,8 +62,8 @@ class ProcessingElement(wiring.Component):
 class ActivationElement(wiring.Component):
     """``south = north + a0 * a1``: what the pairs of a row have too much; timing and names of `ProcessingElement`."""
 
-    def __init__(self, psum_bits: int, style: str, site: str = "", ties: Ties | None = None) -> None:
-        self.style, self.site, self.ties = style, site, ties
+    def __init__(self, psum_bits: int, style: str, role: str = "", shared: Any = None) -> None:
+        self.style, self.role, self.shared = style, role, shared
         super().__init__(
             {
                 "a": In(16),
@@ -81,7 +81,7 @@ class ActivationElement(wiring.Component):
 
 def _multiply(m: Module, element: Any, left: Value, right: Value) -> None:
     """The multiplier, the sum, and the activations on their way east."""
-    multiplier = Multiplier(len(left), len(right), style=element.style, site=element.site, ties=element.ties)
+    multiplier = Multiplier(len(left), len(right), style=element.style, role=element.role, shared=element.shared)
     m.submodules.multiplier = multiplier
     a_east = Signal.like(element.a, reset_less=True)
     south = Signal.like(element.south, reset_less=True)

@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS, Array, Depthwise, units_of
+from ..isa.instructions import UNITS, Array, Depthwise
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
+from ..isa.units import Unit, units_of
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
 from .depthwise import SHORT_UCODE
-from .floorplan import memory_sites
 
 COUNT_BITS = 16
 
@@ -30,9 +30,9 @@ class Fetcher(wiring.Component):
 
     latency = FETCH_OVERHEAD
 
-    def __init__(self, unit: str, config: HwConfig) -> None:
+    def __init__(self, unit: Unit, config: HwConfig) -> None:
         self.unit, self.config, self.units = unit, config, units_of(config)
-        self.instruction, self.depth = UNITS[unit], int(getattr(config, f"{unit}_ucode"))
+        self.instruction, self.depth = UNITS[unit], unit.ucode(config)
         self.words = self.instruction.words()
         address = bits_for(self.depth)
         super().__init__(
@@ -53,9 +53,9 @@ class Fetcher(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        sites = memory_sites(platform, self.config).get(f"ucode_{self.unit}", ())
-        short = self.unit == "depthwise" and self.depth <= SHORT_UCODE
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, sites=sites, distributed=short)
+        short = self.unit == Unit.DEPTHWISE and self.depth <= SHORT_UCODE
+        role = f"ucode_{self.unit}"
+        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, role=role, distributed=short)
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
@@ -95,7 +95,7 @@ class Fetcher(wiring.Component):
         ordered = Signal()
         fields = self.fields
         reads = fields.after_vector + fields.more_reads if self.instruction in (Array, Depthwise) else Const(0)
-        waits = [getattr(self, f"completed_{unit}") >= getattr(fields, f"after_{unit}") for unit in self.units]
+        waits = [getattr(self, f"completed_{unit}") >= fields[unit.after] for unit in self.units]
         m.d.comb += ordered.eq(Cat(*waits, self.completed_reads >= reads).all())
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)

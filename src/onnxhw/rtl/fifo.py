@@ -13,7 +13,7 @@ from .uart import Received
 class ByteFifo(wiring.Component):
     """First in, first out; takes an item per cycle and gives one every four cycles, many times the line's speed.
 
-    `sites` are the places of its block RAMs.
+    `role` is that of its memory (`Primitives`).
 
     Members
     -------
@@ -21,15 +21,15 @@ class ByteFifo(wiring.Component):
     free : Out(8), room for at least this many times ``depth // 256`` items.
     """
 
-    def __init__(self, *, depth: int, sites: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, depth: int, role: str = "") -> None:
         assert depth >= 512, depth
         assert depth & (depth - 1) == 0, depth
-        self.depth, self.sites = depth, sites
+        self.depth, self.role = depth, role
         super().__init__({"i": In(stream.Signature(Received)), "o": Out(stream.Signature(Received)), "free": Out(8)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.memory = mem = BlockRam(width=9, depth=self.depth, sites=self.sites)
+        m.submodules.memory = mem = BlockRam(width=9, depth=self.depth, role=self.role)
         bits = (self.depth - 1).bit_length()
         head, tail, used = Signal(bits), Signal(bits), Signal(bits)
         # Room is judged a cycle late.

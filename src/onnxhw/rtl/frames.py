@@ -33,12 +33,9 @@ class FrameCollector(wiring.Component):
     length : Out(8), its words, with the CRC.
     r_addr, r_data : its words, two cycles later; from `BUFFER_WORDS` on those that were kept.
     keep_addr, keep_data, keep_we : write a word to be kept, while a frame is held.
-
-    `sites` are the places of its block RAMs: the input's two, the frame's.
     """
 
-    def __init__(self, sites: tuple[str, ...] = ()) -> None:
-        self.sites = sites
+    def __init__(self) -> None:
         super().__init__(
             {
                 "i": In(stream.Signature(Received)),
@@ -59,10 +56,10 @@ class FrameCollector(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.fifo = fifo = ByteFifo(depth=FIFO_BYTES, sites=self.sites[:2])
+        m.submodules.fifo = fifo = ByteFifo(depth=FIFO_BYTES, role="link_input")
         m.submodules.decoder = decoder = CobsDecoder()
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
-        m.submodules.buffer = buffer = BlockRam(width=32, depth=BUFFER_WORDS + ANSWER_WORDS, sites=self.sites[2:])
+        m.submodules.buffer = buffer = BlockRam(width=32, depth=BUFFER_WORDS + ANSWER_WORDS, role="link_frame")
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, decoder.i)
         m.d.comb += self.free.eq(fifo.free)
@@ -119,17 +116,14 @@ class FrameSender(wiring.Component):
     i : stream of `Word`; about six cycles per word while there is room in the encoder's buffer.
     o : stream of the line's bytes.
     idle : Out(1), nothing waits to be sent.
-
-    `sites` are the places of its block RAM.
     """
 
-    def __init__(self, sites: tuple[str, ...] = ()) -> None:
-        self.sites = sites
+    def __init__(self) -> None:
         super().__init__({"i": In(stream.Signature(Word)), "o": Out(stream.Signature(8)), "idle": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.encoder = encoder = CobsEncoder(sites=self.sites)
+        m.submodules.encoder = encoder = CobsEncoder(role="link_reply")
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..isa.instructions import Load
 from ..isa.timing import LOAD_TO_SHADOW, shadow_free
+from ..isa.units import Unit
 from .decode import Decoded
 from .delay import delay
 from .weights import WeightMemory
@@ -64,11 +65,11 @@ class LoadUnit(wiring.Component):
         row = Signal(steps, init=1)  # one-hot step inside a tile
         last_row = Signal()
         stepping, starts, ends, now_free = Signal(), Signal(), Signal(), Signal()
-        free_array = self._free(m, "array", self.taken, self.started, shadow_free(config))
+        free_array = self._free(m, Unit.ARRAY, self.taken, self.started, shadow_free(config))
         free_depthwise: Value = Const(1)
         if config.depthwise:
             free_depthwise = self._free(
-                m, "depthwise", self.taken_depthwise, self.started_depthwise, shadow_free(config, 1)
+                m, Unit.DEPTHWISE, self.taken_depthwise, self.started_depthwise, shadow_free(config, 1)
             )
         m.d.comb += [
             now_free.eq(Mux(depthwise, free_depthwise, free_array)),
@@ -133,7 +134,7 @@ class LoadUnit(wiring.Component):
             m.d.comb += self.depthwise_enable.eq(loading)
 
     @staticmethod
-    def _free(m: Module, unit: str, taken: Value, started: Value, wait: int) -> Value:
+    def _free(m: Module, unit: Unit, taken: Value, started: Value, wait: int) -> Value:
         """Whether a unit's shadow registers may be overwritten."""
         free = Signal(init=1, name=f"free_{unit}")
         with m.If(delay(m, taken, max(0, wait - 1), name=f"taken_{unit}")):

@@ -72,12 +72,10 @@ class Loader(wiring.Component):
     loaded : Out(1), a complete program is there.
     busy : Out(1), a command is being performed.
     bad_frame : Out(1), one cycle for each frame that was dropped.
-
-    `sites` are the places of its block RAMs: the collector's three, the description's, the sender's.
     """
 
-    def __init__(self, info: Info, sites: tuple[str, ...] = ()) -> None:
-        self.info, self.sites = info, sites
+    def __init__(self, info: Info) -> None:
+        self.info = info
         super().__init__(
             {
                 "i": In(stream.Signature(Received)),
@@ -102,14 +100,14 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.collector = frame = FrameCollector(self.sites[:3])
-        m.submodules.sender = sender = FrameSender(self.sites[4:5])
+        m.submodules.collector = frame = FrameCollector()
+        m.submodules.sender = sender = FrameSender()
         m.submodules.answers = answers = memory.Memory(shape=32, depth=WINDOW, init=[])
         m.submodules.load_crc = load_crc = crc.catalog.CRC32_ISCSI().create()
         words = tuple(self.info.to_words())
         depth = 1 << (len(words) - 1).bit_length()
         m.submodules.description = description = BlockRam(
-            width=32, depth=depth, init=words, name="description", sites=self.sites[3:4]
+            width=32, depth=depth, init=words, name="description", role="link_description"
         )
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))

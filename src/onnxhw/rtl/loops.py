@@ -7,6 +7,11 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .decode import Decoded
+
+Fields = Decoded | Mapping[str, Value]
+"""Fields of an instruction by name."""
+
 
 class LoopNest(wiring.Component):
     """Nested loops, outermost level first; one iteration of the innermost per `step`.
@@ -32,6 +37,14 @@ class LoopNest(wiring.Component):
             members[name] = Out(width)
             members |= {f"{name}_{level}": In(width) for level in on}
         super().__init__(members)
+
+    def counts(self, fields: Fields) -> list[Any]:
+        """Assignments that give every level the count ``LEVEL_n`` of an instruction's fields."""
+        return [getattr(self, f"n_{level}").eq(fields[f"{level}_n"]) for level in self.levels]
+
+    def strides(self, name: str, fields: Fields) -> list[Any]:
+        """Assignments that give every stride of a value the field that is called like it."""
+        return [getattr(self, f"{name}_{level}").eq(fields[f"{name}_{level}"]) for level in self.values[name][1]]
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

@@ -8,14 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import ACT_READ, MEMORY
+from ..isa.units import Unit, units_of
 from .cells import BlockRam
 from .delay import delay
-from .floorplan import memory_sites
 
-READERS = ("array", "depthwise", "a", "b", "host")
-"""Users of the read ports: the array, the depthwise unit if there is one, both operands of the vector unit, the
-host."""
-WRITERS = ("vector", "host")
+HOST = "host"
+WRITERS = (*(unit for unit in Unit if unit.ports.writes), HOST)
+"""Users of the write ports."""
 ADDRESS_BITS = 16
 
 
@@ -42,7 +41,8 @@ class ActMemory(wiring.Component):
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.readers = [user for user in READERS if user != "depthwise" or config.depthwise]
+        self.readers = [*(port for unit in units_of(config) for port in unit.ports.reads), HOST]
+        """Users of the read ports."""
         members = {f"read_{user}": In(read_request()) for user in self.readers}
         members |= {f"word_{user}": Out(8 * config.word) for user in self.readers}
         members |= {f"write_{user}": In(write_request(config)) for user in WRITERS}
@@ -55,10 +55,8 @@ class ActMemory(wiring.Component):
         split = bits_for(config.act_depth)
 
         banks = []
-        sites = memory_sites(platform, config)
         for i in range(config.act_banks):
-            place = sites.get(f"act_{i}", ())
-            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, sites=place)
+            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{i}")
             m.submodules[f"bank_{i}"] = bank
             banks.append(bank)
 
@@ -85,21 +83,21 @@ class ActMemory(wiring.Component):
                 targets[user].eq(selected(enable, request.addr)),
                 writing[user].eq(enable),
             ]
-            if user == "host":
+            if user == HOST:
                 with m.If(~blocked):
                     m.d.sync += taken
             else:
                 m.d.sync += taken
-        m.d.comb += blocked.eq(writing["host"] & writing["vector"])
+        m.d.comb += blocked.eq(writing[HOST] & writing[Unit.VECTOR])
         m.d.sync += self.waiting.eq(blocked)
 
         # Cycle 2: what is written goes to all banks, which lie side by side.
-        host, vector = writes["host"], writes["vector"]
+        host, vector = writes[HOST], writes[Unit.VECTOR]
         w_addr = Signal(split, reset_less=True)
         w_data = Signal(8 * config.word, reset_less=True)
         m.d.sync += [
-            w_addr.eq(Mux(writing["vector"], vector.addr[:split], host.addr[:split])),
-            w_data.eq(Mux(writing["vector"], vector.data, host.data)),
+            w_addr.eq(Mux(writing[Unit.VECTOR], vector.addr[:split], host.addr[:split])),
+            w_data.eq(Mux(writing[Unit.VECTOR], vector.data, host.data)),
         ]
 
         # A bank's own registers, near its block RAMs.
@@ -113,9 +111,9 @@ class ActMemory(wiring.Component):
                 r_addr.eq(read),
                 w_en.eq(
                     Mux(
-                        writing["vector"],
-                        Mux(targets["vector"][i], vector.en, 0),
-                        Mux(targets["host"][i], host.en, 0),
+                        writing[Unit.VECTOR],
+                        Mux(targets[Unit.VECTOR][i], vector.en, 0),
+                        Mux(targets[HOST][i], host.en, 0),
                     )
                 ),
             ]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..fixed import SUM_BITS
 from ..isa.instructions import VectorOp
-from .cells import Copies
+from .cells import DuplicatedRegister
 
 
 class WindowReduce(wiring.Component):
@@ -41,7 +41,8 @@ class WindowReduce(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         # A register of each lane's own for what decides in all of them.
-        m.submodules.insides, m.submodules.when = insides, when = Copies(1, self.word), Copies(2, self.word)
+        m.submodules.insides = insides = DuplicatedRegister(1, self.word)
+        m.submodules.when = when = DuplicatedRegister(2, self.word)
         m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
         maximum = Signal(reset_less=True)  # holds still
         m.d.sync += maximum.eq(self.op == VectorOp.MAX)

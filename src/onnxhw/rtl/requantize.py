@@ -1,6 +1,5 @@
 """`RequantizeLane`: scales, rounds and clamps one value per cycle."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
@@ -10,8 +9,9 @@ from amaranth.lib.wiring import In, Out
 from ..fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, SUM_BITS, SUM_MAX
 from ..isa.instructions import VectorOp
 from ..isa.timing import MULTIPLY, REQUANTIZE
-from .cells import Multiplier, Ties
+from .cells import Multiplier
 from .delay import delay
+from .primitives import Primitives, primitives_of
 
 HALF = 17
 """The multiplier is applied as its 17 low bits and the rest."""
@@ -30,13 +30,13 @@ class RequantizeLane(wiring.Component):
     that came without ``again``. With `reads` 2 the entry holds still for two cycles at least, and a new one comes with
     ``new``. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi`` must hold still from one cycle before the first value
     until the last has left. `dsps` of its 5 multipliers are
-    the device's cells, the largest first, at the places `sites` if there are any.
+    the device's cells, the largest first; those of the large product have the roles ``<role>_0 .. <role>_3``.
     """
 
     latency = REQUANTIZE
 
-    def __init__(self, acc_bits: int, dsps: int, sites: Sequence[str] = (), reads: int = 1) -> None:
-        self.dsps, self.sites, self.reads = dsps, sites, reads
+    def __init__(self, acc_bits: int, dsps: int, reads: int = 1, *, role: str = "") -> None:
+        self.dsps, self.reads, self.role = dsps, reads, role
         super().__init__(
             {
                 "acc": In(signed(acc_bits)),
@@ -67,7 +67,7 @@ class RequantizeLane(wiring.Component):
             multiplying.eq((self.op == VectorOp.MUL) | (self.op == VectorOp.DOT)),
         ]
         sum_3 = self._sum(m, draining, multiplying)
-        product_9 = self._product(m, sum_3, adding)
+        product_9 = self._product(m, primitives_of(platform), sum_3, adding)
         integer_12, fraction_12, sticky_12 = self._align(m, product_9)
         integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
 
@@ -105,7 +105,7 @@ class RequantizeLane(wiring.Component):
         m.d.comb += sum_3.eq(Mux(multiplying, operands.p, held_3))
         return sum_3
 
-    def _product(self, m: Module, sum_3: Signal, adding: Signal) -> Signal:
+    def _product(self, m: Module, primitives: Primitives, sum_3: Signal, adding: Signal) -> Signal:
         """Cycles 4 to 9: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 4 add up DOT."""
         a_3 = delay(m, self.a[:9].as_signed(), MULTIPLY, name="a", reset=False)
         b_3 = delay(m, self.b, MULTIPLY, name="b", reset=False)
@@ -124,9 +124,8 @@ class RequantizeLane(wiring.Component):
             k1.eq(Mux(adding, bias_3, k_3)),
         ]
         parts = []
-        ties = None
-        if self.sites:
-            m.submodules.ties = ties = Ties()
+        roles = [f"{self.role}_{index}" if self.role and index < self.dsps else "" for index in range(4)]
+        shared = primitives.shared(m, [role for role in roles if role], spread=False)
         pieces = (
             ("p00", x0, k0[:HALF]),
             ("p01", x0, k0[HALF:]),
@@ -134,8 +133,8 @@ class RequantizeLane(wiring.Component):
             ("p11", x1, k1[HALF:]),
         )
         for index, (name, x, k) in enumerate(pieces):
-            style, site = ("dsp", self.sites[index] if self.sites else "") if index < self.dsps else ("fabric", "")
-            part = Multiplier(len(x), len(k) + 1, style=style, site=site, ties=ties)
+            style = "dsp" if index < self.dsps else "fabric"
+            part = Multiplier(len(x), len(k) + 1, style=style, role=roles[index], shared=shared)
             m.submodules[name] = part
             m.d.comb += [part.a.eq(x), part.b.eq(k)]
             parts.append(part.p)

@@ -92,9 +92,9 @@ class ArrayUnit(wiring.Component):
             loops.base_iw.eq(now.iw0),
             loops.base_sub.eq(0),
             loops.sub_sub.eq(1),
-            *(getattr(loops, f"a_{level}").eq(getattr(now, f"a_{level}")) for level in VALUES["a"][1]),
-            *(getattr(loops, name).eq(getattr(now, name)) for name in ("ih_kh", "ih_oh", "iw_kw", "iw_ow")),
-            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
+            *loops.strides("a", now),
+            *(getattr(loops, name).eq(now[name]) for name in ("ih_kh", "ih_oh", "iw_kw", "iw_ow")),
+            *loops.counts(now),
         ]
         return bits
 

@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
 from .cells import BlockRam
-from .floorplan import memory_sites
 
 
 class Tables(wiring.Component):
@@ -32,9 +31,8 @@ class Tables(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        sites = memory_sites(platform, self.config).get("tables", ())
         for q in range(self.config.lanes):
-            ram = BlockRam(width=8, depth=self.config.tables * 256, sites=sites[q : q + 1])
+            ram = BlockRam(width=8, depth=self.config.tables * 256, role=f"tables_{q}")
             m.submodules[f"lane_{q}"] = ram
             m.d.comb += [
                 ram.w_addr.eq(self.w_addr),

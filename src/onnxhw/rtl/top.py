@@ -12,7 +12,6 @@ from ..isa.link import Info
 from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
-from .floorplan import memory_sites
 from .loader import Loader
 from .uart import UartReceiver, UartTransmitter
 
@@ -68,8 +67,7 @@ class Device(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.core = core = self.core
-        sites = memory_sites(platform, self.config).get("link", ())
-        m.submodules.loader = loader = Loader(self.info, sites[:-1])
+        m.submodules.loader = loader = Loader(self.info)
         m.submodules.receiver = receiver = self.receiver
         m.submodules.transmitter = transmitter = self.transmitter
 
@@ -84,7 +82,7 @@ class Device(wiring.Component):
         m.d.sync += self.fault.eq(loader.bad_frame)
 
         # `Autorun` has the host port in cycles in which the loader does not use it.
-        m.submodules.autorun = autorun = Autorun(self.standalone, sites[-1:])
+        m.submodules.autorun = autorun = Autorun(self.standalone)
         m.d.comb += [
             autorun.start.eq(self.start),
             autorun.running.eq(core.running),
@@ -117,7 +115,7 @@ class Top(Elaboratable):
 
     Parameters
     ----------
-    clock_hz : frequency of domain "sync": the platform's default clock, or what `onnxhw.rtl.pll.Clocked` makes of it.
+    clock_hz : frequency of domain "sync": the platform's default clock, or what `Family.clocked` makes of it.
 
     Other parameters as of `Device`.
     """
@@ -131,7 +129,7 @@ class Top(Elaboratable):
         standalone: Standalone | None = None,
         build_id: int = 0,
     ) -> None:
-        self.clock_hz = clock_hz
+        self.config, self.clock_hz = config, clock_hz
         self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id)
 
     def elaborate(self, platform: Any) -> Module:

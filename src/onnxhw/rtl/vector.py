@@ -11,10 +11,9 @@ from ..fixed import MULTIPLIER_BITS
 from ..isa.instructions import SETTINGS, Vector, VectorOp
 from ..isa.memory import PARAM_BITS, param_shape
 from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
-from .cells import BlockRam, Copies
+from .cells import BlockRam, DuplicatedRegister
 from .decode import Decoded
 from .delay import delay
-from .floorplan import lane_sites, memory_sites
 from .loops import LoopNest
 from .memory import read_request, write_request
 from .reduce import WindowReduce
@@ -69,13 +68,12 @@ class VectorUnit(wiring.Component):
             }
         )
         width, depth = param_shape(config)
-        self.params = BlockRam(width=width, depth=depth, granularity=8)
+        self.params = BlockRam(width=width, depth=depth, granularity=8, role="params")
         self.tables = Tables(config)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.params, m.submodules.tables = self.params, self.tables
-        self.params.sites = memory_sites(platform, self.config).get("params", ())
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
@@ -85,7 +83,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += bits.eq(self.bits)
         following = Decoded(Vector, self.bits)
         alike, may_follow = Signal(), Signal()
-        m.d.sync += alike.eq(Cat(getattr(now, name) == getattr(following, name) for name in SETTINGS).all())
+        m.d.sync += alike.eq(Cat(now[name] == following[name] for name in SETTINGS).all())
         m.d.comb += [
             self.free.eq(~self.busy | (may_follow & alike)),
             self.take.eq(self.valid & self.free),
@@ -159,7 +157,7 @@ class VectorUnit(wiring.Component):
             read.eq(active & at_once & ~final),
             word_ends.eq(read & loops.last_kh),
             loops.step.eq(read),
-            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
+            *loops.counts(now),
             last.eq(Mux(single, read & loops.last_cb, final & soon)),
         ]
         with m.If(~at_once):
@@ -193,7 +191,8 @@ class VectorUnit(wiring.Component):
             loops.base_iw.eq(now.iw0),
             loops.base_p.eq(now.param_base),
             loops.p_cb.eq(now.param_cb),
-            *(getattr(loops, f"{v}_{level}").eq(getattr(now, f"{v}_{level}")) for v in "ab" for level in VALUES[v][1]),
+            *loops.strides("a", now),
+            *loops.strides("b", now),
             loops.ih_oh.eq(now.ih_oh),
             loops.ih_kh.eq(now.ih_kh),
             loops.iw_ow.eq(now.iw_ow),
@@ -250,18 +249,17 @@ class VectorUnit(wiring.Component):
             m.d.sync += drain_6.eq(Mux(of_window, wide, self.drain))
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
-        m.submodules.of_group = of_group = Copies(3 + column_bits + lane_bits, config.lanes)
+        m.submodules.of_group = of_group = DuplicatedRegister(3 + column_bits + lane_bits, config.lanes)
         column_5, lane_5 = now.column_group + group_5, now.lane_group + group_5
         m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, new_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
         settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
-        m.submodules.settings = mine = Copies(len(settings), config.lanes)
+        m.submodules.settings = mine = DuplicatedRegister(len(settings), config.lanes)
         m.d.comb += mine.i.eq(settings)
         results = []
-        sites = lane_sites(platform, config)
         for q in range(config.lanes):
-            unit = RequantizeLane(config.acc_bits, config.requant_dsps, sites[q], config.param_reads)
+            unit = RequantizeLane(config.acc_bits, config.requant_dsps, config.param_reads, role=f"lane_{q}")
             m.submodules[f"lane_{q}"] = unit
             drained = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             self._feed(m, q, unit, of_group.o[q], drained, reduce, param_6.word_select(q, PARAM_BITS))
@@ -341,9 +339,9 @@ class VectorUnit(wiring.Component):
         word_ends = valid & at_last
         # The loops of the results: those of the instruction before are at their end when these begin.
         starts = delay(m, self.take, vector_apart() - 1, name="take")
-        own = {name: Signal.like(getattr(now, name), name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
+        own = {name: Signal.like(now[name], name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
         with m.If(starts):
-            m.d.sync += [register.eq(getattr(now, name)) for name, register in own.items()]
+            m.d.sync += [register.eq(now[name]) for name, register in own.items()]
         m.d.sync += out_loops.start.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
         with m.If(out_loops.start):
@@ -356,8 +354,8 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             out_loops.step.eq(word_ends),
             out_loops.base_o.eq(own["o_base"]),
-            *(getattr(out_loops, f"o_{level}").eq(own[f"o_{level}"]) for level in OUT_LEVELS),
-            *(getattr(out_loops, f"n_{level}").eq(own[f"{level}_n"]) for level in OUT_LEVELS),
+            *out_loops.strides("o", own),
+            *out_loops.counts(own),
         ]
 
         lane = (now.lane_group + group)[:6]

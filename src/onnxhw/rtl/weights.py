@@ -11,7 +11,6 @@ from ..isa.timing import LOAD_TO_SHADOW, MEMORY, weight_skew
 from .blocks import blocks, tail
 from .cells import BlockRam
 from .delay import delay
-from .floorplan import memory_sites
 
 ADDRESSES, REGISTERS = 2, LOAD_TO_SHADOW - 2 - MEMORY
 """Register stages before and behind the block RAMs."""
@@ -43,7 +42,6 @@ class WeightMemory(wiring.Component):
         config = self.config
         parts, beyond = blocks(config), tail(config)
         depth = config.weight_depth - beyond
-        sites = memory_sites(platform, config)
         addresses = [self.r_addr]
         for cycle in range(1, ADDRESSES + 1 + max(part.later for part in parts)):
             address = Signal.like(self.r_addr, name=f"address_{cycle}", reset_less=True)
@@ -57,8 +55,7 @@ class WeightMemory(wiring.Component):
             in_tail.append(late)
         for part in parts:
             address = addresses[ADDRESSES + part.later]
-            mine = sites.get(f"weights {part.name}", ())
-            ram = BlockRam(width=8 * len(part.bytes), depth=depth, granularity=8, sites=mine)
+            ram = BlockRam(width=8 * len(part.bytes), depth=depth, granularity=8, role=f"weights {part.name}")
             m.submodules[part.name] = ram
             memories, word = [(ram, self.w_addr < depth if beyond else Const(1))], ram.r_data
             if beyond:

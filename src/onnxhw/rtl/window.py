@@ -83,7 +83,7 @@ class WindowUnit(wiring.Component):
             loops.a_oh.eq(now.a_oh),
             *(getattr(loops, name).eq(WINDOW) for name in ("a_kw", "ih_kh", "iw_kw")),
             *(getattr(loops, name).eq(1) for name in ("a_ow", "ih_oh", "iw_ow")),
-            *(getattr(loops, f"n_{level}").eq(getattr(now, f"{level}_n")) for level in LEVELS),
+            *loops.counts(now),
         ]
         return bits
 

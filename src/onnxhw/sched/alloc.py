@@ -1,12 +1,11 @@
-"""Where every root lies in activation memory: lifetimes, reuse, and operands in different banks.
+"""Where every buffer lies in activation memory: lifetimes, reuse, and operands in different banks.
 
-A root lives from the position in the work sequence that first writes it to the position that last reads
+A buffer lives from the position in the task sequence that first writes it to the position that last reads
 it, both included (inputs from the start, outputs to the end; inputs too where there is room, so that the
-next ones may come early); roots whose lives overlap do not overlap in memory, unless they may share words one by one
-(`overlay`). The two operands of an Add,
-Mul or MatMul are read in the same cycle and must meet in different banks (a *pair*). Work of the vector unit or the
-depthwise unit that runs beside the array runs without waiting if what it reads lies in other banks than what the array
-reads then (a *wish*).
+next ones may come early); buffers whose lives overlap do not overlap in memory, unless they may share words one by one
+(`live_ranges`). The two operands of an Add, Mul or MatMul are read in the same cycle and must meet in different banks
+(a *bank constraint*). Work of the vector unit or the depthwise unit does not wait for the array's if what it reads lies
+in other banks than what the array reads at that time (a *bank preference*).
 """
 
 from collections import defaultdict
@@ -20,114 +19,113 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
 from ..isa.instructions import VectorOp
-from .overlay import Moments, share
-from .places import Homes, blocks
-from .work import Region, Work
+from .aliases import Aliases, blocks
+from .live_ranges import LiveRange, may_overlap
+from .task import Region, TileTask
+from .trace import accesses, spans
 
 LOOK_AHEAD = 2
-"""Array steps after a step of another unit that are taken to run beside it, and before a depthwise step."""
+"""Array steps after a step of another unit that are taken to run at the same time, and before a depthwise step: the
+accumulators have two banks, so the array is two tiles ahead of the drains at most. With 1 or 4 KWS and VWW take as
+many cycles on `ulx3s-85f`."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Operands read in the same cycle: offsets in their roots and words; `lockstep`: word i meets word i."""
+class BankConstraint:
+    """Operands read in the same cycle: offsets in their buffers and words; `lockstep`: word i meets word i."""
 
-    roots: tuple[str, str]
+    buffers: tuple[str, str]
     offsets: tuple[int, int]
     words: tuple[int, int]
     lockstep: bool
 
 
 Spans = npt.NDArray[np.int64]
-"""Rows of words that are read side by side: first and last word in one root, first and last in another."""
+"""Rows of words that are read side by side: first and last word in one buffer, first and last in another."""
 
 
 @dataclass
 class Needs:
-    """What an allocation must respect; `moments` if roots may share words."""
+    """What an allocation must respect; `live` if buffers may share words."""
 
     size: dict[str, int]
     life: dict[str, tuple[int, int]]
-    pairs: dict[str, list[Pair]] = field(default_factory=lambda: defaultdict(list))
-    wishes: dict[str, dict[str, Spans]] = field(default_factory=lambda: defaultdict(dict))
-    moments: dict[str, Moments] = field(default_factory=dict)
+    constraints: dict[str, list[BankConstraint]] = field(default_factory=lambda: defaultdict(list))
+    preferences: dict[str, dict[str, Spans]] = field(default_factory=lambda: defaultdict(dict))
+    live: dict[str, LiveRange] = field(default_factory=dict)
 
 
 def find_needs(
-    graph: Graph, homes: Homes, works: Sequence[Work], config: HwConfig, inputs_stay: bool = False
+    graph: Graph, aliases: Aliases, tasks: Sequence[TileTask], config: HwConfig, exclusive_inputs: bool = False
 ) -> Needs:
-    """Lifetimes, pairs and wishes of a work sequence; `inputs_stay`: nothing else is put where they lie."""
+    """Lifetimes, bank constraints and preferences of a task sequence; `exclusive_inputs`: nothing else lies there."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
 
     def touch(name: str, position: int) -> None:
-        root = homes.of[name].root
-        first[root] = min(first.get(root, position), position)
-        last[root] = max(last.get(root, position), position)
+        buffer = aliases.of[name].buffer
+        first[buffer] = min(first.get(buffer, position), position)
+        last[buffer] = max(last.get(buffer, position), position)
 
     for port in graph.inputs:
         touch(port.tensor, -1)
-        if inputs_stay:
-            touch(port.tensor, len(works))
-    for position, work in enumerate(works):
-        for region in [*work.regions_read, *(step.writes for step in work.vectors)]:
-            touch(region.tensor, position)
+        if exclusive_inputs:
+            touch(port.tensor, len(tasks))
+    for access in accesses(tasks):
+        touch(access.region.tensor, access.task)
     for port in graph.outputs:
-        touch(port.tensor, len(works))
-    life = {root: (first.get(root, 0), last.get(root, 0)) for root in homes.size}
-    needs = Needs(homes.size, life)
-    for pair in {pair for work in works for pair in _pairs(work, graph, homes, config)}:
-        for root in set(pair.roots):
-            needs.pairs[root].append(pair)
-    _find_wishes(graph, works, homes, needs)
+        touch(port.tensor, len(tasks))
+    life = {buffer: (first.get(buffer, 0), last.get(buffer, 0)) for buffer in aliases.size}
+    needs = Needs(aliases.size, life)
+    for constraint in {constraint for task in tasks for constraint in _constraints(task, graph, aliases, config)}:
+        for buffer in set(constraint.buffers):
+            needs.constraints[buffer].append(constraint)
+    _find_preferences(graph, tasks, aliases, needs)
     return needs
 
 
-def _pairs(work: Work, graph: Graph, homes: Homes, config: HwConfig) -> Iterable[Pair]:
-    for step in work.vectors:
+def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfig) -> Iterable[BankConstraint]:
+    for step in task.vectors:
         if step.a and step.b:
             a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
-            roots = homes.of[a.name].root, homes.of[b.name].root
+            buffers = aliases.of[a.name].buffer, aliases.of[b.name].buffer
             words = blocks(a, config) * a.height * a.width, blocks(b, config) * b.height * b.width
             lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape
-            yield Pair(roots, (homes.offset(a), homes.offset(b)), words, lockstep)
+            yield BankConstraint(buffers, (aliases.offset(a), aliases.offset(b)), words, lockstep)
 
 
-def _find_wishes(graph: Graph, works: Sequence[Work], homes: Homes, needs: Needs) -> None:
-    arrays = [(position, step) for position, work in enumerate(works) for step in work.arrays if work.on_array]
+def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases, needs: Needs) -> None:
+    arrays = [(position, step) for position, task in enumerate(tasks) for step in task.arrays if task.on_array]
     found: dict[tuple[str, str], list[tuple[int, int, int, int]]] = defaultdict(list)
     at = 0
-    for position, work in enumerate(works):
+    for position, task in enumerate(tasks):
         while at < len(arrays) and arrays[at][0] <= position:
             at += 1
-        first = at if work.on_array or not work.arrays else max(0, at - LOOK_AHEAD)
-        for region in _operands(work):
-            mine = homes.of[region.tensor].root
-            spans = _spans(graph, homes, region)
+        first = at if task.on_array or not task.arrays else max(0, at - LOOK_AHEAD)
+        for region in _operands(task):
+            mine = aliases.of[region.tensor].buffer
+            own = _spans(graph, aliases, region)
             for _, step in arrays[first : at + LOOK_AHEAD]:
-                other = homes.of[step.tensor].root
+                other = aliases.of[step.tensor].buffer
                 if mine != other:
-                    beside = [span for read in step.reads for span in _spans(graph, homes, read)]
-                    found[mine, other] += [(*a, *b) for a in spans for b in beside]
+                    theirs = [span for read in step.reads for span in _spans(graph, aliases, read)]
+                    found[mine, other] += [(*a, *b) for a in own for b in theirs]
     for (mine, other), rows in found.items():
         both = [*rows, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
         table = np.array(both, np.int64).reshape(-1, 4)
-        needs.wishes[mine][other] = table
-        needs.wishes[other][mine] = table[:, [2, 3, 0, 1]]
+        needs.preferences[mine][other] = table
+        needs.preferences[other][mine] = table[:, [2, 3, 0, 1]]
 
 
-def _spans(graph: Graph, homes: Homes, region: Region) -> list[tuple[int, int]]:
-    """First and last word in its root of each plane of a region."""
+def _spans(graph: Graph, aliases: Aliases, region: Region) -> list[tuple[int, int]]:
+    """First and last word in its buffer of each plane of a region."""
     tensor = graph.tensors[region.tensor]
-    plane, base = tensor.height * tensor.width, homes.offset(tensor)
-    low = base + region.rows[0] * tensor.width + region.cols[0]
-    high = base + (region.rows[1] - 1) * tensor.width + region.cols[1] - 1
-    return [(low + i * plane, high + i * plane) for i in range(*region.planes)]
+    return spans(region, aliases.offset(tensor), tensor.height * tensor.width, tensor.width)
 
 
-def _operands(work: Work) -> list[Region]:
-    strips = [] if work.on_array else [region for step in work.arrays for region in step.reads]
-    return strips + [region for step in work.vectors for region in (step.a, step.b) if region]
+def _operands(task: TileTask) -> list[Region]:
+    strips = [] if task.on_array else [region for step in task.arrays for region in step.reads]
+    return strips + [region for step in task.vectors for region in (step.a, step.b) if region]
 
 
 def banks_meet(a: int, b: int, words: int, depth: int) -> bool:
@@ -145,83 +143,85 @@ def share_banks(a: int, a_words: int, b: int, b_words: int, depth: int) -> bool:
     return a // depth <= (b + b_words - 1) // depth and b // depth <= (a + a_words - 1) // depth
 
 
-ORDERS = ("size", "birth", "tied")
-"""Strategies: largest first, in order of birth, those with pairs and wishes first."""
+ORDERS = ("size", "birth", "constrained")
+"""Strategies: largest first, in order of birth, those with bank constraints and preferences first. The first that has
+room is taken, so the order is that in which they usually have: large buffers find gaps hardest."""
 
 
 def allocate(
-    needs: Needs, config: HwConfig, order: str, wishes: bool, overlay: bool = False
+    needs: Needs, config: HwConfig, order: str, preferences: bool, overlap: bool = False
 ) -> dict[str, int] | None:
-    """Bases of all roots by one strategy, or None if it finds no room; `overlay`: roots may share words (`overlay`)."""
+    """Bases of all buffers by one strategy, or None if it has no room; `overlap`: buffers may share words."""
     size, life = needs.size, needs.life
 
-    def key(root: str) -> tuple[int, ...]:
+    def key(buffer: str) -> tuple[int, ...]:
         if order == "size":
-            return -size[root], *life[root]
+            return -size[buffer], *life[buffer]
         if order == "birth":
-            return *life[root], -size[root]
-        return -len(needs.pairs.get(root, ())), -sum(map(len, needs.wishes.get(root, {}).values())), -size[root]
+            return *life[buffer], -size[buffer]
+        preferred = sum(map(len, needs.preferences.get(buffer, {}).values()))
+        return -len(needs.constraints.get(buffer, ())), -preferred, -size[buffer]
 
     placed: dict[str, int] = {}
-    for root in sorted(size, key=lambda root: (key(root), root)):
-        base = _place(root, placed, needs, config, wishes, overlay)
+    for buffer in sorted(size, key=lambda buffer: (key(buffer), buffer)):
+        base = _place(buffer, placed, needs, config, preferences, overlap)
         if base is None:
             return None
-        placed[root] = base
+        placed[buffer] = base
     return placed
 
 
 def _place(
-    root: str, placed: dict[str, int], needs: Needs, config: HwConfig, wishes: bool, overlay: bool
+    buffer: str, placed: dict[str, int], needs: Needs, config: HwConfig, preferences: bool, overlap: bool
 ) -> int | None:
-    size, depth = needs.size[root], config.act_depth
-    birth, death = needs.life[root]
+    size, depth = needs.size[buffer], config.act_depth
+    birth, death = needs.life[buffer]
     taken = {
         other: base for other, base in placed.items() if needs.life[other][0] <= death and birth <= needs.life[other][1]
     }
     starts = {0}
     for other, base in taken.items():
         starts |= {base + needs.size[other], base - size}
-        if overlay:
-            starts |= set(range(base, base + needs.size[other], needs.moments[other].plane))
+        if overlap:
+            starts |= set(range(base, base + needs.size[other], needs.live[other].plane))
     for bank in range(config.act_banks):
         starts |= {bank * depth, (bank + 1) * depth - size}
 
     def free(base: int, other: str) -> bool:
-        if overlay:
-            return share(needs.moments[root], base, needs.moments[other], taken[other])
+        if overlap:
+            return may_overlap(needs.live[buffer], base, needs.live[other], taken[other])
         return taken[other] + needs.size[other] <= base or base + size <= taken[other]
 
     able = [base for base in sorted(starts) if 0 <= base <= config.act_words - size]
-    if wishes:
-        costs = _costs(needs.wishes.get(root, {}), placed, np.array(able, np.int64), depth)
+    if preferences:
+        costs = _costs(needs.preferences.get(buffer, {}), placed, np.array(able, np.int64), depth)
         able = [able[index] for index in np.argsort(costs, kind="stable")]
     for base in able:
-        if any(_meets(pair, {**placed, root: base}, config) for pair in needs.pairs.get(root, ())):
+        if any(_meets(one, {**placed, buffer: base}, config) for one in needs.constraints.get(buffer, ())):
             continue
         if all(free(base, other) for other in taken):
             return base
     return None
 
 
-def _costs(wishes: Mapping[str, Spans], placed: dict[str, int], bases: Spans, depth: int) -> Spans:
-    """Of each base, how many spans lie in a bank with one that they are read beside."""
+def _costs(preferences: Mapping[str, Spans], placed: dict[str, int], bases: Spans, depth: int) -> Spans:
+    """Of each base, how many spans lie in a bank with one that is read at the same time."""
     cost = np.zeros(len(bases), np.int64)
-    for other, spans in wishes.items():
+    for other, rows in preferences.items():
         if other in placed:
-            mine = (bases[:, None, None] + spans[:, :2]) // depth
-            beside = (placed[other] + spans[:, 2:]) // depth
-            cost += ((mine[..., 0] <= beside[:, 1]) & (beside[:, 0] <= mine[..., 1])).sum(axis=1)
+            mine = (bases[:, None, None] + rows[:, :2]) // depth
+            theirs = (placed[other] + rows[:, 2:]) // depth
+            cost += ((mine[..., 0] <= theirs[:, 1]) & (theirs[:, 0] <= mine[..., 1])).sum(axis=1)
     return cost
 
 
-def _meets(pair: Pair, bases: dict[str, int], config: HwConfig) -> bool:
-    if any(root not in bases for root in pair.roots):
+def _meets(constraint: BankConstraint, bases: dict[str, int], config: HwConfig) -> bool:
+    if any(buffer not in bases for buffer in constraint.buffers):
         return False
-    a, b = (bases[root] + offset for root, offset in zip(pair.roots, pair.offsets, strict=True))
-    if pair.lockstep:
-        return banks_meet(a, b, pair.words[0], config.act_depth)
-    return share_banks(a, pair.words[0], b, pair.words[1], config.act_depth)
+    a, b = (bases[buffer] + offset for buffer, offset in zip(constraint.buffers, constraint.offsets, strict=True))
+    if constraint.lockstep:
+        return banks_meet(a, b, constraint.words[0], config.act_depth)
+    return share_banks(a, constraint.words[0], b, constraint.words[1], config.act_depth)
 
 
 def peak(needs: Needs) -> tuple[int, int]:
@@ -231,12 +231,12 @@ def peak(needs: Needs) -> tuple[int, int]:
     return max(sums, default=(0, 0))
 
 
-def no_room(needs: Needs, works: Sequence[Work], config: HwConfig) -> DoesNotFitError:
+def no_room(needs: Needs, tasks: Sequence[TileTask], config: HwConfig) -> DoesNotFitError:
     """The error for a graph that no strategy could place."""
     words, position = peak(needs)
-    where = works[position].op if 0 <= position < len(works) else ""
-    alive = {root: needs.size[root] for root, (birth, death) in needs.life.items() if birth <= position <= death}
-    largest = ", ".join(f"{root!r} {size}" for root, size in sorted(alive.items(), key=lambda item: -item[1])[:3])
+    where = tasks[position].op if 0 <= position < len(tasks) else ""
+    alive = {buffer: needs.size[buffer] for buffer, (birth, death) in needs.life.items() if birth <= position <= death}
+    largest = ", ".join(f"{buffer!r} {size}" for buffer, size in sorted(alive.items(), key=lambda item: -item[1])[:3])
     if words > config.act_words:
         what = f"activations need {words} words of {config.word} bytes at once, {config.name} has {config.act_words}"
     else:

@@ -14,6 +14,7 @@ from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
 from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
+from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry
 from .footprint import ADDRESS
 
@@ -64,17 +65,18 @@ class _Bounds:
 
     def _counts(self) -> None:
         program = self.program
-        if unknown := sorted(set(program.code) - set(UNITS)):
+        if unknown := sorted(set(program.code) - set(Unit)):
             raise InternalError("E1202", f"unknown units {unknown}")
-        for unit, code in program.code.items():
+        for unit in Unit:
+            code = program.code.get(unit, ())
             if len(code) > COUNTED:
                 raise InternalError("E1203", f"{unit} has {len(code)} instructions, {COUNTED} are counted")
-            used, depth = length(code), getattr(self.config, f"{unit}_ucode")
+            used, depth = length(code), unit.ucode(self.config)
             if used > depth:
                 raise InternalError("E1203", f"{unit} microcode has {used} words, the memory {depth}")
         if not 0 <= program.cycles <= CYCLES:
             raise InternalError("E1201", f"cycles must be 0..{CYCLES}, not {program.cycles}")
-        if len(program.tensors) * (len(program.code.get("vector", ())) + 1) > LOOKS:
+        if len(program.tensors) * (len(program.code.get(Unit.VECTOR, ())) + 1) > LOOKS:
             raise InternalError("E1211", f"{len(program.tensors)} tensors are more than can be looked at")
 
     def _memories(self) -> None:

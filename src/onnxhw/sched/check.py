@@ -17,7 +17,7 @@ What is proved, for every input:
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`: all lane groups of
   its channels have been written. (That the words
   then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
-  `held` proves it from the works that they are made of;)
+  `reaching_definitions` proves it from the tasks that they are made of;)
 - no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
@@ -32,11 +32,12 @@ from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Vector, VectorOp
 from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeline
+from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint
 from .bounds import bounds
+from .memory_state import MemoryState, lane_groups, tensor_words
 from .stream import Stream, Words, running
-from .tenancy import Tenancy, lane_groups, tensor_words
 from .window import check_window
 
 NEVER = 1 << 30
@@ -65,19 +66,19 @@ class _Checker:
         self.program = program
         self.config: HwConfig = program.config
         code = program.code
-        self.loads = [i for i in code.get("load", ()) if isinstance(i, Load)]
-        self.arrays = [i for i in code.get("array", ()) if isinstance(i, Array)]
-        self.strips = [i for i in code.get("depthwise", ()) if isinstance(i, Depthwise)]
-        self.vectors = [i for i in code.get("vector", ()) if isinstance(i, Vector)]
+        self.loads = [i for i in code.get(Unit.LOAD, ()) if isinstance(i, Load)]
+        self.arrays = [i for i in code.get(Unit.ARRAY, ()) if isinstance(i, Array)]
+        self.strips = [i for i in code.get(Unit.DEPTHWISE, ()) if isinstance(i, Depthwise)]
+        self.vectors = [i for i in code.get(Unit.VECTOR, ()) if isinstance(i, Vector)]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        self.array = Stream("array", self.arrays, self.loads, self.vectors, self.config)
-        self.depthwise = Stream("depthwise", self.strips, self.loads, self.vectors, self.config)
+        self.array = Stream(Unit.ARRAY, self.arrays, self.loads, self.vectors, self.config)
+        self.depthwise = Stream(Unit.DEPTHWISE, self.strips, self.loads, self.vectors, self.config)
         self.streams = self.array, self.depthwise
         self.lanes_known: dict[tuple[bytes, int], npt.NDArray[np.bool_]] = {}
         self.vector_after_vector = running([i.after_vector for i in self.vectors])
 
-    def _fail(self, code: str, unit: str, index: int, what: str) -> None:
+    def _fail(self, code: str, unit: Unit, index: int, what: str) -> None:
         raise InternalError(code, what, where=f"{unit}[{index}] {self.program.code[unit][index].text()}")
 
     # -- ranges --------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class _Checker:
         config, program = self.config, self.program
         for index, load in enumerate(self.loads):
             if int(footprint.tile_words(load, config).max()) + load_steps(load, config) > len(program.weights):
-                self._fail("E1204", "load", index, f"reads beyond {len(program.weights)} weight words")
+                self._fail("E1204", Unit.LOAD, index, f"reads beyond {len(program.weights)} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
         for index, strip in enumerate(self.strips):
@@ -100,52 +101,52 @@ class _Checker:
 
     def _array_range(self, index: int, i: Array) -> None:
         if i.sub_n > self.config.row_groups:
-            self._fail("E1204", "array", index, f"sub_n must be at most {self.config.row_groups}")
+            self._fail("E1204", Unit.ARRAY, index, f"sub_n must be at most {self.config.row_groups}")
         if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
-            self._fail("E1204", "array", index, f"fills beyond {self.config.acc_depth} accumulator rows")
-        self._inside("array", index, self.array.reads[index])
+            self._fail("E1204", Unit.ARRAY, index, f"fills beyond {self.config.acc_depth} accumulator rows")
+        self._inside(Unit.ARRAY, index, self.array.reads[index])
 
     def _strip(self, index: int, i: Depthwise) -> None:
         config = self.config
         if not config.depthwise:
-            self._fail("E1204", "depthwise", index, "needs a depthwise unit")
+            self._fail("E1204", Unit.DEPTHWISE, index, "needs a depthwise unit")
         if min(i.sh, i.sw) < 1:
-            self._fail("E1204", "depthwise", index, "sh and sw must be at least 1")
+            self._fail("E1204", Unit.DEPTHWISE, index, "sh and sw must be at least 1")
         if i.oh_n < WINDOW or not WINDOW <= i.ow_n <= config.depthwise:
             what = f"oh_n must be at least {WINDOW}, ow_n {WINDOW}..{config.depthwise}"
-            self._fail("E1204", "depthwise", index, what)
+            self._fail("E1204", Unit.DEPTHWISE, index, what)
         if (i.group + 1) * config.depthwise_lanes > config.word:
-            self._fail("E1204", "depthwise", index, f"group must be below {config.word // config.depthwise_lanes}")
+            self._fail("E1204", Unit.DEPTHWISE, index, f"group must be below {config.word // config.depthwise_lanes}")
         if int(footprint.accumulator_rows(i).max()) >= config.window_depth:
-            self._fail("E1204", "depthwise", index, f"fills beyond {config.window_depth} rows of sums")
-        self._inside("depthwise", index, self.depthwise.reads[index])
+            self._fail("E1204", Unit.DEPTHWISE, index, f"fills beyond {config.window_depth} rows of sums")
+        self._inside(Unit.DEPTHWISE, index, self.depthwise.reads[index])
 
     def _vector_range(self, index: int, i: Vector) -> None:
         config = self.config
         if i.lane_group + i.groups > config.lane_groups:
-            self._fail("E1204", "vector", index, f"uses lane groups beyond {config.lane_groups}")
+            self._fail("E1204", Unit.VECTOR, index, f"uses lane groups beyond {config.lane_groups}")
         if i.acc_bank > (WINDOW_BANK if config.depthwise else 1):
-            self._fail("E1204", "vector", index, f"no accumulator bank {i.acc_bank}")
+            self._fail("E1204", Unit.VECTOR, index, f"no accumulator bank {i.acc_bank}")
         columns = config.depthwise_lanes // config.lanes if i.acc_bank == WINDOW_BANK else config.col_groups
         if i.op == VectorOp.DRAIN and i.column_group + i.groups > columns:
-            self._fail("E1204", "vector", index, f"drains column groups beyond {columns}")
+            self._fail("E1204", Unit.VECTOR, index, f"drains column groups beyond {columns}")
         if i.op not in (VectorOp.SUM, VectorOp.MAX, VectorOp.DOT) and i.kh_n * i.kw_n != 1:
-            self._fail("E1204", "vector", index, "has a window but is neither SUM nor MAX nor DOT")
+            self._fail("E1204", Unit.VECTOR, index, "has a window but is neither SUM nor MAX nor DOT")
         if i.op == VectorOp.DOT and (i.groups != 1 or dot_reach(i.kh_n * i.kw_n, i.za, i.zb) > SUM_MAX):
-            self._fail("E1204", "vector", index, "sums more than 25 bits hold, or more than one group of lanes")
+            self._fail("E1204", Unit.VECTOR, index, "sums more than 25 bits hold, or more than one group of lanes")
         depth = config.window_depth if i.acc_bank == WINDOW_BANK else config.acc_depth
         if int(footprint.accumulator_rows(i).max(initial=0)) >= depth:
-            self._fail("E1204", "vector", index, f"drains beyond {depth} accumulator rows")
+            self._fail("E1204", Unit.VECTOR, index, f"drains beyond {depth} accumulator rows")
         if footprint.last_param(i) >= len(self.program.params):
-            self._fail("E1204", "vector", index, f"reads beyond {len(self.program.params)} parameter rows")
+            self._fail("E1204", Unit.VECTOR, index, f"reads beyond {len(self.program.params)} parameter rows")
         if i.use_table and i.table_index >= len(self.program.tables):
-            self._fail("E1204", "vector", index, f"uses a table beyond {len(self.program.tables)}")
-        self._inside("vector", index, self.vector_reads[index])
-        self._inside("vector", index, self.vector_writes[index])
+            self._fail("E1204", Unit.VECTOR, index, f"uses a table beyond {len(self.program.tables)}")
+        self._inside(Unit.VECTOR, index, self.vector_reads[index])
+        self._inside(Unit.VECTOR, index, self.vector_writes[index])
         if len(np.unique(self.vector_writes[index])) != len(self.vector_writes[index]):
-            self._fail("E1204", "vector", index, "writes a word twice")
+            self._fail("E1204", Unit.VECTOR, index, "writes a word twice")
 
-    def _inside(self, unit: str, index: int, words: Words) -> None:
+    def _inside(self, unit: Unit, index: int, words: Words) -> None:
         if len(words) and int(words.max()) >= self.config.act_words:
             self._fail("E1204", unit, index, f"touches word {int(words.max())} of {self.config.act_words}")
 
@@ -156,7 +157,7 @@ class _Checker:
         Read in the vector unit's order: an instruction of the array or the depthwise unit sees memory as it is after
         the vector instructions that it waits for; those that might run beside it must not write what it reads.
         """
-        state = Tenancy(self.program)
+        state = MemoryState(self.program)
         waiting = sorted(
             ((int(after), number, index)
              for number, one in enumerate(self.streams) for index, after in enumerate(one.after)),
@@ -173,24 +174,24 @@ class _Checker:
             what = f"waits for more than {len(self.vectors)} vector instructions"
             self._fail("E1206", self.streams[number].unit, index, what)
 
-    def _vector_step(self, index: int, state: Tenancy) -> None:
+    def _vector_step(self, index: int, state: MemoryState) -> None:
         i, reads, writes = self.vectors[index], self.vector_reads[index], self.vector_writes[index]
         groups = np.zeros(self.config.lane_groups, bool)
         groups[i.lane_group : i.lane_group + i.groups] = True
         if why := state.stale(reads, groups):
-            self._fail("E1206", "vector", index, why)
+            self._fail("E1206", Unit.VECTOR, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
         for other in range(self.vector_after_vector[index], index if len(reads) else 0):
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
-                self._fail("E1207", "vector", index, f"may read before vector[{other}] has written: {text}")
+                self._fail("E1207", Unit.VECTOR, index, f"may read before vector[{other}] has written: {text}")
         if np.intersect1d(reads, writes).size:
-            self._fail("E1207", "vector", index, "writes what it reads")
+            self._fail("E1207", Unit.VECTOR, index, "writes what it reads")
         if why := state.write(index, writes, groups):
-            self._fail("E1206", "vector", index, why)
+            self._fail("E1206", Unit.VECTOR, index, why)
 
-    def _stream_reads(self, stream: Stream, index: int, state: Tenancy) -> None:
+    def _stream_reads(self, stream: Stream, index: int, state: MemoryState) -> None:
         i, reads = stream.code[index], stream.reads[index]
         plane = footprint.array_plane(i)
         for kt, groups in enumerate(self._lane_groups_used(stream, index)):
@@ -199,7 +200,7 @@ class _Checker:
                 self._fail("E1206", stream.unit, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
-        for other in stream.beside(index, stream.after):
+        for other in stream.concurrent(index, stream.after):
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
                 self._fail("E1207", stream.unit, index, f"may read while vector[{other}] writes: {text}")
@@ -235,28 +236,29 @@ class _Checker:
         for index, array in enumerate(self.arrays):
             box = filled[array.acc_bank, rows[index]]
             if array.accumulate and int(box.max()) == NEVER:
-                self._fail("E1208", "array", index, "accumulates onto rows that were never filled")
+                self._fail("E1208", Unit.ARRAY, index, "accumulates onto rows that were never filled")
             previous = last.get(array.acc_bank)
             if array.accumulate and previous is not None:
-                wait = self._apart(previous, index, times)
+                wait = self._distance(previous, index, times)
                 if wait < ACCUMULATE:
-                    self._fail("E1208", "array", index, f"accumulates {wait} cycles after array[{previous}] did")
+                    self._fail("E1208", Unit.ARRAY, index, f"accumulates {wait} cycles after array[{previous}] did")
             if not array.accumulate and previous is not None and not self._drained(previous, index):
-                self._fail("E1208", "array", index, f"overwrites the sums of array[{previous}] before they are drained")
+                what = f"overwrites the sums of array[{previous}] before they are drained"
+                self._fail("E1208", Unit.ARRAY, index, what)
             last[array.acc_bank] = index
             filled[array.acc_bank, rows[index]] = np.minimum(box, index)
-            for other in self.array.beside(index, self.array.after_reads):
+            for other in self.array.concurrent(index, self.array.after_reads):
                 vector = self.vectors[other]
                 if vector.op == VectorOp.DRAIN and vector.acc_bank == array.acc_bank:
                     text = vector.text()
-                    self._fail("E1209", "array", index, f"may fill the bank that vector[{other}] drains: {text}")
+                    self._fail("E1209", Unit.ARRAY, index, f"may fill the bank that vector[{other}] drains: {text}")
         self._windows(filled[WINDOW_BANK])
         for index, vector in enumerate(self.vectors):
             if vector.op == VectorOp.DRAIN:
                 box = filled[vector.acc_bank, footprint.accumulator_rows(vector)]
                 stream = self.depthwise if vector.acc_bank == WINDOW_BANK else self.array
                 if int(box.max()) >= stream.vector_after[index]:
-                    self._fail("E1208", "vector", index, "may drain rows before they are filled")
+                    self._fail("E1208", Unit.VECTOR, index, "may drain rows before they are filled")
 
     def _windows(self, filled: Words) -> None:
         """The sums of the depthwise unit; `filled` gets the first instruction that fills each row."""
@@ -268,14 +270,14 @@ class _Checker:
                 between = drains[stream.drained_from(previous) : stream.after_reads[index]]
                 if not between[:, rows[last[rows] == previous]].any(axis=0).all():
                     what = f"overwrites the sums of depthwise[{previous}] before they are drained"
-                    self._fail("E1208", "depthwise", index, what)
+                    self._fail("E1208", Unit.DEPTHWISE, index, what)
             last[rows] = index
             filled[rows] = np.minimum(filled[rows], index)
-            for other in stream.beside(index, stream.after_reads):
+            for other in stream.concurrent(index, stream.after_reads):
                 mine = drains[other] if strip.reads_sums else drains[other, rows]
                 if mine.any():
                     text = self.vectors[other].text()
-                    self._fail("E1209", "depthwise", index, f"may fill sums that vector[{other}] drains: {text}")
+                    self._fail("E1209", Unit.DEPTHWISE, index, f"may fill sums that vector[{other}] drains: {text}")
 
     def _window_drains(self) -> npt.NDArray[np.bool_]:
         """``[vector instructions, rows]``: which of the depthwise unit's sums each reads."""
@@ -285,7 +287,7 @@ class _Checker:
                 found[index, footprint.accumulator_rows(vector)] = True
         return found
 
-    def _apart(self, earlier: int, later: int, times: Timeline) -> int:
+    def _distance(self, earlier: int, later: int, times: Timeline) -> int:
         """Fewest cycles from the last to the first use of an accumulator row by two array instructions."""
         used = np.full((2, self.config.acc_depth), [[-NEVER], [NEVER]], np.int64)
         for which, index in enumerate((earlier, later)):
@@ -310,21 +312,21 @@ class _Checker:
                 a = footprint.vector_steps(i, i.a_base, i.a_cb, i.a_oh, i.a_ow) // depth
                 b = footprint.vector_steps(i, i.b_base, i.b_cb, i.b_oh, i.b_ow) // depth
                 if (a == b).any():
-                    self._fail("E1210", "vector", index, "reads both operands from one bank")
+                    self._fail("E1210", Unit.VECTOR, index, "reads both operands from one bank")
             seen = [set((words // depth).tolist()) for words in (footprint.vector_a(i), footprint.vector_b(i))]
             if i.op == VectorOp.DOT and seen[0] & seen[1]:
-                self._fail("E1210", "vector", index, "reads a bank for both operands")
+                self._fail("E1210", Unit.VECTOR, index, "reads a bank for both operands")
         readers = [
             (unit, index, times.spans[unit][index], set((words // depth).tolist()))
             for unit, reads in (
-                ("array", self.array.reads), ("depthwise", self.depthwise.reads), ("vector", self.vector_reads),
+                *((stream.unit, stream.reads) for stream in self.streams), (Unit.VECTOR, self.vector_reads),
             )
             for index, words in enumerate(reads) if len(words)
         ]  # fmt: skip
         for place, (unit, index, span, mine) in enumerate(readers):
             for other, number, theirs, banks in readers[place + 1 :]:
-                apart = theirs.issue + START > span.end or span.issue + START > theirs.end
-                if other != unit and not apart and mine & banks:
+                disjoint = theirs.issue + START > span.end or span.issue + START > theirs.end
+                if other != unit and not disjoint and mine & banks:
                     text = self.program.code[other][number].text()
                     self._fail("E1210", unit, index, f"reads a bank that {other}[{number}] reads: {text}")
 

@@ -1,15 +1,16 @@
-"""The order of works by a clock: the vector unit keeps its order, so whose operands or sums are there first goes first.
+"""The order of tasks by a clock: the vector unit keeps its order, so whose operands or sums are there first goes first.
 
-A work's sums are there when its unit, the array or the depthwise unit, has taken its turn; the clock of each unit is
-what its works take, from the instructions alone: banks of activation memory, fetching and weights are left out. Of
-the works whose operands are complete the one is put that the vector unit can begin first; the works of the array
+A task's sums are there when its unit, the array or the depthwise unit, has taken its turn; the clock of each unit is
+what its tasks take, from the instructions alone: banks of activation memory, fetching and weights are left out. Of
+the tasks whose operands are complete the one is put that the vector unit can begin first; the tasks of the array
 keep their order.
 """
 
 from ..config import HwConfig
 from ..isa.timing import array_latency, pixels, tiles, vector_cycles, vector_latency
-from .work import Work
-from .written import Written
+from ..isa.units import STREAMING, Unit
+from .readiness import ReadinessMap
+from .task import TileTask
 
 
 class _Clock:
@@ -17,57 +18,57 @@ class _Clock:
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.latency = {unit: array_latency(config, depthwise) for depthwise, unit in enumerate(("array", "depthwise"))}
-        self.free = {"array": 0, "depthwise": 0, "vector": 0}
+        self.latency = {unit: array_latency(config, unit == Unit.DEPTHWISE) for unit in STREAMING}
+        self.free = dict.fromkeys(Unit, 0)
         self.drained = [0, 0]
         self.written: dict[str, list[tuple[int, tuple[int, int], tuple[int, int]]]] = {}
         self.ready: dict[int, int] = {}
 
-    def operands(self, work: Work) -> int:
-        """When what a work reads has been written; asked once it is complete."""
-        if id(work) not in self.ready:
+    def operands(self, task: TileTask) -> int:
+        """When what a task reads has been written; asked once it is complete."""
+        if id(task) not in self.ready:
             times = [
                 time
-                for region in work.regions_read
+                for region in task.regions_read
                 for time, planes, rows in self.written.get(region.tensor, ())
                 if planes[0] < region.planes[1] and region.planes[0] < planes[1]
                 and rows[0] < region.rows[1] and region.rows[0] < rows[1]
             ]  # fmt: skip
-            self.ready[id(work)] = max(times, default=0)
-        return self.ready[id(work)]
+            self.ready[id(task)] = max(times, default=0)
+        return self.ready[id(task)]
 
-    def sums(self, work: Work) -> tuple[int, int]:
+    def sums(self, task: TileTask) -> tuple[int, int]:
         """When the unit before the vector unit has done its part, and when the sums can be drained."""
-        begin = self.operands(work)
-        if not work.arrays:
+        begin = self.operands(task)
+        if not task.arrays:
             return begin, begin
-        unit = work.arrays[0].array.UNIT
-        begin = max(begin, self.free[unit], self.drained[0] if work.on_array else 0)
-        end = begin + sum(tiles(step.array) * pixels(step.array) for step in work.arrays)
+        unit = task.arrays[0].array.UNIT
+        begin = max(begin, self.free[unit], self.drained[0] if task.on_array else 0)
+        end = begin + sum(tiles(step.array) * pixels(step.array) for step in task.arrays)
         return end, end + self.latency[unit]
 
-    def take(self, work: Work) -> None:
-        """A work is put."""
-        end, time = self.sums(work)
-        if work.arrays:
-            self.free[work.arrays[0].array.UNIT] = end
-        time = max(time, self.free["vector"])
-        for step in work.vectors:
+    def take(self, task: TileTask) -> None:
+        """A task is put."""
+        end, time = self.sums(task)
+        if task.arrays:
+            self.free[task.arrays[0].array.UNIT] = end
+        time = max(time, self.free[Unit.VECTOR])
+        for step in task.vectors:
             time += vector_cycles(step.vector, self.config)
             writes = step.writes
             found = self.written.setdefault(writes.tensor, [])
             found.append((time + vector_latency(), writes.planes, writes.rows))
-        self.free["vector"] = time
-        if work.on_array:
+        self.free[Unit.VECTOR] = time
+        if task.on_array:
             self.drained = [self.drained[1], time]
 
 
 def by_clock(
-    head: list[Work], pulling: list[Work], pulled: list[list[Work]], written: Written, config: HwConfig
-) -> list[Work]:
-    """The sequence of the works: `head` first, then those of the array in order and between them the queues of
+    head: list[TileTask], pulling: list[TileTask], pulled: list[list[TileTask]], written: ReadinessMap, config: HwConfig
+) -> list[TileTask]:
+    """The sequence of the tasks: `head` first, then those of the array in order and between them the queues of
     `pulled`, each in order."""
-    clock, out = _Clock(config), list[Work]()
+    clock, out = _Clock(config), list[TileTask]()
     queues = [list(reversed(queue)) for queue in ([*head], [*pulling], *pulled)]
     reads: list[set[str]] = [set() for _ in queues]
     able: set[int] = set()
@@ -78,17 +79,17 @@ def by_clock(
 
     def next_of(index: int) -> None:
         able.discard(index)
-        reads[index] = written.roots_read(queues[index][-1]) if queues[index] else set()
+        reads[index] = written.buffers_read(queues[index][-1]) if queues[index] else set()
         look(index)
 
     for index in range(len(queues)):
         next_of(index)
     while any(queues):
         least = min((0,) if queues[0] else sorted(able), key=lambda index: clock.sums(queues[index][-1])[1])
-        work = queues[least].pop()
-        clock.take(work)
-        out.append(work)
-        changed = {written.mark(step) for step in work.vectors}
+        task = queues[least].pop()
+        clock.take(task)
+        out.append(task)
+        changed = {written.mark(step) for step in task.vectors}
         next_of(least)
         for index in range(1, len(queues)):
             if index not in able and reads[index] & changed:

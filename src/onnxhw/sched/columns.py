@@ -16,8 +16,8 @@ from ..errors import UnsupportedError
 from ..fixed import ONE, Ints, NotProvable, Scale
 from ..ir.graph import Array8, Concat, Conv, Graph, Tensor
 from .certificate import Sums, drain_bias
+from .degenerate import ChannelScale, channel_scale
 from .images import Images
-from .narrow import ChannelScale, channel_scale
 
 CALIBRATE = (
     "the multiplier is input scale * weight scale / output scale: calibrate again, so that the output scale follows "
@@ -27,7 +27,7 @@ CALIBRATE = (
 
 
 MAX_STEP = 1 << 20
-"""What a load's step between column tiles is less than."""
+"""What a load's step between column tiles is less than: the bits of the field `nt_step`."""
 
 
 @dataclass(frozen=True)
@@ -104,38 +104,38 @@ def weight_step(one: ColumnTile, other: ColumnTile) -> int | None:
     return step if not steps and 0 <= step < MAX_STEP else None
 
 
-def together(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> list[list[ColumnTile]]:
-    """Column tiles in sets that one instruction can stream, at most `most` each; not across `cuts`, alone if none."""
+def grouped_columns(columns: list[ColumnTile], cuts: tuple[int, ...], most: int) -> list[list[ColumnTile]]:
+    """Column tiles in groups that one instruction can stream, of at most `most`; not across `cuts`, single if none."""
     if not cuts:
         return [[column] for column in columns]
-    sets: list[list[ColumnTile]] = []
+    groups: list[list[ColumnTile]] = []
     for index, column in enumerate(columns):
-        last = sets[-1] if sets and index not in cuts else []
+        last = groups[-1] if groups and index not in cuts else []
         step = weight_step(last[-1], column) if last else None
         if step is None or len(last) >= most or (len(last) > 1 and step != weight_step(*last[:2])):
-            sets.append([column])
+            groups.append([column])
         else:
             last.append(column)
-    return sets
+    return groups
 
 
-def drain_sets(columns: list[tuple[Drain, ...]], apart: bool = False) -> list[DrainSet]:
-    """The drains of a set of column tiles; those that go to adjacent planes alike are one, unless they shall be
-    `apart`.
+def drain_sets(columns: list[tuple[Drain, ...]], per_plane: bool = False) -> list[DrainSet]:
+    """The drains of a group of column tiles; those that go to adjacent planes with equal steps are one, unless
+    `per_plane`.
     """
     found: dict[tuple[int, int, int], list[list[tuple[int, Drain]]]] = {}
     for tile, column in enumerate(columns):
         for drain in column:
             rows = found.setdefault((drain.lane_group, drain.column_group, drain.groups), [])
-            if rows and not apart and _continues(rows[-1], tile, drain):
+            if rows and not per_plane and _continues(rows[-1], tile, drain):
                 rows[-1].append((tile, drain))
             else:
                 rows.append([(tile, drain)])
-    sets = []
+    groups = []
     for row in (row for rows in found.values() for row in rows):
         (tile, drain), (other, following) = row[0], row[min(1, len(row) - 1)]
-        sets.append((drain, tile, len(row), other - tile, following.params - drain.params))
-    return sorted(sets, key=lambda one: (one[1], one[0].plane))
+        groups.append((drain, tile, len(row), other - tile, following.params - drain.params))
+    return sorted(groups, key=lambda one: (one[1], one[0].plane))
 
 
 def _continues(row: list[tuple[int, Drain]], tile: int, drain: Drain) -> bool:

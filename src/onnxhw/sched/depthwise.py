@@ -1,4 +1,4 @@
-"""Works of convolutions on the depthwise unit: every output channel sees one input channel, its own."""
+"""Tasks of convolutions on the depthwise unit: every output channel sees one input channel, its own."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -8,15 +8,16 @@ import numpy as np
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Tensor
 from ..isa.instructions import WINDOW_BANK, Depthwise, Load
-from .array_work import ADDRESS, Geometry, drain_steps, limit
+from .array_task import ADDRESS, Geometry, drain_steps, limit
 from .columns import Drain, drain_sets, drains
+from .degenerate import ChannelScale
 from .images import Images
-from .narrow import ChannelScale
-from .work import ArrayStep, Choice, Region, Work, window_rows
+from .task import ArrayStep, Region, TileTask, Tiling, window_rows
 
 MAX_STRIDE = 7
+"""What the fields `sh` and `sw` of the instruction hold."""
 MAX_PIXELS = 4095
-"""Most rows of a strip."""
+"""Most rows of a strip: what the field `oh_n` of the instruction holds."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,21 @@ def _tiles(kernels: Array8, config: HwConfig) -> tuple[Array8, tuple[int, int]]:
     return tiles, (down, across)
 
 
-def depthwise_works(g: Geometry, lanes: list[Lanes], choice: Choice, config: HwConfig) -> list[Work]:
-    """One work per strip and group of channels; strips are cut where they would exceed the line buffer."""
+def depthwise_tasks(g: Geometry, lanes: list[Lanes], tiling: Tiling, config: HwConfig) -> list[TileTask]:
+    """One task per strip and group of channels; strips are cut where they would exceed the line buffer."""
     y = g.y
     most = min(config.window_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
     parts = -(-y.width // most)
     edges = [y.width * i // parts for i in range(parts + 1)]
-    room = config.window_depth // (1 if choice.whole else 2)
-    cuts = limit(choice.cuts, min(max(1, room // min(y.width, most)), (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
+    room = config.window_depth // (1 if tiling.whole else 2)
+    cuts = limit(tiling.cuts, min(max(1, room // min(y.width, most)), (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
     boxes = [(rows, cols) for rows in pairwise(cuts) for cols in pairwise(edges)]
-    if choice.planes_first:
-        return [_work(g, group, *box) for group in lanes for box in boxes]
-    return [_work(g, group, *box) for box in boxes for group in lanes]
+    if tiling.planes_first:
+        return [_task(g, group, *box) for group in lanes for box in boxes]
+    return [_task(g, group, *box) for box in boxes for group in lanes]
 
 
-def _work(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> Work:
+def _task(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> TileTask:
     x, (down, across) = lanes.tensor, lanes.pieces
     ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
     strip = Depthwise(
@@ -110,4 +111,5 @@ def _work(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int
     load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
     step = ArrayStep(load, strip, x.name, () if empty else (region,))
     drains = drain_steps(g, drain_sets([lanes.drains]), rows, cols)
-    return Work(g.op, (step,), tuple(replace(drain, vector=drain.vector.but(acc_bank=WINDOW_BANK)) for drain in drains))
+    vectors = (replace(drain, vector=drain.vector.but(acc_bank=WINDOW_BANK)) for drain in drains)
+    return TileTask(g.op, (step,), tuple(vectors))

@@ -1,92 +1,136 @@
-"""The order of works: one sequence in which every work stands after what it needs.
+"""From relative tasks to a program: addresses bound, accumulators named, ordering fields set.
 
-Read one work after the other, the sequence is the meaning of the program; the units run it
-concurrently, held together by ordering fields (`order`). Array operations keep the graph's order, but
-neighbours that do not need each other take turns. A work of the vector unit or the depthwise unit is put as soon
-as its operands are complete, so that it runs while the array is busy with the next tile; or, where the depthwise unit
-runs beside the array, when its turn comes at the vector unit (`clock`). The first operations may be held in
-the graph's order, which needs less memory: large maps are at the beginning.
+Tasks are read in sequence; a memory of "who touched this last" per activation word, activation bank and
+accumulator gives each instruction what it must wait for:
+
+- an instruction of the array or the depthwise unit waits for the vector instructions that wrote what it reads, and for
+  the other of the two units where it reads one of its activation banks (a bank has one read port); vector instructions
+  that drained its accumulators, or read one of its activation banks, need only have read them;
+- a vector instruction waits for the array and depthwise instructions that filled what it drains, that still read
+  what it overwrites, and that read one of its activation banks; and for the vector instructions that
+  wrote what it reads.
+
+Vector instructions read and write in order, so they need not wait for what they overwrite. `sums` has the accumulators,
+`loads` the order of the loads.
 """
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from ..config import HwConfig
-from ..ir.graph import Graph, Op
-from .clock import by_clock
-from .places import Homes, producers
-from .work import Work
-from .written import Written
+from ..ir.graph import Graph
+from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.units import STREAMING, Unit
+from ..program.layout import Place
+from .aliases import Aliases
+from .loads import Owned, ordered, without_loads
+from .sums import Sums
+from .task import ArrayStep, Region, TileTask, VectorStep
+from .trace import in_memory, spans
+
+ADDRESS = 0xFFFF
 
 
-class _Sequence:
-    """The sequence in the making; `waiting`: queues of works that are put when their operands are complete."""
+class Reader:
+    """The array or the depthwise unit as a reader: its last instruction to read each word, and each bank."""
 
-    def __init__(self, written: Written, waiting: list[list[Work]]) -> None:
-        self.written, self.waiting = written, waiting
-        self.out: list[Work] = []
-
-    def put(self, work: Work) -> None:
-        """Append a work."""
-        self.out.append(work)
-        for step in work.vectors:
-            self.written.mark(step)
-
-    def settle(self) -> None:
-        """Put all whose operands are complete."""
-        progress = True
-        while progress:
-            progress = False
-            for queue in self.waiting:
-                while queue and self.written.complete(queue[0]):
-                    self.put(queue.pop(0))
-                    progress = True
-        self.waiting = [queue for queue in self.waiting if queue]
+    def __init__(self, places: Mapping[str, Place], config: HwConfig) -> None:
+        self.read_by = in_memory(places, config, np.zeros(config.act_words, np.int64))
+        self.bank = [0] * config.act_banks
 
 
-def sequence(
-    graph: Graph, works: dict[str, list[Work]], homes: Homes, config: HwConfig, held: int, timed: bool
-) -> list[Work]:
-    """All works, in order; `works` holds those of each operation by name. The first `held` operations keep their order;
-    the others follow as `by_clock` puts them if `timed`.
+class Emitter:
+    """Emits the code of a task sequence.
+
+    Members
+    -------
+    code : instructions per unit.
+    owners : per unit, the operation of each instruction.
     """
-    later = graph.ops[held:]
-    order = _Sequence(Written(graph, homes, config), [])
-    pulled = [list(works[op.name]) for op in later if works[op.name] and not works[op.name][0].on_array]
-    if timed:
-        head = [work for op in graph.ops[:held] for work in works[op.name]]
-        return by_clock(head, _pulling(graph, later, works), pulled, order.written, config)
-    for op in graph.ops[:held]:
-        for work in works[op.name]:
-            order.put(work)
-    order.waiting = pulled
-    order.settle()
-    # Array operations pull the sequence forward; what waits on them follows at once.
-    for work in _pulling(graph, later, works):
-        order.put(work)
-        order.settle()
-    return order.out
 
+    def __init__(self, graph: Graph, aliases: Aliases, bases: dict[str, int], config: HwConfig) -> None:
+        self.config = config
+        self.places = {name: aliases.place(tensor, bases) for name, tensor in graph.tensors.items()}
+        self.arrays: list[tuple[Array, Owned]] = []
+        self.strips: list[tuple[Depthwise, Owned]] = []
+        self.vectors: list[Vector] = []
+        self.owners: dict[Unit, list[str]] = {unit: [] for unit in Unit}
+        self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
+        self.bank_vector = [0] * config.act_banks
+        self.readers = {unit: Reader(self.places, config) for unit in STREAMING}
+        self.sums = Sums(config)
 
-def _pulling(graph: Graph, ops: list[Op], works: dict[str, list[Work]]) -> list[Work]:
-    """The works of the array operations among some, in order."""
-    groups = _independent(graph, [op for op in ops if any(work.on_array for work in works[op.name])])
-    return [work for group in groups for work in _merged([works[op.name] for op in group])]
+    def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
+        """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
+        `below`, even if all weights were there."""
+        times = None
+        if self.strips and below is not None:
+            times = without_loads(self.arrays, self.strips, self.vectors, self.config)
+            if times.cycles >= below:
+                return None
+        loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
+        self.owners[Unit.LOAD] = [owned.op for owned in loads]
+        return {
+            Unit.LOAD: [owned.load for owned in loads],
+            Unit.ARRAY: [instruction for instruction, _ in self.arrays],
+            Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
+            Unit.VECTOR: list(self.vectors),
+        }
 
+    def emit(self, task: TileTask) -> None:
+        """Append the instructions of a task."""
+        self.sums.begin(task)
+        for step in task.arrays:
+            target, reads = self.sums.fill(step)
+            fields, owned = target | self._stream(step, reads), Owned(step.load, task.op)
+            if isinstance(step.array, Array):
+                self.arrays.append((step.array.but(**fields), owned))
+            else:
+                self.strips.append((step.array.but(**fields), owned))
+            self.owners[step.array.UNIT].append(task.op)
+        for vector in task.vectors:
+            self._vector(task, vector)
 
-def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:
-    """Runs of operations of which none needs another's result, directly or through others."""
-    makers = producers(graph)
-    needs: dict[str, set[str]] = {}
-    for op in graph.ops:
-        needs[op.output] = {op.output}.union(*(needs[name] for name in op.inputs if name in makers))
-    groups: list[list[Op]] = []
-    for op in ops:
-        if groups and not needs[op.output] & {other.output for other in groups[-1]}:
-            groups[-1].append(op)
-        else:
-            groups.append([op])
-    return groups
+    def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
+        """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
+        unit = step.array.UNIT
+        other = Unit.DEPTHWISE if unit == Unit.ARRAY else Unit.ARRAY
+        mine, after, other_reads, number = self.readers[unit], 0, 0, self.sums.filled[unit]
+        for region in step.reads:
+            after = max(after, int(self.written_by[region].max()))
+            for bank in self._banks(region):
+                reads = max(reads, self.bank_vector[bank])
+                other_reads = max(other_reads, self.readers[other].bank[bank])
+                mine.bank[bank] = number
+            mine.read_by[region][...] = number
+        base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
+        return {"act_base": base, other.after: other_reads, **wait_reads(after, reads)}
 
+    def _vector(self, task: TileTask, step: VectorStep) -> None:
+        written = 0
+        after = {unit: int(one.read_by[step.writes].max()) for unit, one in self.readers.items()}
+        count = len(self.vectors) + 1
+        fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
+        if step.vector.op == VectorOp.DRAIN:
+            drained = self.sums.drain(task, step, count)
+            for unit in after:
+                after[unit] = max(after[unit], drained.pop(unit.after, 0))
+            fields |= drained
+        for name, region in (("a_base", step.a), ("b_base", step.b)):
+            if region:
+                fields[name] = (getattr(step.vector, name) + self.places[region.tensor].base) & ADDRESS
+                for bank in self._banks(region):
+                    for unit, one in self.readers.items():
+                        after[unit] = max(after[unit], one.bank[bank])
+                    self.bank_vector[bank] = count
+                written = max(written, int(self.written_by[region].max()))
+        self.written_by[step.writes][...] = count
+        waits = {unit.after: number for unit, number in after.items()}
+        self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
+        self.owners[Unit.VECTOR].append(task.op)
 
-def _merged(lists: list[list[Work]]) -> list[Work]:
-    """The lists' works, spread evenly: long drains of one operation hide behind the array work of another."""
-    keyed = [(i / len(works), which, work) for which, works in enumerate(lists) for i, work in enumerate(works)]
-    return [work for _, _, work in sorted(keyed, key=lambda item: item[:2])]
+    def _banks(self, region: Region) -> set[int]:
+        place, depth = self.places[region.tensor], self.config.act_depth
+        ends = spans(region, place.base, place.plane, place.row)
+        return {bank for low, high in ends for bank in range(low // depth, high // depth + 1)}

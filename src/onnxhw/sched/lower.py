@@ -7,63 +7,63 @@ from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
 from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
 from ..isa.instructions import Ordered
+from .aliases import Aliases, find_aliases
 from .alloc import Needs
-from .array_work import array_works, geometry
+from .array_task import array_tasks, geometry
 from .certificate import Sums, certify
 from .columns import concat_columns, conv_columns, conv_scales
-from .copy_work import lower_copy
-from .depthwise import depthwise_lanes, depthwise_works, possible
+from .copy_task import lower_copy
+from .depthwise import depthwise_lanes, depthwise_tasks, possible
+from .heuristics import ALL, Heuristics
 from .images import Images
-from .matmul_work import lower_matmul
-from .places import Homes, find_homes
+from .matmul_task import lower_matmul
 from .ranges import value_ranges
 from .refusals import TooLargeError, UnmappedError
 from .sums import cycles_alone
+from .task import MakeTasks, TileTask, Tiling
 from .tiling import coarsest
-from .vector_work import lower_vector
-from .work import Choice, Work
-
-Lowered = Callable[[Choice], list[Work]]
+from .vector_task import lower_vector
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A graph ready to be cut into works: `ops` makes the works of each operation for a choice, by name."""
+class LoweredGraph:
+    """A graph ready to be cut into tasks: `ops` gives the tasks of each operation for a tiling, by name."""
 
     graph: Graph
     config: HwConfig
-    homes: Homes
+    aliases: Aliases
     images: Images
-    ops: dict[str, Lowered]
-    known: dict[tuple[str, Choice], list[Work]] = field(default_factory=dict)
-    begun: dict[tuple[object, ...], tuple[list[Work], Needs]] = field(default_factory=dict)
+    ops: dict[str, MakeTasks]
+    use: Heuristics = ALL
+    known: dict[tuple[str, Tiling], list[TileTask]] = field(default_factory=dict)
+    begun: dict[tuple[object, ...], tuple[list[TileTask], Needs]] = field(default_factory=dict)
     """What the search has begun with last."""
 
-    def works(self, op: str, choice: Choice) -> list[Work]:
-        """The works of an operation, made once per choice."""
-        if (op, choice) not in self.known:
-            self.known[op, choice] = self.ops[op](choice)
-        return self.known[op, choice]
+    def tasks(self, op: str, tiling: Tiling) -> list[TileTask]:
+        """The tasks of an operation, computed once per tiling."""
+        if (op, tiling) not in self.known:
+            self.known[op, tiling] = self.ops[op](tiling)
+        return self.known[op, tiling]
 
 
-def lower(graph: Graph, config: HwConfig) -> Plan:
+def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph:
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
-    homes = find_homes(graph, config)
+    aliases = find_aliases(graph, config)
     images = Images(config)
     ranges = value_ranges(graph)
-    lowered: dict[str, Lowered] = {}
+    ops: dict[str, MakeTasks] = {}
     blockers: list[UnsupportedError] = []
 
-    def one(op: Op) -> Lowered:
+    def one(op: Op) -> MakeTasks:
         if isinstance(op, Conv):
             x = graph.tensors[op.inputs[0]]
             sums = certify(op, x.zero_point, ranges[x.name])
-            return _conv(op, graph, sums, images, config)
+            return _conv(op, graph, sums, images, config, use)
         if isinstance(op, Concat):
-            copies = concat_columns(op, graph, homes.copied, images, config)
-            return lambda choice: array_works(geometry(op, graph), copies, choice, config)
+            copies = concat_columns(op, graph, aliases.copied, images, config)
+            return lambda tiling: array_tasks(geometry(op, graph), copies, tiling, config)
         if isinstance(op, Reshape):
-            return lambda choice: []
+            return lambda tiling: []
         if isinstance(op, Copy):
             return lower_copy(op, graph, images, config)
         if isinstance(op, MatMul):
@@ -72,33 +72,35 @@ def lower(graph: Graph, config: HwConfig) -> Plan:
 
     for op in graph.ops:
         try:
-            lowered[op.name] = one(op)
-            _check_fields(op, lowered[op.name](Choice((0, graph.tensors[op.output].height))), config)
+            ops[op.name] = one(op)
+            _check_fields(op, ops[op.name](Tiling((0, graph.tensors[op.output].height))), config)
         except UnsupportedError as error:
             blockers.append(error)
     if len(blockers) == 1:
         raise blockers[0]
     if blockers:
         raise UnmappedError(blockers)
-    return Plan(graph, config, homes, images, lowered)
+    return LoweredGraph(graph, config, aliases, images, ops, use)
 
 
-def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig) -> Lowered:
+def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig, use: Heuristics) -> MakeTasks:
     """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
     g, channels = geometry(op, graph), conv_scales(op, graph, sums)
 
-    def on_array(images: Images) -> Lowered:
+    def on_array(images: Images) -> MakeTasks:
         columns = conv_columns(op, graph, sums, channels, images, config)
-        return lambda choice: array_works(g, columns, choice, config)
+        return lambda tiling: array_tasks(g, columns, tiling, config)
 
-    def on_depthwise(images: Images) -> Lowered:
+    def on_depthwise(images: Images) -> MakeTasks:
         lanes = depthwise_lanes(op, graph, channels, images, config)
-        return lambda choice: depthwise_works(g, lanes, choice, config)
+        return lambda tiling: depthwise_tasks(g, lanes, tiling, config)
 
     if not possible(op, graph, config) or not sums.fits(len(op.weight), config.sum_bits):
         return on_array(images)
+    if not use.fewest_cycles_unit:
+        return on_depthwise(images)
 
-    def cycles(way: Callable[[Images], Lowered]) -> int:
+    def cycles(way: Callable[[Images], MakeTasks]) -> int:
         return cycles_alone(way(Images(config))(coarsest(op, graph, config)), config)
 
     return min((on_depthwise, on_array), key=cycles)(images)
@@ -108,12 +110,12 @@ FROM_TILING = {"oh_n", "ow_n"}
 """Fields that a finer tiling makes smaller."""
 
 
-def _check_fields(op: Op, works: list[Work], config: HwConfig) -> None:
+def _check_fields(op: Op, tasks: list[TileTask], config: HwConfig) -> None:
     """`TooLargeError` E4307 if a property of the operation exceeds a field of its instruction."""
-    for work in works:
-        for step in work.vectors:
+    for task in tasks:
+        for step in task.vectors:
             instructions: list[Ordered] = [step.vector]
-            instructions += [part for stream in work.arrays for part in (stream.load, stream.array)]
+            instructions += [part for stream in task.arrays for part in (stream.load, stream.array)]
             for instruction in instructions:
                 for spec in instruction.specs():
                     value = int(getattr(instruction, spec.name))

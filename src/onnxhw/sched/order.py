@@ -1,153 +1,95 @@
-"""From relative works to a program: addresses bound, accumulators named, ordering fields set.
+"""The order of tasks: one sequence in which every task stands after what it needs.
 
-Works are read in sequence; a memory of "who touched this last" per activation word, activation bank and
-accumulator gives each instruction what it must wait for:
-
-- an instruction of the array or the depthwise unit waits for the vector instructions that wrote what it reads, and for
-  the other of the two units where it reads one of its activation banks (a bank has one read port); vector instructions
-  that drained its accumulators, or read one of its activation banks, need only have read them;
-- a vector instruction waits for the array and depthwise instructions that filled what it drains, that still read
-  what it overwrites, and that read one of its activation banks; and for the vector instructions that
-  wrote what it reads.
-
-Vector instructions read and write in order, so they need not wait for what they overwrite. `sums` has the accumulators,
-`loads` the order of the loads.
+Read one task after the other, the sequence is the meaning of the program; the units run it
+concurrently, in step by ordering fields (`emit`). Array operations keep the graph's order, but
+neighbours that do not need each other take turns. A task of the vector unit or the depthwise unit is put as soon
+as its operands are complete, so that it runs while the array is busy with the next tile; or, where the depthwise unit
+runs beside the array, when its turn comes at the vector unit (`clock`). The first operations may keep
+the graph's order, which needs less memory: large maps are at the beginning.
 """
 
-import numpy as np
-import numpy.typing as npt
-
 from ..config import HwConfig
-from ..ir.graph import Graph
-from ..isa.instructions import UNITS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
-from ..program.layout import Place
-from .loads import Owned, ordered, without_loads
-from .places import Homes
-from .sums import Sums
-from .work import ArrayStep, Region, VectorStep, Work
-
-ADDRESS = 0xFFFF
-Memory = npt.NDArray[np.int64]
-"""Of each word, the number of the last instruction that touched it."""
+from ..ir.graph import Graph, Op
+from .aliases import Aliases, producers
+from .clock import by_clock
+from .readiness import ReadinessMap
+from .task import TileTask
 
 
-def box(memory: Memory, place: Place, region: Region) -> Memory:
-    """The words of a region of a tensor, as planes, rows and columns, in something that has a value for each word."""
-    height, width = place.shape[2:]
-    low = place.base + region.planes[0] * place.plane
-    count = region.planes[1] - region.planes[0]
-    planes = memory[low : low + count * place.plane].reshape(count, height, width)
-    return planes[:, slice(*region.rows), slice(*region.cols)]
+class _Sequence:
+    """The sequence in the making; `waiting`: queues of tasks that are put when their operands are complete."""
+
+    def __init__(self, written: ReadinessMap, waiting: list[list[TileTask]]) -> None:
+        self.written, self.waiting = written, waiting
+        self.out: list[TileTask] = []
+
+    def put(self, task: TileTask) -> None:
+        """Append a task."""
+        self.out.append(task)
+        for step in task.vectors:
+            self.written.mark(step)
+
+    def settle(self) -> None:
+        """Put all whose operands are complete."""
+        progress = True
+        while progress:
+            progress = False
+            for queue in self.waiting:
+                while queue and self.written.complete(queue[0]):
+                    self.put(queue.pop(0))
+                    progress = True
+        self.waiting = [queue for queue in self.waiting if queue]
 
 
-class Reader:
-    """A unit that reads activations beside the vector unit: its instructions, and what each word and bank is to it."""
-
-    def __init__(self, config: HwConfig) -> None:
-        self.read_by: Memory = np.zeros(config.act_words, np.int64)
-        self.bank = [0] * config.act_banks
-
-
-class Binder:
-    """Emits the code of a work sequence.
-
-    Members
-    -------
-    code : instructions per unit.
-    owners : per unit, the operation of each instruction.
-    writes : per vector instruction, the region that it writes.
+def sequence(
+    graph: Graph, tasks: dict[str, list[TileTask]], aliases: Aliases, config: HwConfig, in_order: int, clocked: bool,
+    interleaved: bool = True,
+) -> list[TileTask]:
+    """All tasks, in order; `tasks` holds those of each operation by name. The first `in_order` operations keep theirs;
+    the others follow as `by_clock` puts them if `clocked`. Array operations that do not need each other take turns if
+    `interleaved`.
     """
+    later = graph.ops[in_order:]
+    order = _Sequence(ReadinessMap(graph, aliases, config), [])
+    pulled = [list(tasks[op.name]) for op in later if tasks[op.name] and not tasks[op.name][0].on_array]
+    if clocked:
+        head = [task for op in graph.ops[:in_order] for task in tasks[op.name]]
+        return by_clock(head, _pulling(graph, later, tasks, interleaved), pulled, order.written, config)
+    for op in graph.ops[:in_order]:
+        for task in tasks[op.name]:
+            order.put(task)
+    order.waiting = pulled
+    order.settle()
+    # Array operations pull the sequence forward; what waits on them follows at once.
+    for task in _pulling(graph, later, tasks, interleaved):
+        order.put(task)
+        order.settle()
+    return order.out
 
-    def __init__(self, graph: Graph, homes: Homes, bases: dict[str, int], config: HwConfig) -> None:
-        self.config = config
-        self.places = {name: homes.place(tensor, bases) for name, tensor in graph.tensors.items()}
-        self.arrays: list[tuple[Array, Owned]] = []
-        self.strips: list[tuple[Depthwise, Owned]] = []
-        self.vectors: list[Vector] = []
-        self.owners: dict[str, list[str]] = {unit: [] for unit in UNITS}
-        self.writes: list[Region] = []
-        self.written_by: Memory = np.zeros(config.act_words, np.int64)
-        self.bank_vector = [0] * config.act_banks
-        self.readers = {"array": Reader(config), "depthwise": Reader(config)}
-        self.sums = Sums(config)
 
-    def code(self, below: int | None = None) -> dict[str, list[Ordered]] | None:
-        """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
-        `below`, even if all weights were there."""
-        times = None
-        if self.strips and below is not None:
-            times = without_loads(self.arrays, self.strips, self.vectors, self.config)
-            if times.cycles >= below:
-                return None
-        loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
-        self.owners["load"] = [owned.op for owned in loads]
-        return {
-            "load": [owned.load for owned in loads],
-            "array": [instruction for instruction, _ in self.arrays],
-            "depthwise": [instruction for instruction, _ in self.strips],
-            "vector": list(self.vectors),
-        }
+def _pulling(graph: Graph, ops: list[Op], tasks: dict[str, list[TileTask]], interleaved: bool) -> list[TileTask]:
+    """The tasks of the array operations among some, in order."""
+    mine = [op for op in ops if any(task.on_array for task in tasks[op.name])]
+    groups = _independent(graph, mine) if interleaved else [[op] for op in mine]
+    return [task for group in groups for task in _merged([tasks[op.name] for op in group])]
 
-    def emit(self, work: Work) -> None:
-        """Append the instructions of a work."""
-        self.sums.begin(work)
-        for step in work.arrays:
-            target, reads = self.sums.fill(step)
-            fields, owned = target | self._stream(step, reads), Owned(step.load, work.op)
-            if isinstance(step.array, Array):
-                self.arrays.append((step.array.but(**fields), owned))
-            else:
-                self.strips.append((step.array.but(**fields), owned))
-            self.owners[step.array.UNIT].append(work.op)
-        for vector in work.vectors:
-            self._vector(work, vector)
 
-    def _stream(self, step: ArrayStep, reads: int) -> dict[str, int]:
-        """Fields of an instruction of the array or the depthwise unit; `reads`: what must have drained its sums."""
-        unit = step.array.UNIT
-        other = "depthwise" if unit == "array" else "array"
-        mine, after, beside, number = self.readers[unit], 0, 0, self.sums.filled[unit]
-        for region in step.reads:
-            after = max(after, int(box(self.written_by, self.places[region.tensor], region).max()))
-            for bank in self._banks(region):
-                reads = max(reads, self.bank_vector[bank])
-                beside = max(beside, self.readers[other].bank[bank])
-                mine.bank[bank] = number
-            box(mine.read_by, self.places[region.tensor], region)[...] = number
-        base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
-        return {"act_base": base, f"after_{other}": beside, **wait_reads(after, reads)}
+def _independent(graph: Graph, ops: list[Op]) -> list[list[Op]]:
+    """Runs of operations of which none needs another's result, directly or through others."""
+    makers = producers(graph)
+    needs: dict[str, set[str]] = {}
+    for op in graph.ops:
+        needs[op.output] = {op.output}.union(*(needs[name] for name in op.inputs if name in makers))
+    groups: list[list[Op]] = []
+    for op in ops:
+        if groups and not needs[op.output] & {other.output for other in groups[-1]}:
+            groups[-1].append(op)
+        else:
+            groups.append([op])
+    return groups
 
-    def _vector(self, work: Work, step: VectorStep) -> None:
-        written = 0
-        place = self.places[step.writes.tensor]
-        after = {unit: int(box(one.read_by, place, step.writes).max()) for unit, one in self.readers.items()}
-        count = len(self.vectors) + 1
-        fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
-        if step.vector.op == VectorOp.DRAIN:
-            drained = self.sums.drain(work, step, count)
-            for unit in after:
-                after[unit] = max(after[unit], drained.pop(f"after_{unit}", 0))
-            fields |= drained
-        for name, region in (("a_base", step.a), ("b_base", step.b)):
-            if region:
-                fields[name] = (getattr(step.vector, name) + self.places[region.tensor].base) & ADDRESS
-                for bank in self._banks(region):
-                    for unit, one in self.readers.items():
-                        after[unit] = max(after[unit], one.bank[bank])
-                    self.bank_vector[bank] = count
-                written = max(written, int(box(self.written_by, self.places[region.tensor], region).max()))
-        box(self.written_by, place, step.writes)[...] = count
-        self.writes.append(step.writes)
-        waits = {f"after_{unit}": number for unit, number in after.items()}
-        self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
-        self.owners["vector"].append(work.op)
 
-    def _banks(self, region: Region) -> set[int]:
-        place, depth = self.places[region.tensor], self.config.act_depth
-        found: set[int] = set()
-        for plane in range(*region.planes):
-            base = place.base + plane * place.plane
-            low = base + region.rows[0] * place.row + region.cols[0]
-            high = base + (region.rows[1] - 1) * place.row + region.cols[1] - 1
-            found.update(range(low // depth, high // depth + 1))
-        return found
+def _merged(lists: list[list[TileTask]]) -> list[TileTask]:
+    """The lists' tasks, spread evenly: long drains of one operation hide behind the array work of another."""
+    keyed = [(i / len(tasks), which, task) for which, tasks in enumerate(lists) for i, task in enumerate(tasks)]
+    return [task for _, _, task in sorted(keyed, key=lambda item: item[:2])]

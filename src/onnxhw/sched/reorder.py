@@ -10,7 +10,7 @@ fewer operations first leaves the long one to run beside the join::
 import dataclasses
 
 from ..ir.graph import Graph, Op
-from .places import producers
+from .aliases import producers
 
 
 def short_first(graph: Graph) -> Graph:

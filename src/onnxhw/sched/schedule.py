@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
-from ..program.layout import Place
+from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
+from .aliases import producers
 from .check import check
-from .held import prove
+from .heuristics import ALL, Heuristics
 from .images import Images
-from .lower import Plan, lower
-from .places import producers
+from .lower import LoweredGraph, lower
+from .reaching_definitions import prove
 from .rewrite import same_operand
-from .search import Candidate, apart, first, improve
+from .search import ScheduledCandidate, first, improve, with_exclusive_inputs
+from .trace import accesses, in_memory
 from .window import input_free
-from .work import Region
 
 
 def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
@@ -30,17 +30,20 @@ def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
     `UnsupportedError` (E43xx) names what cannot be mapped, `DoesNotFitError` (E51xx) what is too large,
     with the numbers.
     """
-    return finish(draft(graph, config))
+    return finish(initial_schedule(graph, config))
 
 
-def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None) -> DeviceProgram:
+def fastest(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+) -> DeviceProgram:
     """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
     Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
     that can be scheduled counts; the first of all is the model itself. Of equally fast ones the first is taken. If none
     can be scheduled, the error is that of the last which is too large, if the model is too large, and else the model's.
+    `use`: for measurements alone (`heuristics`).
     """
-    variant, chosen = _best(groups, config, rates)
+    variant, chosen = _best(groups, config, rates, use)
     program = finish(chosen, groups[0][0].graph)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
@@ -52,35 +55,35 @@ def draft_cycles(
 ) -> tuple[int, Traffic]:
     """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
     inference; errors as there."""
-    draft = _best(groups, config, rates)[1]
-    return draft.candidate.cycles, _moved(draft)
+    begun = _best(groups, config, rates)[1]
+    return begun.candidate.cycles, _moved(begun)
 
 
 def _best(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
-) -> "tuple[Variant, Draft]":
-    """The fastest draft of the first of each group that can be scheduled."""
-    drafts: list[tuple[Variant, Draft]] = []
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+) -> "tuple[Variant, InitialSchedule]":
+    """The fastest initial schedule of the first of each group that can be scheduled."""
+    schedules: list[tuple[Variant, InitialSchedule]] = []
     errors: list[DoesNotFitError | UnsupportedError] = []
     for group in groups:
-        if found := _first(group, config, errors):
-            drafts.append(found)
-    if not drafts:
+        if found := _first(group, config, errors, use):
+            schedules.append(found)
+    if not schedules:
         raise _heaviest(errors)
-    return min(drafts, key=lambda each: _waited(each[1], rates) if rates else each[1].candidate.cycles)
+    return min(schedules, key=lambda each: _waited(each[1], rates) if rates else each[1].candidate.cycles)
 
 
-def _waited(draft: "Draft", rates: Rates) -> float:
+def _waited(begun: "InitialSchedule", rates: Rates) -> float:
     """Milliseconds of an inference: what its inputs and outputs take on the line, and the core."""
-    return rates.wait_ms(draft.candidate.cycles, _moved(draft))
+    return rates.wait_ms(begun.candidate.cycles, _moved(begun))
 
 
-def _moved(draft: "Draft") -> Traffic:
-    graph, places = draft.plan.graph, draft.candidate.places
+def _moved(begun: "InitialSchedule") -> Traffic:
+    graph, places = begun.lowered.graph, begun.candidate.places
     inputs = dict.fromkeys(port.tensor for port in graph.inputs)
     outputs = [port.tensor for port in graph.outputs]
     into, out = ([places[name] for name in names] for names in (inputs, outputs))
-    return traffic(into, out, draft.plan.config.word)
+    return traffic(into, out, begun.lowered.config.word)
 
 
 def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
@@ -91,12 +94,13 @@ def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
 
 
 def _first(
-    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError]
-) -> "tuple[Variant, Draft] | None":
+    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError],
+    use: Heuristics = ALL,
+) -> "tuple[Variant, InitialSchedule] | None":
     """The first that can be scheduled; `errors` of those before it are added."""
     for variant in group:
         try:
-            return variant, draft(variant.graph, config)
+            return variant, initial_schedule(variant.graph, config, use)
         except (DoesNotFitError, UnsupportedError) as error:
             errors.append(error)
     return None
@@ -109,40 +113,41 @@ def _heaviest(errors: Sequence[DoesNotFitError | UnsupportedError]) -> DoesNotFi
 
 
 @dataclass(frozen=True)
-class Draft:
+class InitialSchedule:
     """A graph ready to be scheduled, and its program before the search for better cuts."""
 
-    plan: Plan
-    candidate: Candidate
+    lowered: LoweredGraph
+    candidate: ScheduledCandidate
 
 
-def draft(graph: Graph, config: HwConfig) -> Draft:
+def initial_schedule(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> InitialSchedule:
     """The first program of a graph; errors as `schedule`."""
-    plan = lower(same_operand(graph), config)
-    check_capacity(plan.images, config)
-    return Draft(plan, first(plan))
+    lowered = lower(same_operand(graph), config, use)
+    check_capacity(lowered.images, config)
+    return InitialSchedule(lowered, first(lowered))
 
 
-def finish(begun: Draft, model: Graph | None = None) -> DeviceProgram:
-    """The checked program of a draft; `model` is the graph that says its nominal multiply-accumulates, if another."""
-    plan, graph = begun.plan, begun.plan.graph
+def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
+    """The checked program of an initial schedule; `model`: the graph that says its nominal multiply-accumulates, if
+    another."""
+    lowered, graph = begun.lowered, begun.lowered.graph
     model = model or graph
-    candidate = apart(plan, improve(plan, begun.candidate))
-    table = entries(plan, candidate)
-    prove(plan, candidate, table)
+    candidate = with_exclusive_inputs(lowered, improve(lowered, begun.candidate))
+    table = entries(lowered, candidate)
+    prove(lowered, candidate, table)
     program = DeviceProgram(
-        plan.config,
+        lowered.config,
         graph.name,
         candidate.code,
-        plan.images.weight_image,
-        plan.images.param_image,
-        plan.images.table_image,
+        lowered.images.weight_image,
+        lowered.images.param_image,
+        lowered.images.table_image,
         table,
         list(graph.inputs),
         [unnamed(port) for port in graph.outputs],
-        layers(plan, candidate, model),
+        layers(lowered, candidate, model),
         candidate.cycles,
-        sum(executed(plan, op) for op in graph.ops),
+        sum(executed(lowered, op) for op in graph.ops),
         nominal=model.macs(),
     )
     program.input_free = input_free(program)
@@ -181,58 +186,54 @@ def check_capacity(images: Images, config: HwConfig) -> None:
         raise DoesNotFitError(code, text, hint=f"a configuration with more {fields}")
 
 
-def _words(place: Place, region: Region) -> npt.NDArray[np.int64]:
-    planes, rows, cols = (np.arange(*span) for span in (region.planes, region.rows, region.cols))
-    return (place.base + planes[:, None, None] * place.plane + rows[:, None] * place.row + cols).ravel()
-
-
-def entries(plan: Plan, candidate: Candidate) -> dict[str, Entry]:
+def entries(lowered: LoweredGraph, candidate: ScheduledCandidate) -> dict[str, Entry]:
     """The tensor table: where each tensor lies, and between which vector instructions it is there."""
-    graph, makers = plan.graph, producers(plan.graph)
-    roots = {name: home.root for name, home in plan.homes.of.items()}
-    writes = [(roots[region.tensor], _words(candidate.places[region.tensor], region)) for region in candidate.writes]
+    graph, makers = lowered.graph, producers(lowered.graph)
+    buffers = {name: alias.buffer for name, alias in lowered.aliases.of.items()}
+    address = in_memory(candidate.places, lowered.config, np.arange(lowered.config.act_words))
+    regions = [access.region for access in accesses(candidate.tasks) if access.writes]
+    writes = [(buffers[region.tensor], address[region].ravel()) for region in regions]
     found = {}
     for name, tensor in graph.tensors.items():
-        place = candidate.places[name]
-        mine = np.zeros(plan.config.act_words, bool)
-        mine[place.addresses(plan.config.word).ravel()] = True
-        hits = [(index, root) for index, (root, words) in enumerate(writes) if mine[words].any()]
-        ready = max((index + 1 for index, root in hits if root == roots[name]), default=0)
+        mine = np.zeros(lowered.config.act_words, bool)
+        mine[address.of[name].ravel()] = True
+        hits = [(index, buffer) for index, (buffer, words) in enumerate(writes) if mine[words].any()]
+        ready = max((index + 1 for index, buffer in hits if buffer == buffers[name]), default=0)
         last = min((index for index, _ in hits if index >= ready), default=len(writes))
         op = makers[name].name if name in makers else ""
-        found[name] = Entry(name, place, tensor.scale, tensor.zero_point, ready, last, op)
+        found[name] = Entry(name, candidate.places[name], tensor.scale, tensor.zero_point, ready, last, op)
     return found
 
 
-def executed(plan: Plan, op: Op) -> int:
+def executed(lowered: LoweredGraph, op: Op) -> int:
     """The multiply-accumulates that the hardware makes for an operation, of those that the graph has.
 
     Of a convolution, those of channels that are streamed: a set of columns leaves out input channels at either end that
     meet only weights of 0, and output channels that are constant have no weights.
     """
     if isinstance(op, Conv):
-        out = plan.graph.tensors[op.output]
-        return plan.images.multiplied[op.name] * out.height * out.width
-    return plan.graph.macs_of(op)
+        out = lowered.graph.tensors[op.output]
+        return lowered.images.multiplied[op.name] * out.height * out.width
+    return lowered.graph.macs_of(op)
 
 
-def layers(plan: Plan, candidate: Candidate, model: Graph | None = None) -> list[Layer]:
+def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | None = None) -> list[Layer]:
     """One layer per operation, or per group of operations whose array instructions take turns; `model` as in `finish`.
 
     Every instruction belongs to the layer of the operation that it was made for. From the first to the last, the array
     instructions of two layers do not overlap; those of the vector unit may.
     """
-    graph = candidate.setting.graph
-    mine: dict[str, dict[str, list[int]]] = {op.name: {} for op in graph.ops}
+    graph = candidate.point.graph
+    mine: dict[str, dict[Unit, list[int]]] = {op.name: {} for op in graph.ops}
     for unit, names in candidate.owners.items():
         for index, name in enumerate(names):
             mine[name].setdefault(unit, []).append(index)
     found: list[Layer] = []
-    whole = model or plan.graph
+    whole = model or lowered.graph
     nominal = {op.name: whole.macs_of(op) for op in whole.ops}
     for op in graph.ops:
         runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
-        layer = Layer(op.name, type(op).__name__, executed(plan, op), runs, nominal.get(op.name, 0))
+        layer = Layer(op.name, type(op).__name__, executed(lowered, op), runs, nominal.get(op.name, 0))
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)
@@ -242,7 +243,7 @@ def layers(plan: Plan, candidate: Candidate, model: Graph | None = None) -> list
 
 
 def _overlap(a: Layer, b: Layer) -> bool:
-    one, other = a.span("array"), b.span("array")
+    one, other = a.span(Unit.ARRAY), b.span(Unit.ARRAY)
     return bool(one and other and one[0] < other[1] and other[0] < one[1])
 
 

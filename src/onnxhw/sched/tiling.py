@@ -12,11 +12,16 @@ from itertools import pairwise
 from ..config import HwConfig
 from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
 from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
-from .array_work import limit, max_rows
+from .aliases import producers
+from .array_task import limit, max_rows
+from .column_groups import column_cuts
 from .depthwise import possible
-from .places import producers
-from .sets import column_cuts
-from .work import Choice
+from .task import Tiling
+
+MORE = 3
+"""So many counts of tiles are tried, from the fewest on: every tile more waits for weights once more, so few pay."""
+TAIL = 8
+"""A last tile of one row in so many is tried: it drains quickly, so that the next operation begins early."""
 
 
 def even(height: int, parts: int) -> tuple[int, ...]:
@@ -25,15 +30,15 @@ def even(height: int, parts: int) -> tuple[int, ...]:
     return tuple(height * i // parts for i in range(parts + 1))
 
 
-def coarsest(op: Op, graph: Graph, config: HwConfig) -> Choice:
+def coarsest(op: Op, graph: Graph, config: HwConfig) -> Tiling:
     """The fewest tiles."""
     y = graph.tensors[op.output]
     if isinstance(op, (Conv, Concat)):
-        return Choice(limit((0, y.height), max_rows(y, config)), whole=True)
-    return Choice((0, y.height))
+        return Tiling(limit((0, y.height), max_rows(y, config)), whole=True)
+    return Tiling((0, y.height))
 
 
-def follow(op: Op, graph: Graph, chosen: Mapping[str, Choice], part: float = 0.5) -> tuple[int, ...]:
+def follow(op: Op, graph: Graph, chosen: Mapping[str, Tiling], part: float = 0.5) -> tuple[int, ...]:
     """Two tiles, cut at the rows that are computable before the producers' last tiles are complete, else at a
     `part`."""
     y = graph.tensors[op.output]
@@ -59,28 +64,28 @@ def _computable(op: Op, x: Tensor, rows: int) -> int:
     return int((rows - 1 - (kernel - 1) * dilation + pad) // stride + 1)
 
 
-def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Choice]:
+def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Tiling]:
     """For every operation the cuts that let it begin before its producers end, where tiles stay large enough."""
-    chosen: dict[str, Choice] = {}
+    chosen: dict[str, Tiling] = {}
     for op in graph.ops:
         y = graph.tensors[op.output]
         cuts = follow(op, graph, chosen, part)
         if isinstance(op, (Conv, Concat)):
             cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Choice(cuts)
+        chosen[op.name] = Tiling(cuts)
     return chosen
 
 
-def pieces(graph: Graph, config: HwConfig, most: int, least: int) -> dict[str, Choice]:
+def pieces(graph: Graph, config: HwConfig, most: int, least: int) -> dict[str, Tiling]:
     """For every operation even tiles, at `most` so many, of at least so many pixels; as `chained` if only two."""
-    chosen: dict[str, Choice] = {}
+    chosen: dict[str, Tiling] = {}
     for op in graph.ops:
         y = graph.tensors[op.output]
         count = min(most, y.height * y.width // least)
         cuts = even(y.height, count) if count > 2 else follow(op, graph, chosen)
         if isinstance(op, (Conv, Concat)):
             cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Choice(cuts)
+        chosen[op.name] = Tiling(cuts)
     return chosen
 
 
@@ -90,13 +95,13 @@ def _large_enough(cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[i
     return limit((0, y.height) if least < short_tile(config) else cuts, max_rows(y, config))
 
 
-def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dict[str, Choice]:
-    """The same choices, but everything plane by plane where the depthwise unit runs beside the array.
+def plane_by_plane(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig) -> dict[str, Tiling]:
+    """The same tilings, but everything plane by plane where the depthwise unit runs at the same time as the array.
 
-    Convolutions between two of its own have their column tiles together, so that they can begin with the first planes
-    that it has made. Every plane is drained apart; pools take each as it comes.
+    Convolutions between two of its own have their column tiles in one group, so that they can begin with the first
+    planes that it has written. Every plane is drained by an instruction of its own; pools take each as it comes.
     """
-    chosen = dict(choices)
+    chosen = dict(tilings)
     windows = {op.name: op for op in graph.ops if isinstance(op, Conv) and possible(op, graph, config)}
     fed = {op.inputs[0] for op in windows.values()}
     made = {op.output for op in windows.values()}
@@ -109,7 +114,7 @@ def beside(graph: Graph, choices: Mapping[str, Choice], config: HwConfig) -> dic
         between = op.output in fed and op.inputs[0] in made and y.channels > config.used_cols
         columns = column_cuts(y, config, 0.0) if between else ()
         split = _half(op, graph, config) if between else ()
-        chosen[op.name] = replace(chosen[op.name], apart=True, columns=columns, split=split)
+        chosen[op.name] = replace(chosen[op.name], drain_per_plane=True, columns=columns, split=split)
     return chosen
 
 
@@ -118,40 +123,40 @@ def short_tile(config: HwConfig) -> int:
     return max(shadow_free(config) + shadow_ready(config), config.tile_words, MIN_TILE)
 
 
-def candidates(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
-    """Choices worth trying for one operation, given those of the others."""
+def row_tilings(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwConfig) -> list[Tiling]:
+    """Tilings worth trying for one operation, given those of the others."""
     now = chosen[op.name]
     y = graph.tensors[op.output]
     array = isinstance(op, (Conv, Concat))
     rows = max_rows(y, config) if array else y.height
     fewest = -(-y.height // rows)
-    cuts = [even(y.height, fewest + extra) for extra in range(3)] + [limit(follow(op, graph, chosen), rows)]
+    cuts = [even(y.height, fewest + extra) for extra in range(MORE)] + [limit(follow(op, graph, chosen), rows)]
     if y.height >= 4:
-        tail = max(1, y.height // 8)
+        tail = max(1, y.height // TAIL)
         cuts.append(limit((0, y.height - tail, y.height), rows))
         half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
         cuts.append(limit(half, rows))
-    found: list[Choice] = []
+    found: list[Tiling] = []
     one_plane = y.channels <= (config.used_cols if array else config.word)
     for cut in cuts:
         cut = limit(cut, rows)
         for planes_first in (False, True):
-            choice = replace(now, cuts=cut, planes_first=planes_first)
+            tiling = replace(now, cuts=cut, planes_first=planes_first)
             pointless = one_plane or (array and len(cut) == 2)
-            if choice not in found and not (planes_first and pointless):
-                found.append(choice)
+            if tiling not in found and not (planes_first and pointless):
+                found.append(tiling)
     return found
 
 
-def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Choice], config: HwConfig) -> list[Choice]:
-    """The choice made with what decides over the order beside the depthwise unit the other way."""
+def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwConfig) -> list[Tiling]:
+    """The tiling with each of what decides over the order at the depthwise unit the other way."""
     now = chosen[op.name]
     if not isinstance(op, Conv) or not config.depthwise:
         return []
     if possible(op, graph, config):
         return [replace(now, whole=not now.whole)]
     found = [replace(now, split=split) for split in ((), _half(op, graph, config)) if split != now.split]
-    return [*found, replace(now, apart=not now.apart), replace(now, columns=())]
+    return [*found, replace(now, drain_per_plane=not now.drain_per_plane), replace(now, columns=())]
 
 
 def _half(op: Conv, graph: Graph, config: HwConfig) -> tuple[int, ...]:

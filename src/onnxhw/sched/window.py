@@ -8,9 +8,10 @@ import numpy.typing as npt
 from ..errors import InternalError
 from ..ir.graph import Port
 from ..isa.instructions import Array, Depthwise, Ordered, Vector
+from ..isa.units import STREAMING, Unit
 from ..program.model import DeviceProgram
 from . import footprint
-from .tenancy import tensor_words
+from .memory_state import tensor_words
 
 Words = npt.NDArray[np.int64]
 
@@ -24,13 +25,14 @@ def input_free(program: DeviceProgram) -> tuple[int, int]:
     inputs = _words(program, program.inputs)
     if (inputs & _words(program, program.outputs)).any():
         return 0, 0
-    last = dict.fromkeys(("array", "depthwise", "vector"), 0)
+    last = dict.fromkeys((*STREAMING, Unit.VECTOR), 0)
     for unit in last:
         for index, instruction in enumerate(program.code.get(unit, ())):
             if inputs[_touched(instruction)].any():
                 last[unit] = index + 1
-    waited = (index + 1 for index, i in enumerate(program.code["vector"]) if i.after_depthwise >= last["depthwise"])
-    return last["array"], max(last["vector"], next(waited, 0) if last["depthwise"] else 0)
+    strips = last[Unit.DEPTHWISE]
+    waited = (index + 1 for index, i in enumerate(program.code[Unit.VECTOR]) if i.after_depthwise >= strips)
+    return last[Unit.ARRAY], max(last[Unit.VECTOR], next(waited, 0) if strips else 0)
 
 
 def check_window(program: DeviceProgram) -> None:
@@ -40,7 +42,7 @@ def check_window(program: DeviceProgram) -> None:
     inputs = _words(program, program.inputs)
     if (inputs & _words(program, program.outputs)).any():
         raise InternalError("E1212", "an output lies where an input does, which shall be free before the run has ended")
-    for unit, done in zip(("array", "vector"), program.input_free, strict=True):
+    for unit, done in zip((Unit.ARRAY, Unit.VECTOR), program.input_free, strict=True):
         code = program.code.get(unit, ())
         if not 0 <= done <= len(code):
             raise InternalError("E1212", f"inputs are free after {done} of {len(code)} {unit} instructions")
@@ -50,8 +52,8 @@ def check_window(program: DeviceProgram) -> None:
                 word = int(_touched(instruction)[int(hit.argmax())])
                 what = f"touches word {word} of an input, which shall be free after {done} {unit} instructions"
                 raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
-    waited = max((i.after_depthwise for i in program.code.get("vector", ())[: program.input_free[1]]), default=0)
-    for index, instruction in enumerate(program.code.get("depthwise", ())[waited:], waited):
+    waited = max((i.after_depthwise for i in program.code.get(Unit.VECTOR, ())[: program.input_free[1]]), default=0)
+    for index, instruction in enumerate(program.code.get(Unit.DEPTHWISE, ())[waited:], waited):
         if inputs[_touched(instruction)].any():
             what = f"reads an input, which shall be free after {program.input_free[1]} vector instructions"
             raise InternalError("E1212", what, where=f"depthwise[{index}] {instruction.text()}")

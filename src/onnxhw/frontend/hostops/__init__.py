@@ -15,8 +15,10 @@ sizes        what a node's operands may ask for
 early        operators as they were before operator set 7
 moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 regions      MaxRoiPool
+resizing     Resize with tf_half_pixel_for_nn
 sampling     Multinomial
-lacking      casts, pads and labels of types that onnxruntime lacks
+lacking      casts, pads, labels and unique values of types that onnxruntime lacks
+linear       post transforms of onnxruntime's scores, LinearClassifier without intercepts
 text         RegexFullMatch, StringNormalizer
 trees        TreeEnsembleClassifier of two classes
 """
@@ -30,12 +32,14 @@ from . import (
     dense,
     early,
     lacking,
+    linear,
     moved,
     pools,
     qonnx,
     quantized,
     recurrent,
     regions,
+    resizing,
     sampling,
     text,
     trees,
@@ -61,7 +65,9 @@ OPERATORS = (
     *moved.OPERATORS,
     *early.OPERATORS,
     *regions.OPERATORS,
+    *resizing.OPERATORS,
     *lacking.OPERATORS,
+    *linear.OPERATORS,
     *trees.OPERATORS,
 )
 

@@ -5,6 +5,7 @@ that it may differ by one (docs/numerics.md).
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from ... import fixed
 from .adapter import HostOp
-from .pools import max_pool
+from .pools import Pool, max_pool
 from .quantized import (
     centred,
     dequantize_linear,
@@ -23,7 +24,6 @@ from .quantized import (
     quantize_linear,
     requantize,
 )
-from .windows import resolve_pads, windows
 
 Array = npt.NDArray[Any]
 DOMAIN = "com.microsoft"
@@ -101,15 +101,13 @@ def qlinear_average_pool(
     kernel_shape: Sequence[int] = (), strides: Sequence[int] | None = None, pads: Sequence[int] | None = None,
     auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0,
 ) -> Array:  # fmt: skip
-    """`fixed.average` of each window."""
-    if ceil_mode:
-        raise NotImplementedError("ceil_mode is not supported")
-    ones, step = [1] * len(kernel_shape), list(strides or [1] * len(kernel_shape))
-    around = [(0, 0), (0, 0), *resolve_pads(x.shape[2:], kernel_shape, step, ones, auto_pad, pads)]
+    """`fixed.average` of each window: over its taps in the input, or over all of it, as onnxruntime divides, even where
+    the last window of `ceil_mode` reaches beyond the padding."""
+    pool = Pool(kernel_shape, strides or (), pads, (), auto_pad, ceil_mode)
     taps = tuple(range(-len(kernel_shape), 0))
-    sums = windows(np.pad(centred(x, zx), around), kernel_shape, step, ones).sum(taps).astype(np.int64)
-    inside = np.pad(np.ones(x.shape), around, constant_values=1.0 if count_include_pad else 0.0)
-    counts = windows(inside, kernel_shape, step, ones).sum(taps).astype(np.int64)
+    sums = pool.view(centred(x, zx), 0).sum(taps).astype(np.int64)
+    inside = np.ones(x.shape, np.int64)
+    counts = np.full_like(sums, prod(kernel_shape)) if count_include_pad else pool.view(inside, 0).sum(taps)
     return _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))
 
 

@@ -91,16 +91,10 @@ def batch_normalization(
 
 
 def training_batch_normalization(
-    x: Array,
-    scale: Array,
-    bias: Array,
-    mean: Array,
-    var: Array,
-    epsilon: float = EPSILON,
-    momentum: float = float(np.float32(0.9)),
-    training_mode: int = 0,
+    *operands: Array, epsilon: float = EPSILON, momentum: float = float(np.float32(0.9)), training_mode: int = 0
 ) -> Array | tuple[Array, Array, Array]:
-    """BatchNormalization since operator set 14: training takes those of `x`, and gives the running ones."""
+    """BatchNormalization since operator set 14: training takes mean and variance of `x`, and gives the running ones."""
+    x, scale, bias, mean, var = operands
     if not training_mode:
         return batch_normalization(x, scale, bias, mean, var, epsilon)
     axes = (0, *range(2, x.ndim))
@@ -112,17 +106,9 @@ def training_batch_normalization(
     return y, after_mean, after_var
 
 
-def old_batch_normalization(
-    x: Array,
-    scale: Array,
-    bias: Array,
-    mean: Array,
-    var: Array,
-    is_test: int = 0,
-    consumed_inputs: Any = None,
-    **more: Any,
-) -> Array:
+def old_batch_normalization(*operands: Array, is_test: int = 0, consumed_inputs: Any = None, **more: Any) -> Array:
     """BatchNormalization before operator set 7, which trains unless told otherwise."""
+    x, scale, bias, mean, var = operands
     return batch_normalization(x, scale, bias, mean, var, is_test=is_test, **more)
 
 

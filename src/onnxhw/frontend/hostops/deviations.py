@@ -15,7 +15,9 @@ import numpy as np
 class Call(Protocol):
     """What a condition may look at besides the operands."""
 
-    output: list[str]
+    @property
+    def output(self) -> list[str]:
+        """The names of the outputs, empty where one is left out."""
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -29,6 +31,7 @@ Condition = Callable[[Call, Sequence[Any]], bool]
 class Deviation:
     """`quotation`: words of the operator's documentation, as onnx has them but for white space and Markdown; empty
     where it is silent. `body`: a line of the function that defines it. `remark`: ours, what the kernel does instead.
+    `alone`: the kernel refuses such a node whatever the operands, of which the condition takes none.
     """
 
     domain: str
@@ -37,6 +40,7 @@ class Deviation:
     remark: str
     quotation: str = ""
     body: str = ""
+    alone: bool = False
 
 
 def _always(call: Call, operands: Sequence[Any]) -> bool:
@@ -128,6 +132,10 @@ def _not_a_number(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.any(operands[0] != operands[0]))
 
 
+def _not_a_number_of_floats(call: Call, operands: Sequence[Any]) -> bool:
+    return np.asarray(operands[0]).dtype.kind == "f" and _not_a_number(call, operands)
+
+
 def _nan_among_keys(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.any(np.isnan(call.attributes.get("keys_floats", ()))))
 
@@ -135,6 +143,28 @@ def _nan_among_keys(call: Call, operands: Sequence[Any]) -> bool:
 def _both_scored(call: Call, operands: Sequence[Any]) -> bool:
     labels = call.attributes.get("classlabels_int64s") or call.attributes.get("classlabels_strings") or ()
     return len(labels) == 2 and len(set(call.attributes.get("class_ids", ()))) == 2
+
+
+def _integer(call: Call, operands: Sequence[Any]) -> bool:
+    return np.asarray(operands[0]).dtype.kind in "iu"
+
+
+def _signed_bytes_antialiased(call: Call, operands: Sequence[Any]) -> bool:
+    return bool(call.attributes.get("antialias", 0)) and np.asarray(operands[0]).dtype == np.int8
+
+
+def _without_intercepts(call: Call, operands: Sequence[Any]) -> bool:
+    return not call.attributes.get("intercepts")
+
+
+def _one_target(call: Call, operands: Sequence[Any]) -> bool:
+    """A post transform of one target. PROBIT the kernel computes."""
+    count = call.attributes.get("n_targets", call.attributes.get("targets", 1))
+    return count == 1 and call.attributes.get("post_transform") in (b"SOFTMAX", b"SOFTMAX_ZERO", b"LOGISTIC", 1, 2, 3)
+
+
+def _swapped(call: Call, operands: Sequence[Any]) -> bool:
+    return call.attributes.get("post_transform") in (1, 2)
 
 
 def _thresholded(call: Call, operands: Sequence[Any]) -> bool:
@@ -216,6 +246,23 @@ DEVIATIONS = (
     Deviation("", "BatchNormalization", _of_types, "with two types of operands the kernel gives statistics of a third",
               "Constrain mean and variance types to float tensors."),
     Deviation("", "Unique", _empty, "with an axis the kernel ends the process where the tensor has no elements"),
+    Deviation("", "Unique", _not_a_number_of_floats,
+              "the kernel takes a NaN for equal to every number, so that others are lost; here NaN is one value, the "
+              "last", "The first output tensor 'Y' contains all unique values or subtensors of the input."),
+    Deviation("", "ReduceLogSumExp", _integer, "the kernels of integers cut off every exponential", body=
+              "data_exp = Exp (data_double)"),
+    Deviation("", "Resize", _signed_bytes_antialiased, "the kernel of int8 gives 0 for what is negative",
+              "more input pixels contribute to an output pixel."),
+    Deviation("ai.onnx.ml", "LinearClassifier", _without_intercepts,
+              "an optional attribute, which the kernel refuses to miss: none are zeros",
+              "A collection of intercepts.", alone=True),
+    *(
+        Deviation("ai.onnx.ml", name, _one_target, "the kernel leaves the score of one target as it is",
+                  "Indicates the transform to apply to the")
+        for name in ("LinearRegressor", "TreeEnsembleRegressor", "TreeEnsemble")
+    ),
+    Deviation("ai.onnx.ml", "TreeEnsemble", _swapped, "the kernel takes 1 for LOGISTIC and 2 for SOFTMAX",
+              "'NONE' (0), 'SOFTMAX' (1), 'LOGISTIC' (2), 'SOFTMAX_ZERO' (3) or 'PROBIT' (4)"),
 )  # fmt: skip
 
 
@@ -230,3 +277,16 @@ def _by_operator() -> Mapping[tuple[str, str], tuple[Deviation, ...]]:
 def of(domain: str, op_type: str) -> tuple[Deviation, ...]:
     """The rows of an operator."""
     return _by_operator().get((domain, op_type), ())
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A `Call` of a node that is not prepared to run."""
+
+    output: list[str]
+    attributes: Mapping[str, Any]
+
+
+def alone(domain: str, op_type: str, output: list[str], attributes: Mapping[str, Any]) -> bool:
+    """Does a row apply for the attributes alone?"""
+    return any(row.alone and row.applies(Seen(output, attributes), ()) for row in of(domain, op_type))

@@ -1,7 +1,7 @@
 """Operators on types that onnxruntime's kernels lack, where onnx's reference fails as well or is wrong."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 def cast(x: Array, to: int = 0, saturate: int = 1, round_mode: Any = "up") -> Array:
     """Cast. Between text and types that numpy has none for by way of float32 or int32, to integers below a byte too."""
     foreign = onnx.helper.tensor_dtype_to_np_dtype(to).isbuiltin != 1 if to != onnx.TensorProto.STRING else False
-    if x.dtype.isbuiltin != 1 and (to == onnx.TensorProto.STRING or (foreign and "int" in x.dtype.name)):
+    if x.dtype.isbuiltin != 1 and (to == onnx.TensorProto.STRING or foreign):
         x = x.astype(np.int32 if "int" in x.dtype.name else np.float32)
     if x.dtype.kind in "OU" and foreign:
         x = x.astype(np.str_).astype(np.float32)
@@ -34,7 +34,10 @@ def cast_like(x: Array, target: Array, saturate: int = 1, round_mode: Any = "up"
     return cast(x, to, saturate, round_mode)
 
 
-def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, mode: str = "constant") -> Array:
+Mode = Literal["constant", "reflect", "edge", "wrap"]
+
+
+def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, mode: Mode = "constant") -> Array:
     """Pad: what negative pads take away is cut off first."""
     places = [int(axis) % x.ndim for axis in axes] if axes is not None else list(range(x.ndim))
     whole = [(0, 0)] * x.ndim
@@ -43,7 +46,7 @@ def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = 
     cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(whole, x.shape, strict=True))
     added = [(max(a, 0), max(b, 0)) for a, b in whole]
     if mode != "constant":
-        return np.asarray(np.pad(x[cut], added, mode=mode))  # type: ignore[call-overload]
+        return np.asarray(np.pad(x[cut], added, mode=mode))
     fill = np.zeros((), x.dtype) if value is None or np.size(value) == 0 else np.asarray(value).reshape(-1)[0]
     sizes = [b - a + sum(more) for (a, b), more in zip(((s.start, s.stop) for s in cut), added, strict=True)]
     result = np.full(sizes, fill, x.dtype)
@@ -72,6 +75,34 @@ def sequence_insert(sequence: Sequence[Array], tensor: Array, position: Array | 
         raise ValueError(f"position {at} is not in -{size} .. {size}")
     found.insert(at + size if at < 0 else at, tensor)
     return found
+
+
+def _ranks(x: Array) -> Array:
+    """Integers in the order of the elements; NaN is behind all numbers."""
+    flat = x.reshape(-1).astype(np.float32) if x.dtype.isbuiltin != 1 else x.reshape(-1)
+    return np.asarray(np.unique(flat, return_inverse=True)[1]).reshape(x.shape)
+
+
+def top_k(x: Array, k: Array, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Array, Array]:
+    """TopK with its number as an operand: of equal elements the first, and NaN above all, as the kernels have it."""
+    ranks = _ranks(x)
+    order = np.argsort(-ranks if largest else ranks, axis, kind="stable")
+    places = np.take(order, np.arange(int(np.ravel(k)[0])), axis).astype(np.int64)
+    return np.take_along_axis(x, places, axis), places
+
+
+def unique(x: Array, axis: int | None = None, sorted: int = 1) -> tuple[Array, Array, Array, Array]:
+    """Unique: of values, or of slices along an axis, in ascending order or in that of their first occurrence.
+
+    A NaN is equal to itself and behind all numbers, as numpy has it; zeros of both signs are equal.
+    """
+    whole = np.asarray(x).reshape(-1) if axis is None else np.asarray(x)
+    ranks = _ranks(whole)  # numpy sorts no slices of text
+    _, first, inverse, counts = np.unique(ranks, True, True, True, axis=axis)
+    order = np.arange(len(first)) if sorted else np.argsort(first)
+    found = np.take(whole, first[order], axis=axis or 0)
+    places = np.argsort(order)[inverse.reshape(-1)]
+    return found, first[order].astype(np.int64), places.astype(np.int64), counts[order].astype(np.int64)
 
 
 def label_encoder(x: Array, **attributes: Any) -> Array:
@@ -134,6 +165,8 @@ OPERATORS = (
     HostOp("", "RandomNormalLike", random_like(RandomNormalLike, "RandomNormalLike")),
     HostOp("", "RandomUniformLike", random_like(RandomUniformLike, "RandomUniformLike")),
     HostOp("", "SequenceInsert", sequence_insert),
+    HostOp("", "TopK", top_k, since=10),
+    HostOp("", "Unique", unique),
     HostOp("ai.onnx.ml", "DictVectorizer", dict_vectorizer),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder_1, until=1),
     HostOp("ai.onnx.ml", "LabelEncoder", label_encoder, since=2),

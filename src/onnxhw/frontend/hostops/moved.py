@@ -57,11 +57,17 @@ def roi_align(x: Array, rois: Array, batches: Array, **attributes: Any) -> Array
 
 
 def grid_sample(x: Array, grid: Array, mode: str = "bilinear", **attributes: Any) -> Array:
-    """GridSample before operator set 20, which renamed its modes."""
+    """`grid_sample` before operator set 20, which renamed the modes."""
     modes = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     if mode not in modes:
         raise ValueError(f"mode {mode!r} is unknown")
-    return np.asarray(reference(GridSample, "GridSample", x, grid, mode=modes[mode], **attributes))
+    return grid_sample_20(x, grid, mode=modes[mode], **attributes)
+
+
+def grid_sample_20(x: Array, grid: Array, **attributes: Any) -> Array:
+    """GridSample in float64, of integers cut off: the reference rounds weights and places to the type of `x`."""
+    wide = x.astype(np.float64), grid.astype(np.float64)
+    return np.asarray(reference(GridSample, "GridSample", *wide, **attributes)).astype(x.dtype)
 
 
 def one_hot(indices: Array, depth: Array, values: Array, axis: int = -1) -> Array:
@@ -143,6 +149,7 @@ OPERATORS = (
     HostOp("", "Resize", upsample, until=10),
     HostOp("", "RoiAlign", roi_align, until=15),
     HostOp("", "GridSample", grid_sample, until=19),
+    HostOp("", "GridSample", grid_sample_20, since=20),
     HostOp("", "OneHot", one_hot),
     HostOp("", "LRN", lrn),
     HostOp("", "LpNormalization", lp_normalization),

@@ -26,6 +26,11 @@ PLAIN = frozenset(
     [AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS, AttributeProto.INTS]
 )
 """Types of attributes that hold no tensors or graphs."""
+SORT = (
+    "onnxruntime can sort them: from onnxruntime.transformers.onnx_model import OnnxModel; "
+    "m = OnnxModel(onnx.load(PATH)); m.topological_sort(); onnx.save(m.model, PATH)"
+)
+"""What to do about nodes that are not in topological order."""
 LONGEST = 512
 """Bytes up to which a node with attributes has a form."""
 
@@ -118,7 +123,6 @@ def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None
     _initializers(graph, inputs, rules, scope)
     free = body_rules(graph.node, where, rules, scope)
     outputs = [value.name for value in graph.output]
-    _once("E3317", "output", outputs, where, rules.findings)
     for value in graph.output:
         types.value_type(value, outer is None, rules.ir_version, rules.findings, "output")
     for name in outputs:
@@ -274,6 +278,4 @@ def _order(
         findings.error("E3315", label(nodes[around[0]]), f"is part of a cycle: {names}")
     for node, name in unsorted:
         if not around or name not in {made for index in around for made in nodes[index].output}:
-            findings.error(
-                "E3314", label(node), f"uses {name!r} before the node that makes it", "sort the nodes topologically"
-            )
+            findings.error("E3314", label(node), f"uses {name!r} before the node that makes it", SORT)

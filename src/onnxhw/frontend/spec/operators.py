@@ -8,9 +8,12 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
+from ..nodes import reads
 from .attributes import PAYLOADS
 from .findings import Findings, label
 from .functions import every_node
+from .indices import OPERATORS as INDEXED
+from .indices import index_rules
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
@@ -69,6 +72,29 @@ def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings
         rule = RULES.get(proto.op_type)
         if rule is not None and canonical(proto.domain) == "":
             rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
+    _indices(graph, shapes, constants, findings)
+
+
+def _indices(
+    graph: onnx.GraphProto, shapes: Mapping[str, Shape], constants: Mapping[str, onnx.TensorProto], findings: Findings
+) -> None:
+    """`index_rules` of the nodes of a graph that an output needs: the others, and branches, need not run."""
+    indexed = [node for node in graph.node if node.op_type in INDEXED and len(node.input) > 1]
+    if not any(node.input[0] in shapes for node in indexed):
+        return
+    made = {one.output[0]: value.t for one in graph.node if one.op_type == "Constant" and one.output
+            for value in one.attribute if value.name == "value"}  # fmt: skip
+    needed, names = [], {value.name for value in graph.output}
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            names.update(reads(node))
+            needed.append(node)
+    for node in needed[::-1]:
+        if node.op_type in INDEXED and len(node.input) > 1 and canonical(node.domain) == "":
+            shape = shapes.get(node.input[0])
+            indices = constants.get(node.input[1], made.get(node.input[1]))
+            if shape is not None and indices is not None:
+                index_rules(node, shape, indices, findings)
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""Lattice ECP5, with Yosys, nextpnr-ecp5 and ecppack."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...board import Board
+from ...config import HwConfig
+from ..family import NAME, Command, Estimate, Family, Location
+from ..report import RouteReport
+from . import mapping, parts, report, timing
+
+if TYPE_CHECKING:
+    from ...rtl.primitives import Primitives
+
+
+class Ecp5:
+    """`Family` of the ECP5. What needs Amaranth is imported when it is asked for."""
+
+    name = "ecp5"
+    tools: tuple[str, ...] = ("yosys", "nextpnr-ecp5", "ecppack")
+    small = "LFE5U-25F"
+    routed = f"{NAME}.config"
+    memory, multiplier = timing.MEMORY, timing.MULTIPLIER
+
+    def check_part(self, board: Board) -> None:
+        """Refuse a part that nextpnr does not know."""
+        parts.part_options(board)
+
+    def device_of(self, platform: Any) -> str:
+        """As `LatticePlatform` has it."""
+        return str(getattr(platform, "device", ""))
+
+    def boot_seconds(self, board: Board, size: int) -> float:
+        """By the rate in SYSCONFIG."""
+        return parts.boot_seconds(board, size)
+
+    def estimate(self, config: HwConfig) -> Estimate:
+        """`estimate.estimate`."""
+        from .estimate import estimate
+
+        return estimate(config)
+
+    def primitives(self, device: str, config: HwConfig | None) -> "Primitives":
+        """`cells.Cells`."""
+        from .cells import Cells
+
+        return Cells(device, config)
+
+    def clocked(self, design: Any, board: Board, clock_hz: int) -> Any:
+        """`pll.Clocked`."""
+        from .pll import Clocked
+
+        resource, hz = board.clock_resource, board.clock_hz
+        return Clocked(design, resource=resource, input_hz=hz, output_hz=clock_hz, speed=board.speed)
+
+    def files(self, platform: Any, design: Any, board: Board, synth_opts: Sequence[str]) -> dict[str, str]:
+        """RTLIL, Yosys script, its last mapping, pin and clock constraints."""
+        sysconfig = f"SYSCONFIG {' '.join(board.sysconfig)};" if board.sysconfig else ""
+        plan = platform.prepare(
+            design, NAME, emit_src=False, synth_opts=list(synth_opts), script_after_synth=mapping.SCRIPT,
+            add_preferences=sysconfig,
+        )  # fmt: skip
+        wanted = [f"{NAME}.il", f"{NAME}.ys", f"{NAME}.lpf"]
+        files = {name: text if isinstance(text := plan.files[name], str) else text.decode() for name in wanted}
+        return files | {mapping.FILE: mapping.text()}
+
+    def key(self, board: Board) -> dict[str, str]:
+        """The placer, where it is not the usual one."""
+        return {"placer": parts.PLACERS[board.device]} if board.device in parts.PLACERS else {}
+
+    def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
+        """`report.counts`."""
+        return report.counts(cells)
+
+    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> Command:
+        """nextpnr-ecp5."""
+        arguments = (
+            *parts.part_options(board), "--seed", str(seed),
+            "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", "routed.json",
+            "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log,
+            "--placer", parts.PLACERS.get(board.device, parts.PLACER), *options,
+        )  # fmt: skip
+        return Command("nextpnr-ecp5", arguments)
+
+    def report(self, record: Mapping[str, Any]) -> RouteReport:
+        """`report.report`."""
+        return report.report(record)
+
+    def pack(self, key: str) -> Command:
+        """ecppack; the device tells its USERCODE over JTAG."""
+        usercode = str(int(key[:8], 16))
+        arguments = ("--compress", "--usercode", usercode, "--input", self.routed, "--bit", f"{NAME}.bit")
+        return Command("ecppack", arguments)
+
+    def locate(self, routed: Mapping[str, Any]) -> list[Location]:
+        """`contents.locate`."""
+        from .contents import locate
+
+        return locate(routed)
+
+    def bake(self, routed: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
+        """`contents.bake`."""
+        from .contents import bake
+
+        return bake(routed, locations, images)
+
+    def netlist_script(self, top: str) -> list[str]:
+        """The same mapping as for a bitstream."""
+        return [f"synth_ecp5 -top {top}", mapping.SCRIPT]
+
+    def netlist_files(self) -> dict[str, str]:
+        """Its last step."""
+        return {mapping.FILE: mapping.text()}
+
+    def cell_models(self) -> str:
+        """``sim_models/ecp5_cells.v``."""
+        return mapping.models()
+
+
+FAMILY: Family = Ecp5()

@@ -1,0 +1,182 @@
+"""`Family`: everything that the rest of onnxhw asks of a device family.
+
+The bitstream flow (`onnxhw.build.flow`) elaborates, runs tools and keeps results; a family says which tools, with which
+arguments and files, and reads what they leave. No family runs a tool itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..board import Board
+from ..config import HwConfig
+from ..errors import DoesNotFitError
+from .report import RouteReport
+
+if TYPE_CHECKING:
+    from ..rtl.primitives import Primitives
+
+NAME = "top"
+"""The top module, and how the tools' files begin."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One run of a tool (a name of `onnxhw.build.tools`), in a directory that holds its files."""
+
+    tool: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Resources of the whole design (core, serial link, clock)."""
+
+    lut: int
+    ff: int
+    dsp: int
+    ebr: int
+
+    def counts(self) -> dict[str, int]:
+        """By the names that `check_fit` uses."""
+        return {"LUT4": self.lut, "flip-flops": self.ff, "multipliers": self.dsp, "block RAMs": self.ebr}
+
+    def fits(self, board: Board) -> bool:
+        """Whether it is no more than the board's device has."""
+        have = board.resources
+        return self.lut <= have.lut4 and self.ff <= have.ff and self.dsp <= have.dsp and self.ebr <= have.ebr
+
+
+@dataclass(frozen=True)
+class Location:
+    """One block RAM of a routed design: its number, the memory it belongs to and its place in that memory's plan.
+
+    `path` is the memory's place in the hierarchy, `name` what `BlockRam` was given (empty if nothing).
+    """
+
+    wid: int
+    path: str
+    name: str
+    width: int
+    depth: int
+    granularity: int
+    tile: int
+
+    def record(self) -> list[Any]:
+        """As plain data."""
+        return [self.wid, self.path, self.name, self.width, self.depth, self.granularity, self.tile]
+
+
+def memories(locations: Sequence[Location]) -> dict[str, tuple[int, int]]:
+    """``{name or path: (width, depth)}`` of every memory whose contents can be replaced."""
+    return {location.name or location.path: (location.width, location.depth) for location in locations}
+
+
+class Family(Protocol):
+    """A device family: the object ``FAMILY`` of a package in this folder, whose name is `name`."""
+
+    name: str
+    tools: tuple[str, ...]
+    """The tools that decide over a bitstream, in the order of their use."""
+    small: str
+    """A device for which there is no floor plan: netlists without a board are for it."""
+    routed: str
+    """The text file that place and route leaves, of which `pack` makes the bitstream."""
+    memory: int
+    multiplier: int
+    """Registers of its block RAMs and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, as a design counts."""
+
+    def check_part(self, board: Board) -> None:
+        """`UsageError` E2371 names what of a board's part the family's tools do not support."""
+        ...
+
+    def device_of(self, platform: Any) -> str:
+        """The device that an Amaranth platform is for, as board files name it; empty for another vendor's platform."""
+        ...
+
+    def boot_seconds(self, board: Board, size: int) -> float:
+        """How long the device reads a bitstream of `size` bytes from its flash memory at power-up."""
+        ...
+
+    def estimate(self, config: HwConfig) -> Estimate:
+        """What a configuration takes, before anything is synthesized."""
+        ...
+
+    def primitives(self, device: str, config: HwConfig | None) -> "Primitives":
+        """The cells of the RTL, at the places of the device's floor plan for a configuration if there is one."""
+        ...
+
+    def clocked(self, design: Any, board: Board, clock_hz: int) -> Any:
+        """A design with domain "sync" at `clock_hz`, made from the board's oscillator by the device's PLL.
+
+        `UsageError` E2310 for a clock that it cannot make. The result has the design's `config`.
+        """
+        ...
+
+    def files(self, platform: Any, design: Any, board: Board, synth_opts: Sequence[str]) -> dict[str, str]:
+        """The files for the tools, without paths of sources: ``top.ys`` is the script of Yosys, which leaves the
+        netlist."""
+        ...
+
+    def key(self, board: Board) -> dict[str, str]:
+        """What else of the family decides over a bitstream, by name: neither in `files` nor in the options."""
+        ...
+
+    def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
+        """Resources by the names of `check_fit`, of Yosys's numbers of cells."""
+        ...
+
+    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> Command:
+        """Place and route; leaves `routed`, ``routed.json`` and ``report.json``. A missed clock is no failure."""
+        ...
+
+    def report(self, record: Mapping[str, Any]) -> RouteReport:
+        """What is told of the ``report.json``."""
+        ...
+
+    def pack(self, key: str) -> Command:
+        """Make ``top.bit`` of `routed`; the device can be asked for the first 32 bits of `key`, where it has a way."""
+        ...
+
+    def locate(self, routed: Mapping[str, Any]) -> list[Location]:
+        """The block RAMs in the netlist ``routed.json``, by number."""
+        ...
+
+    def bake(self, routed: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
+        """The text of `routed` with other memory contents: words from address 0 on by the memory's name or path; the
+        rest of a memory becomes 0, memories that are not named stay as they are. `UsageError` E2330 to E2332."""
+        ...
+
+    def netlist_script(self, top: str) -> list[str]:
+        """Yosys' commands from a design that was read, of that top module, to the netlist that is simulated."""
+        ...
+
+    def netlist_files(self) -> dict[str, str]:
+        """Files that these commands read."""
+        ...
+
+    def cell_models(self) -> str:
+        """Behavioural models of the cells of a netlist, in Verilog."""
+        ...
+
+
+def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
+    """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
+    have = {
+        "LUT4": board.resources.lut4, "flip-flops": board.resources.ff, "multipliers": board.resources.dsp,
+        "block RAMs": board.resources.ebr,
+    }  # fmt: skip
+    over = [
+        f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]
+    ]
+    if over:
+        hint = {
+            "multipliers": "lower rows or cols, or use multiplier='fabric'",
+            "block RAMs": "lower the memory depths or word",
+            "LUT4": "lower rows, cols or lanes, or use multiplier='dsp'",
+            "flip-flops": "lower rows, cols or lanes",
+        }
+        lower = next(hint[kind] for kind in hint if counts.get(kind, 0) > have[kind])
+        raise DoesNotFitError(
+            "E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board"
+        )

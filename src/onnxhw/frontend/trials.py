@@ -1,0 +1,128 @@
+"""`Trials`: host nodes that no kernel computes of operands of their shapes, known by trying before any run.
+
+onnx's inference looks at few operators closely, and kernels at all: that channels are a multiple of a block, that a
+scale has as many elements as there are channels, that an attribute is one that is implemented. What a node does with
+numbers of these shapes does not depend on the numbers, but for operands that say sizes and places; these must be
+constant. A node is refused if it fails of several kinds of numbers.
+"""
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import helper
+
+from .bodies import nested
+from .confined import refusal
+from .context import Context
+from .hostops import is_ours
+from .nodes import Node
+from .persample import RANDOM
+from .shapes import Shape
+from .static import Static
+from .values import Const, QuantConst
+
+Array = npt.NDArray[Any]
+LARGEST = 1 << 14
+"""Most elements of a node's operands and results together: it then takes about a millisecond."""
+MOST = 200
+"""Most kinds of nodes of a model that are tried."""
+DOMAINS = ("", "ai.onnx.ml")
+"""Those whose operators are tried all; of others, what is ours."""
+NUMBERS = frozenset(["float16", "float32", "float64", "int8", "uint8", "bool"])
+"""Types of operands that are data; integers that are wider may be sizes and places."""
+DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
+"""Those of a first operand, which is data in every operator but `VALUED`."""
+VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "Range", "SequenceAt"])
+"""Operators that fail of some values of data: of sizes, and of what is no image."""
+REAL_SIZES = frozenset(["Pad", "Resize", "Split", "Tile", "Upsample"])
+"""Operators with operands behind the first that are real in some version, and sizes all the same."""
+
+
+class Trials:
+    """The trials of a model's nodes; each kind of node is tried once.
+
+    Where the batch is open, a node is refused only if it fails at other sizes too.
+    """
+
+    def __init__(self, static: Static, context: Context) -> None:
+        self.static, self.context, self.known = static, context, dict[tuple[Any, ...], str]()
+
+    def refused(self, node: Node) -> str:
+        """Why no run can compute a node; "" if one can, or if that is not known."""
+        domain, op_type = node.key
+        known = domain in DOMAINS or is_ours(domain, op_type)
+        if not known or op_type in RANDOM or op_type in VALUED or nested(node.proto):
+            return ""
+        reason = self._refused(node, self.context.shapes)
+        if reason and self.static.elsewhere is not None:
+            found = [self._refused(node, shapes) for shapes in self.static.elsewhere]
+            return reason if found and all(found) else ""
+        return reason
+
+    def _refused(self, node: Node, shapes: Mapping[str, Shape]) -> str:
+        operands: dict[str, Asked | Array] = {}
+        for index, name in enumerate(node.input):
+            operand = self._operand(node, index, shapes) if name else None
+            if name and operand is None:
+                return ""
+            if operand is not None:
+                operands[name] = operand
+        if sum(prod(shapes.get(name, ())) for name in node.results) > LARGEST:
+            return ""
+        kept = (one if isinstance(one, Asked) else (one.shape, str(one.dtype), one.tobytes())
+                for one in operands.values())  # fmt: skip
+        attributes = (one.SerializeToString() for one in node.proto.attribute)
+        places = tuple(list(operands).index(name) if name else None for name in node.input)
+        key = node.key, places, tuple(map(bool, node.output)), tuple(attributes), tuple(kept)
+        if key not in self.known:
+            if len(self.known) >= MOST:
+                return ""
+            self.known[key] = refusal(self._alone(node, operands), [_filled(operands, fill) for fill in FILLS])
+        return self.known[key]
+
+    def _alone(self, node: Node, operands: Mapping[str, Any]) -> onnx.ModelProto:
+        """A model of one node."""
+        types = {name: helper.np_dtype_to_tensor_dtype(np.dtype(one.dtype)) for name, one in operands.items()}
+        graph = onnx.GraphProto(name="node", node=[node.proto])
+        value = helper.make_tensor_value_info
+        graph.input.extend(value(name, types[name], one.shape) for name, one in operands.items())
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.results)
+        imports = self.static.model.opset_import
+        return onnx.ModelProto(ir_version=self.static.model.ir_version, opset_import=imports, graph=graph)
+
+    def _operand(self, node: Node, index: int, shapes: Mapping[str, Shape]) -> "Asked | Array | None":
+        """A constant's array, shape and type of what is not known; None for what forbids a trial."""
+        name = node.input[index]
+        value, shape, dtype = self.context.values.get(name), shapes.get(name), self.context.dtypes.get(name)
+        if isinstance(value, (Const, QuantConst)):
+            small = value.shape is not None and prod(value.shape) <= LARGEST
+            return np.asarray(value.array if isinstance(value, Const) else value.real()) if small else None
+        if index and node.op_type in REAL_SIZES:
+            return None
+        if shape is None or prod(shape) > LARGEST or dtype not in (NUMBERS if index else DATA):
+            return None
+        return Asked(shape, str(dtype))
+
+
+class Asked(NamedTuple):
+    """An operand of which only this is known."""
+
+    shape: Shape
+    dtype: str
+
+
+def _varied(shape: Shape) -> Array:
+    """Numbers from 1 on that are not all equal."""
+    return np.asarray(1 + np.arange(prod(shape)).reshape(shape) % 7)
+
+
+FILLS: tuple[Callable[[Shape], Array], ...] = (_varied, np.ones, np.zeros)
+
+
+def _filled(operands: Mapping[str, Any], fill: Callable[[Shape], Array]) -> dict[str, Array]:
+    return {name: np.asarray(fill(one.shape)).astype(one.dtype) if isinstance(one, Asked) else one
+            for name, one in operands.items()}  # fmt: skip

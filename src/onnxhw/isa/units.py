@@ -1,0 +1,131 @@
+"""The units of the core, each declared once: its name, its microcode memory, its ports and its control registers.
+
+What loops over units takes these from here. What an instruction of a unit does, its class declares
+(`onnxhw.isa.instructions`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from ..config import HwConfig
+from .memory import Control, Space
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a unit reads and writes of activation memory and of the accumulators.
+
+    `reads`: its read ports of activation memory. `writes`: whether it has the write port. `streams`: whether it streams
+    pixels under weight tiles into sums, which the vector unit drains.
+    """
+
+    reads: tuple[str, ...] = ()
+    writes: bool = False
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class Registers:
+    """A unit's control registers: instructions of its program, and those completed; and cycles in which an instruction
+    waited for other units, in which one waited for weights, and in which the unit was at work, if they are counted."""
+
+    count: Control
+    done: Control
+    stall_order: Control
+    stall_weights: Control | None = None
+    busy: Control | None = None
+
+
+class Unit(str, Enum):
+    """A unit of the core, in the order of the completion counters and of the numbers in the ring.
+
+    A unit is its name: it is equal to the word by which files and reports know it.
+    """
+
+    microcode: Space
+    ports: Ports
+    registers: Registers
+    _words: Callable[[HwConfig], int]
+
+    LOAD = (
+        "load", Space.LOAD_UCODE, lambda config: config.load_ucode, Ports(),
+        Registers(Control.LOAD_COUNT, Control.LOAD_DONE, Control.STALL_ORDER_LOAD),
+    )  # fmt: skip
+    ARRAY = (
+        "array", Space.ARRAY_UCODE, lambda config: config.array_ucode, Ports(reads=("array",), streams=True),
+        Registers(
+            Control.ARRAY_COUNT, Control.ARRAY_DONE, Control.STALL_ORDER_ARRAY, Control.STALL_WEIGHTS_ARRAY,
+            Control.BUSY_ARRAY,
+        ),
+    )  # fmt: skip
+    DEPTHWISE = (
+        "depthwise", Space.DEPTHWISE_UCODE, lambda config: config.depthwise_ucode,
+        Ports(reads=("depthwise",), streams=True),
+        Registers(
+            Control.DEPTHWISE_COUNT, Control.DEPTHWISE_DONE, Control.STALL_ORDER_DEPTHWISE,
+            Control.STALL_WEIGHTS_DEPTHWISE, Control.BUSY_DEPTHWISE,
+        ),
+    )  # fmt: skip
+    VECTOR = (
+        "vector", Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True),
+        Registers(
+            Control.VECTOR_COUNT, Control.VECTOR_DONE, Control.STALL_ORDER_VECTOR, busy=Control.BUSY_VECTOR
+        ),
+    )  # fmt: skip
+
+    def __new__(
+        cls, name: str, microcode: Space, words: Callable[[HwConfig], int], ports: Ports, registers: Registers
+    ) -> "Unit":
+        unit = str.__new__(cls, name)
+        unit._value_, unit.microcode, unit.ports, unit.registers = name, microcode, ports, registers
+        unit._words = words
+        return unit
+
+    def __str__(self) -> str:
+        """The name, in every Python: some show `Unit.LOAD`."""
+        return str.__str__(self)
+
+    def __format__(self, form: str) -> str:
+        """The same."""
+        return str.__format__(self, form)
+
+    @classmethod
+    def named(cls, name: str) -> "Unit":
+        """The unit of that name; `ValueError` if there is none."""
+        for unit in cls:
+            if unit == name:
+                return unit
+        raise ValueError(f"no unit is called {name!r}")
+
+    @property
+    def number(self) -> int:
+        """Its number in the ring, from 1."""
+        return 1 + tuple(Unit).index(self)
+
+    @property
+    def after(self) -> str:
+        """The ordering field of this unit: how many of its instructions to wait for (`instructions.Ordered`)."""
+        return f"after_{self}"
+
+    def ucode(self, config: HwConfig) -> int:
+        """Words of its microcode memory, if there is such a unit."""
+        return self._words(config)
+
+    def built(self, config: HwConfig) -> bool:
+        """Whether a configuration has such a unit."""
+        return self is not Unit.DEPTHWISE or config.depthwise > 0
+
+
+STREAMING = tuple(unit for unit in Unit if unit.ports.streams)
+"""The units that stream pixels under weight tiles: the array and the depthwise unit."""
+
+
+def units_of(config: HwConfig) -> list[Unit]:
+    """The units that a configuration has."""
+    return [unit for unit in Unit if unit.built(config)]
+
+
+def ucode_words(config: HwConfig, unit: Unit) -> int:
+    """Words of a unit's microcode memory; 0 where there is no such unit."""
+    return unit.ucode(config) if unit.built(config) else 0

@@ -1,0 +1,127 @@
+"""Which tensors share memory by construction: reshapes and concatenations that move nothing.
+
+Every tensor is a stack of planes of H * W words, one per W channels (`program.Place`). A *buffer* owns
+memory; every other tensor is a run of planes inside a buffer::
+
+    y = Reshape(x), C and H * W kept      ->  y lies where x lies
+    y = Concat(a, b, c), b begins and ends at a multiple of W (or ends y)
+                                          ->  b lies inside y, at plane (start of b) / W
+
+A part that cannot lie inside (unaligned, a second use, already inside something) is copied by the
+concatenation's own instructions.
+"""
+
+from dataclasses import dataclass
+
+from ..config import HwConfig
+from ..errors import UnsupportedError
+from ..ir.graph import Add, Concat, Graph, MatMul, Mul, Op, Reshape, Tensor
+from ..program.layout import Place
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Tensor planes inside a buffer: the first plane's number."""
+
+    buffer: str
+    plane: int
+
+
+@dataclass(frozen=True)
+class Aliases:
+    """Where all tensors live: `of` each tensor, words of each buffer in `size`, and the `copied` parts.
+
+    `copied` holds (name of the Concat, position of the part) for parts that need instructions.
+    """
+
+    of: dict[str, Alias]
+    size: dict[str, int]
+    copied: set[tuple[str, int]]
+
+    def offset(self, tensor: Tensor) -> int:
+        """Words from the buffer's base to the tensor's."""
+        return self.of[tensor.name].plane * tensor.height * tensor.width
+
+    def place(self, tensor: Tensor, bases: dict[str, int]) -> Place:
+        """Where the tensor lies, given the bases of the buffers."""
+        base = bases[self.of[tensor.name].buffer] + self.offset(tensor)
+        return Place(base, tensor.height * tensor.width, tensor.width, tensor.shape)
+
+
+def blocks(tensor: Tensor, config: HwConfig) -> int:
+    """Planes of a tensor."""
+    return -(-tensor.channels // config.word)
+
+
+def find_aliases(graph: Graph, config: HwConfig) -> Aliases:
+    """Aliases of all tensors; `UnsupportedError` E4302 for a reshape that would have to move data."""
+    parents: dict[str, tuple[str, int]] = {}
+    copied: set[tuple[str, int]] = set()
+    for op in graph.ops:
+        if isinstance(op, Reshape):
+            _check_free(op, graph)
+            parents[op.output] = (op.inputs[0], 0)
+        elif isinstance(op, Concat):
+            _join(op, graph, config, parents, copied)
+    of = {name: _resolve(name, parents) for name in graph.tensors}
+    sizes = {}
+    for name, alias in of.items():
+        if name == alias.buffer:
+            tensor = graph.tensors[name]
+            sizes[name] = blocks(tensor, config) * tensor.height * tensor.width
+    return Aliases(of, sizes, copied)
+
+
+def _resolve(name: str, parents: dict[str, tuple[str, int]]) -> Alias:
+    plane = 0
+    while name in parents:
+        name, offset = parents[name]
+        plane += offset
+    return Alias(name, plane)
+
+
+def _check_free(op: Reshape, graph: Graph) -> None:
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    if x.channels == y.channels and x.height * x.width == y.height * y.width:
+        return
+    raise UnsupportedError(
+        "E4302",
+        f"reshape {x.shape} -> {y.shape} changes which elements share a pixel, so it would have to move data",
+        where=f"node {op.name!r} (Reshape)",
+        hint="reshapes that keep the channels are free; flatten before a Gemm is folded into its weights",
+    )
+
+
+def _join(
+    op: Concat, graph: Graph, config: HwConfig, parents: dict[str, tuple[str, int]], copied: set[tuple[str, int]]
+) -> None:
+    start = 0
+    seen: set[str] = set()
+    for position, name in enumerate(op.inputs):
+        stop = start + graph.tensors[name].channels
+        last = position == len(op.inputs) - 1
+        aligned = start % config.word == 0 and (last or stop % config.word == 0)
+        free = name not in parents and name not in seen
+        if aligned and free and not _operands_meet(op, name, seen, graph, parents):
+            parents[name] = (op.output, start // config.word)
+            seen.add(name)
+        else:
+            copied.add((op.name, position))
+        start = stop
+
+
+def _operands_meet(op: Concat, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
+    """Whether an Add, Mul or MatMul reads this part and another of one buffer: its operands need different banks."""
+    trial = {**parents, **dict.fromkeys(seen, (op.output, 0)), name: (op.output, 0)}
+    for other in graph.ops:
+        if isinstance(other, (Add, Mul, MatMul)) and other.inputs[0] != other.inputs[1]:
+            buffers = [_resolve(operand, trial).buffer for operand in other.inputs]
+            before = [_resolve(operand, parents).buffer for operand in other.inputs]
+            if buffers[0] == buffers[1] and before[0] != before[1]:
+                return True
+    return False
+
+
+def producers(graph: Graph) -> dict[str, Op]:
+    """The operation that makes each tensor."""
+    return {op.output: op for op in graph.ops}

@@ -1,0 +1,176 @@
+"""Tasks of the operations that run on the array: Conv, and Concat where it copies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
+
+from ..config import HwConfig
+from ..fixed import INT8_MAX, INT8_MIN
+from ..ir.graph import Concat, Conv, Graph, Tensor
+from ..isa.instructions import Array, Load, Vector, VectorOp
+from .columns import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
+from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_rows
+
+ADDRESS = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The spatial side of an array operation: one window rule for all input tensors."""
+
+    op: str
+    y: Tensor
+    pad: int = 0
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    zero_point: int = 0
+    lo: int = INT8_MIN
+    hi: int = INT8_MAX
+    exact: int = 1
+
+
+def geometry(op: Conv | Concat, graph: Graph) -> Geometry:
+    """The geometry of an operation."""
+    y = graph.tensors[op.output]
+    if isinstance(op, Concat):
+        return Geometry(op.name, y)
+    kernel = op.weight.shape[2], op.weight.shape[3]
+    zero = graph.tensors[op.inputs[0]].zero_point
+    return Geometry(op.name, y, zero, kernel, op.strides, op.dilations, op.pads, y.zero_point, op.lo, op.hi, exact=0)
+
+
+def max_rows(y: Tensor, config: HwConfig) -> int:
+    """Most output rows of a tile: what the accumulators hold and the instruction can count."""
+    return max(1, min(config.acc_depth // min(y.width, config.acc_depth), 4095))
+
+
+def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    """The same cuts and as many more as make every tile at most `rows` high."""
+    out = [0]
+    for first, end in pairwise(cuts):
+        parts = -(-(end - first) // rows)
+        out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
+    return tuple(out)
+
+
+def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: HwConfig) -> list[TileTask]:
+    """One task per row tile and column-tile group; rows wider than the accumulators are cut into columns.
+
+    With `Tiling.lookahead` the first two groups are one task.
+    """
+    y = g.y
+    parts = -(-y.width // config.acc_depth)
+    edges = [y.width * i // parts for i in range(parts + 1)]
+    boxes = [(rows, cols) for rows in tiling.tiles for cols in pairwise(edges)]
+    largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
+    groups = grouped_columns(columns, tiling.columns, config.acc_depth // largest)
+    pairs = [(box, tiles) for box in boxes for tiles in groups]
+    if tiling.planes_first:
+        pairs = [(box, tiles) for tiles in groups for box in boxes]
+    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.planes_first
+    cuts = [tiling.split, (tiling.lookahead,) if by_turns else ()] + [()] * len(groups)
+    tasks: list[TileTask] = []
+    for box, tiles in pairs:
+        which = groups.index(tiles)
+        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_plane, config)
+        if by_turns and which == 1:
+            task = _by_turns(tasks.pop(), task, tiling)
+        tasks.append(task)
+    return tasks
+
+
+def _by_turns(one: TileTask, other: TileTask, tiling: Tiling) -> TileTask:
+    """The tasks of two groups as one: the lookahead of the second comes before the last part of the first."""
+    second = [replace(step, bank=1) for step in other.arrays]
+    early, count = (_within(steps, end) for steps, end in ((one.arrays, tiling.split[-1]), (second, tiling.lookahead)))
+    arrays = [*one.arrays[:early], *second[:count], *one.arrays[early:], *second[count:]]
+    return TileTask(one.op, tuple(arrays), one.vectors + tuple(replace(step, bank=1) for step in other.vectors))
+
+
+def _within(steps: Sequence[ArrayStep], end: int) -> int:
+    """How many steps from the first on read planes before `end` alone."""
+    return len(list(takewhile(lambda step: step.reads and step.reads[0].planes[1] <= end, steps)))
+
+
+def _task(
+    g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
+    per_plane: bool, config: HwConfig,
+) -> TileTask:
+    arrays: list[ArrayStep] = []
+    across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
+    runs = [part for whole in tiles[0].runs for part in whole.cuts(cuts, config)]
+    for run in runs:
+        x = run.tensor
+        plane = x.height * x.width
+        ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
+        array = Array(
+            act_base=(run.plane * plane + ih0 * x.width + iw0) & ADDRESS,
+            kt_n=run.kt_n,
+            sub_n=run.sub_n,
+            kh_n=g.kernel[0],
+            kw_n=g.kernel[1],
+            nt_n=len(tiles),
+            oh_n=rows[1] - rows[0],
+            ow_n=cols[1] - cols[0],
+            a_kt=plane & ADDRESS,
+            a_kh=g.dilations[0] * x.width & ADDRESS,
+            a_kw=g.dilations[1],
+            a_oh=g.strides[0] * x.width & ADDRESS,
+            a_ow=g.strides[1],
+            ih0=ih0,
+            iw0=iw0,
+            ih_kh=g.dilations[0],
+            iw_kw=g.dilations[1],
+            ih_oh=g.strides[0],
+            iw_ow=g.strides[1],
+            in_h=x.height,
+            in_w=x.width,
+            pad=g.pad,
+            accumulate=int(bool(arrays)),
+        )
+        seen_rows = window_rows(*rows, g.strides[0], g.pads[0], g.kernel[0], g.dilations[0], x.height)
+        seen_cols = window_rows(*cols, g.strides[1], g.pads[1], g.kernel[1], g.dilations[1], x.width)
+        region = Region(x.name, (run.plane, run.plane + run.kt_n), seen_rows, seen_cols)
+        empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+        load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
+        arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
+    found = drain_sets([column.drains for column in tiles], per_plane)
+    return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
+
+
+def drain_steps(
+    g: Geometry, found: list[DrainSet], rows: tuple[int, int], cols: tuple[int, int]
+) -> list[VectorStep]:
+    """The vector steps that write the sums of a box of output rows and columns."""
+    y = g.y
+    pixels = (rows[1] - rows[0]) * (cols[1] - cols[0])
+    steps = []
+    for drain, tile, count, every, params in found:
+        vector = Vector(
+            op=VectorOp.DRAIN,
+            per_channel=1,
+            exact=g.exact,
+            cb_n=count,
+            oh_n=rows[1] - rows[0],
+            ow_n=cols[1] - cols[0],
+            a_base=tile * pixels,
+            a_cb=every * pixels,
+            a_oh=cols[1] - cols[0],
+            a_ow=1,
+            o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
+            o_cb=y.height * y.width & ADDRESS,
+            o_oh=y.width,
+            o_ow=1,
+            groups=drain.groups,
+            column_group=drain.column_group,
+            lane_group=drain.lane_group,
+            param_base=drain.params,
+            param_cb=params,
+            zy=g.zero_point,
+            lo=g.lo,
+            hi=g.hi,
+        )
+        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + count), rows, cols)))
+    return steps

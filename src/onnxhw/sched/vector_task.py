@@ -1,0 +1,225 @@
+"""Tasks of the operations that run on the vector unit alone: Add, Mul, MaxPool, AveragePool, Table."""
+
+import dataclasses
+from functools import lru_cache
+
+from .. import fixed
+from ..config import HwConfig
+from ..errors import UnsupportedError
+from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Op, Table, Tensor
+from ..isa.instructions import Vector, VectorOp
+from .aliases import blocks
+from .images import Images
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_rows
+
+ADDRESS = 0xFFFF
+Span = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """The window rule of a vector operation; elementwise ones have the 1 x 1 window."""
+
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Output rows and columns that one instruction template serves."""
+
+    rows: Span
+    cols: Span
+    template: Vector
+
+
+CALIBRATE = (
+    "the ratio is input scale / output scale: calibrate again, or give the operands and the result "
+    "scales that are nearer to each other"
+)
+"""What to do about constants that cannot be proved."""
+
+add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
+average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
+
+
+def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+    """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    other: Tensor | None = None
+    window = Window()
+    everything = (0, y.height), (0, y.width)
+    try:
+        if isinstance(op, Add):
+            other = graph.tensors[op.inputs[1]]
+            parts = [Part(*everything, _add(op, x, other, y, images))]
+        elif isinstance(op, Mul):
+            other = graph.tensors[op.inputs[1]]
+            if x.shape != y.shape:
+                x, other = other, x
+            parts = [Part(*everything, _mul(op, x, other, y, images))]
+        elif isinstance(op, Table):
+            template = _plain(op.name, VectorOp.SUM, images)
+            table = images.table(op.table)
+            parts = [Part(*everything, dataclasses.replace(template, use_table=1, table_index=table & 15))]
+        elif isinstance(op, MaxPool):
+            window = Window(op.kernel, op.strides, op.dilations, op.pads)
+            _check_windows(op, window, x, y)
+            parts = [Part(*everything, _plain(op.name, VectorOp.MAX, images))]
+        elif isinstance(op, AveragePool):
+            window = Window(op.kernel, op.strides, op.dilations, op.pads)
+            parts = _average_parts(op, window, x, y, images)
+        else:
+            raise UnsupportedError("E4305", "no unit performs this operation", where=_where(op))
+    except fixed.NotProvable as error:
+        raise UnsupportedError("E4304", str(error), where=_where(op), hint=CALIBRATE) from error
+    return lambda tiling: _tasks(op.name, parts, window, x, other, y, tiling, config)
+
+
+def _where(op: Op) -> str:
+    return f"node {op.name!r} ({type(op).__name__})"
+
+
+def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
+    return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
+
+
+def _add(op: Add, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
+    scale, exact = add_scale(op.ratio_a, op.ratio_b, a.zero_point, b.zero_point, op.lo, op.hi, y.zero_point)
+    base = images.scalar(op.name, scale)
+    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
+    return Vector(op=VectorOp.ADD, exact=int(exact), param_base=base, lo=op.lo, hi=op.hi, **points)
+
+
+def _mul(op: Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
+    base = images.scalar(op.name, fixed.scale_for_multiply(op.ratio))
+    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
+    return Vector(op=VectorOp.MUL, exact=1, param_base=base, lo=op.lo, hi=op.hi, **points)
+
+
+def _counts(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> list[tuple[Span, int]]:
+    """Runs of output rows whose windows have equally many rows inside the input: ``((first, end), count)``."""
+    found: list[tuple[Span, int]] = []
+    for row in range(out):
+        count = sum(0 <= row * stride - pad + k * dilation < size for k in range(kernel))
+        if found and found[-1][1] == count:
+            found[-1] = (found[-1][0][0], row + 1), count
+        else:
+            found.append(((row, row + 1), count))
+    return found
+
+
+def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
+    size, out = (x.height, y.height) if axis == 0 else (x.width, y.width)
+    return _counts(out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
+
+
+def _check_windows(op: Op, window: Window, x: Tensor, y: Tensor) -> None:
+    if any(count == 0 for axis in (0, 1) for _, count in _inside(window, x, y, axis)):
+        hint = "pads must be smaller than the kernel: export the node with less padding"
+        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=_where(op), hint=hint)
+
+
+def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images: Images) -> list[Part]:
+    """Regions of equal divisor; without padding, or if the padding counts, there is one."""
+    _check_windows(op, window, x, y)
+    whole = op.kernel[0] * op.kernel[1]
+    if op.count_pad:
+        regions = [((0, y.height), (0, y.width), whole)]
+    else:
+        down, across = _inside(window, x, y, 0), _inside(window, x, y, 1)
+        regions = [(rows, cols, n * m) for rows, n in down for cols, m in across]
+    parts = []
+    for rows, cols, count in regions:
+        scale, exact = average_scale(op.ratio, count, x.zero_point)
+        base = images.scalar(op.name, scale)
+        template = Vector(
+            op=VectorOp.SUM, exact=int(exact), param_base=base, za=x.zero_point, zy=y.zero_point, lo=op.lo, hi=op.hi
+        )
+        parts.append(Part(rows, cols, template))
+    return parts
+
+
+def _tasks(
+    name: str,
+    parts: list[Part],
+    window: Window,
+    x: Tensor,
+    other: Tensor | None,
+    y: Tensor,
+    tiling: Tiling,
+    config: HwConfig,
+) -> list[TileTask]:
+    """One task per row tile (and per plane, if so chosen), rows outermost."""
+    count = blocks(y, config)
+    planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
+    tasks = []
+    for first, end in tiling.tiles:
+        for span in planes:
+            steps: list[VectorStep] = []
+            for part in parts:
+                rows = max(first, part.rows[0]), min(end, part.rows[1])
+                if rows[0] < rows[1]:
+                    for some, groups in even_planes(span, y, config):
+                        steps.append(_step(part, window, x, other, y, rows, some, groups))
+            tasks.append(TileTask(name, (), tuple(steps)))
+    return tasks
+
+
+def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
+    """The planes in runs that need equally many lane groups: the last one may be narrower."""
+    last = -(-y.channels // config.word) - 1
+    narrow = -(-(y.channels - last * config.word) // config.lanes)
+    if planes[1] <= last or narrow == config.lane_groups:
+        return [(planes, config.lane_groups)]
+    runs = [((planes[0], last), config.lane_groups)] if planes[0] < last else []
+    return [*runs, ((last, last + 1), narrow)]
+
+
+def _step(
+    part: Part, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, planes: Span, groups: int
+) -> VectorStep:
+    cols = part.cols
+    ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
+    in_plane, out_plane = x.height * x.width, y.height * y.width
+    out_at = planes[0] * out_plane + rows[0] * y.width + cols[0]
+    seen_rows = window_rows(*rows, w.strides[0], w.pads[0], w.kernel[0], w.dilations[0], x.height)
+    seen_cols = window_rows(*cols, w.strides[1], w.pads[1], w.kernel[1], w.dilations[1], x.width)
+    b, b_fields = None, {}
+    if other is not None and other.shape == y.shape:
+        b = Region(other.name, planes, rows, cols)
+        b_fields = {"b_base": out_at & ADDRESS, "b_cb": out_plane & ADDRESS, "b_oh": y.width, "b_ow": 1}
+    elif other is not None:
+        b = Region(other.name, planes, (0, 1), (0, 1))
+        b_fields = {"b_base": planes[0], "b_cb": 1}
+    vector = dataclasses.replace(
+        part.template,
+        cb_n=planes[1] - planes[0],
+        oh_n=rows[1] - rows[0],
+        ow_n=cols[1] - cols[0],
+        kh_n=w.kernel[0],
+        kw_n=w.kernel[1],
+        a_base=(planes[0] * in_plane + ih0 * x.width + iw0) & ADDRESS,
+        a_cb=in_plane & ADDRESS,
+        a_oh=w.strides[0] * x.width & ADDRESS,
+        a_ow=w.strides[1],
+        a_kh=w.dilations[0] * x.width & ADDRESS,
+        a_kw=w.dilations[1],
+        ih0=ih0,
+        iw0=iw0,
+        ih_kh=w.dilations[0],
+        iw_kw=w.dilations[1],
+        ih_oh=w.strides[0],
+        iw_ow=w.strides[1],
+        in_h=x.height,
+        in_w=x.width,
+        o_base=out_at & ADDRESS,
+        o_cb=out_plane & ADDRESS,
+        o_oh=y.width,
+        o_ow=1,
+        groups=groups,
+        **b_fields,
+    )
+    return VectorStep(vector, Region(x.name, planes, seen_rows, seen_cols), b, Region(y.name, planes, rows, cols))

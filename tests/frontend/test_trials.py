@@ -1,0 +1,124 @@
+"""What no run can compute is known before any."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+from onnxhw import InferenceSession
+from onnxhw.errors import InvalidModelError
+from onnxhw.frontend import read, trials
+from onnxhw.frontend.batch import OTHERS
+
+X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3])}
+
+
+def model(op_type: str, inputs: str, constants: dict[str, Any], domain: str = "", **attributes: Any) -> onnx.ModelProto:
+    """One node; inputs that are no constants are those of `X`."""
+    names = inputs.split()
+    node = helper.make_node(op_type, names, ["y"], domain=domain, **attributes)
+    given = [helper.make_tensor_value_info(name, *X[name]) for name in dict.fromkeys(names) if name in X]
+    known = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph([node], "g", given, [onnx.ValueInfoProto(name="y")], known)
+    graph.output[0].type.tensor_type.elem_type = T.FLOAT
+    imports = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+INDICES = {
+    "gather": ("Gather", "x i", {"i": [5]}, {}, {"i": [1]}),
+    "negative": ("Gather", "x i", {"i": [-3]}, {}, {"i": [-2]}),
+    "axis": ("Gather", "x i", {"i": [3]}, {"axis": 1}, {"i": [2]}),
+    "elements": ("GatherElements", "x i", {"i": [[3]]}, {"axis": 1}, {"i": [[2]]}),
+    "nd": ("GatherND", "x i", {"i": [[0, 3]]}, {}, {"i": [[1, 2]]}),
+    "batch": ("GatherND", "x i", {"i": [[3], [0]]}, {"batch_dims": 1}, {"i": [[2], [0]]}),
+    "scatter": ("ScatterElements", "x i u", {"i": [[2]], "u": np.ones((1, 1), np.float32)}, {}, {"i": [[-2]]}),
+    "scatternd": ("ScatterND", "x i u", {"i": [[2]], "u": np.ones((1, 3), np.float32)}, {}, {"i": [[1]]}),
+    "lengths": ("ReverseSequence", "x i", {"i": [1, 1, 3]}, {}, {"i": [1, 1, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_beyond_a_known_size(name: str) -> None:
+    op_type, inputs, wrong, attributes, right = INDICES[name]
+    with pytest.raises(InvalidModelError, match=r"E3359 .*is not between"):
+        read(model(op_type, inputs, wrong, **attributes))
+    proto, x = model(op_type, inputs, {**wrong, **right}, **attributes), np.arange(6, dtype=np.float32).reshape(2, 3)
+    (wanted,) = ort.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_array_equal(InferenceSession(proto).run(None, {"x": x})[0], wanted)
+
+
+FOUR = np.ones(4, np.float32)
+IMPOSSIBLE = {
+    "axis": model("CumSum", "x a", {"a": np.array(2)}),
+    "reflect": model("Pad", "x p", {"p": [0, 3, 0, 3]}, mode="reflect"),
+    "depth": model("DepthToSpace", "c", {}, blocksize=2),
+    "contraction": model("Einsum", "x x", {}, equation="ij,jk->ik"),
+    "channels": model("InstanceNormalization", "c s s", {"s": FOUR}),
+    "features": model("LayerNormalization", "x s", {"s": FOUR}),
+    "open": model("LayerNormalization", "b s", {"s": FOUR}),
+    "labels": model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0], scale=[1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_what_no_kernel_computes_of_these_shapes_is_known_before(name: str) -> None:
+    (row,) = read(IMPOSSIBLE[name]).refused
+    assert row.code == "E4401"
+    assert "cannot be computed of" in row.reason
+
+
+def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = model("LayerNormalization", "b s", {"s": FOUR})
+    seen: list[tuple[int, ...]] = []
+
+    def refusal(alone: onnx.ModelProto, attempts: list[dict[str, np.ndarray]]) -> str:
+        seen.append(attempts[0]["b"].shape)
+        return "one is too few" if attempts[0]["b"].shape == (1, 3) else ""
+
+    monkeypatch.setattr(trials, "refusal", refusal)
+    assert read(proto).refused == []
+    assert seen[0] == (1, 3)
+    assert {shape[0] for shape in seen[1:]} == set(OTHERS)
+
+
+def test_what_depends_on_values_is_not_tried() -> None:
+    """No number that a trial would take is an image."""
+    node = helper.make_node("ImageDecoder", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(*one) for one in (("x", T.UINT8, [100]), ("y", T.UINT8, None)))
+    graph = helper.make_graph([node], "g", [x], [y])
+    assert read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)).refused == []
+
+
+def test_offsets_and_scales_are_as_many() -> None:
+    with pytest.raises(InvalidModelError, match=r"E3460 .*offset 3, scale 1"):
+        read(model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0, 3.0], scale=[2.0]))
+    assert not read(model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0, 3.0], scale=[2.0, 1.0, 3.0])).refused
+
+
+@pytest.mark.parametrize("count_include_pad", [0, 1])
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+@pytest.mark.parametrize("how", [{"pads": [1, 1, 1, 1]}, {"pads": [0, 1, 1, 0]}, {"auto_pad": "SAME_UPPER"}, {}])
+def test_average_pools_of_com_microsoft_are_onnxruntimes(
+    how: dict[str, Any], ceil_mode: int, count_include_pad: int
+) -> None:
+    node = helper.make_node("QLinearAveragePool", ["x", "s", "z", "t", "o"], ["y"], domain="com.microsoft",
+                            kernel_shape=[3, 2], strides=[2, 3], ceil_mode=ceil_mode,
+                            count_include_pad=count_include_pad, **how)  # fmt: skip
+    constants = {"s": np.float32(0.25), "t": np.float32(0.25), "z": np.uint8(7), "o": np.uint8(7)}
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", T.UINT8, [1, 2, 6, 7])],
+        [helper.make_tensor_value_info("y", T.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )  # fmt: skip
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=imports, ir_version=8)
+    x = np.random.default_rng(1).integers(0, 256, (1, 2, 6, 7)).astype(np.uint8)
+    (wanted,) = ort.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    (ours,) = InferenceSession(proto).run(None, {"x": x})
+    assert ours.shape == wanted.shape
+    assert np.abs(ours.astype(int) - wanted.astype(int)).max() <= 1  # it rounds in float32 steps
