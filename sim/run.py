@@ -27,6 +27,7 @@ from onnxhw.engines.cosim import Outcome, run_tests
 from onnxhw.engines.verilog import to_verilog
 from onnxhw.errors import OnnxhwError
 from onnxhw.isa.timing import ACT_READ, DRAIN_READ, FETCH_OVERHEAD, LOAD_TO_SHADOW, MULTIPLY, array_pipeline
+from onnxhw.isa.units import Unit
 
 HERE = Path(__file__).resolve().parent
 WAVES = HERE.parent / "build" / "waves"
@@ -130,7 +131,7 @@ def benches() -> list[Bench]:
             ),
         ]
     every = replace(small, depthwise=8)  # it has all units
-    out += [Bench("fetch", "bench_fetch", lambda: Fetcher("load", every), {"overhead": FETCH_OVERHEAD})]
+    out += [Bench("fetch", "bench_fetch", lambda: Fetcher(Unit.LOAD, every), {"overhead": FETCH_OVERHEAD})]
     core = HwConfig("core", rows=4, cols=4, word=4, lanes=2, act_depth=1024, weight_depth=4096, acc_bits=24)
     out += [Bench("core", "bench_core", lambda: Core(core), {}, core)]
     return out

@@ -22,6 +22,14 @@ def model(*nodes, shape=(2, 3, 4), opset=18):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
 
 
+@pytest.fixture(autouse=True)
+def own_child():
+    """A child that knows what a test has changed, and that no other test meets."""
+    confined._current().close()
+    yield
+    confined._current().close()
+
+
 GOOD = helper.make_node("Relu", ["x"], ["r"])
 CRASH = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-(1 << 28), name="the_one")
 """It reads 2 GiB below an array: what lies just below one can be read, and then the process goes on."""
@@ -73,12 +81,12 @@ def test_what_does_not_end_is_ended(monkeypatch):
             pass
 
     monkeypatch.setattr(confined, "_answer", endless)
-    confined._current().close()
     with pytest.raises(confined.CrashError, match=r"E3450.*takes too long"):
         confined.infer_shapes(model(GOOD))
 
 
-def test_one_child_serves_all_calls_and_is_replaced_when_it_dies():
+def test_one_child_serves_all_calls_and_is_replaced_when_it_dies(monkeypatch):
+    monkeypatch.setattr(confined, "LARGE", 1 << 50)  # however large the process of the tests is by now
     confined.infer_shapes(model(GOOD))
     first = child()
     with confined.guarded():
@@ -94,7 +102,6 @@ def test_one_child_serves_all_calls_and_is_replaced_when_it_dies():
 @pytest.mark.parametrize(("name", "value"), [("LARGE", 0), ("CALLS", 2)])
 def test_the_child_of_a_large_process_or_of_many_calls_is_gone_behind_a_block(monkeypatch, name, value):
     monkeypatch.setattr(confined, name, value)
-    confined._current().close()
     with confined.guarded():
         confined.infer_shapes(model(GOOD))
         last = child()
@@ -161,6 +168,7 @@ def test_constants_are_computed_in_the_child(monkeypatch):
     with confined.guarded():
         assert confined.computed(node, 18, [np.ones(1, np.float32)]) == [child()] != [os.getpid()]
     monkeypatch.setattr(confined, "_computed", lambda *question: os.abort())
+    confined._current().close()  # the next child knows of it
     with pytest.raises(RuntimeError, match=r"its computation crashes \(SIGABRT\)"):
         confined.computed(node, 18, [np.ones(1, np.float32)])
 
