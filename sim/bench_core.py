@@ -21,7 +21,7 @@ from onnxhw.program.image import tensor_image, tensor_of, tensor_spans
 
 @cocotb.test()
 async def survives_interruptions(dut: Any) -> None:
-    program = programs.load(Path(os.environ["ONNXHW_PROGRAM"]))
+    program = programs.load(Path(os.environ["ONNXHW_PROGRAM"])).only()
     emulator = Emulator(program)
     random = np.random.default_rng(5)
     Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
