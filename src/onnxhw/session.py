@@ -287,7 +287,7 @@ class InferenceSession(SessionMethods, Closing):
         check_variables(self._inputs(), arrays)
         if sizes := self._open_sizes(arrays):
             if (empty := self._of_none(sizes, wanted)) is not None:
-                self.cycles, self.counters = 0, []
+                self.cycles, self.counters, self.host_seconds = 0, [], 0.0
                 return empty
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)

@@ -94,6 +94,19 @@ def test_what_depends_on_values_is_not_tried() -> None:
     assert read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)).refused == []
 
 
+@pytest.mark.parametrize("kind", [T.INT64, T.FLOAT])
+def test_categories_are_not_made_up(kind: int) -> None:
+    """An unknown one is an error of the run, as scikit-learn's OneHotEncoder without `handle_unknown` is exported."""
+    node = helper.make_node("OneHotEncoder", ["x"], ["y"], domain="ai.onnx.ml", cats_int64s=[10, 20, 30], zeros=0)
+    x, y = helper.make_tensor_value_info("x", kind, [3]), helper.make_tensor_value_info("y", T.FLOAT, [3, 3])
+    graph, opsets = helper.make_graph([node], "g", [x], [y]), [helper.make_opsetid("ai.onnx.ml", 3)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    assert read(proto).refused == []
+    values = np.array([30, 10, 20], helper.tensor_dtype_to_np_dtype(kind))
+    (found,) = InferenceSession(proto).run(None, {"x": values})
+    assert np.array_equal(found, np.eye(3, dtype=np.float32)[[2, 0, 1]])
+
+
 def test_offsets_and_scales_are_as_many() -> None:
     with pytest.raises(InvalidModelError, match=r"E3460 .*offset 3, scale 1"):
         read(model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0, 3.0], scale=[2.0]))

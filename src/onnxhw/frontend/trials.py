@@ -36,8 +36,8 @@ NUMBERS = frozenset(["float16", "float32", "float64", "int8", "uint8", "bool"])
 """Types of operands that are data; integers that are wider may be sizes and places."""
 DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
 """Those of a first operand, which is data in every operator but `VALUED`."""
-VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "Range", "SequenceAt"])
-"""Operators that fail of some values of data: of sizes, and of what is no image."""
+VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "OneHotEncoder", "Range", "SequenceAt"])
+"""Operators that fail of some values of data: of sizes, of what is no image, of an unknown category."""
 REAL_SIZES = frozenset(["Pad", "Resize", "Split", "Tile", "Upsample"])
 """Operators with operands behind the first that are real in some version, and sizes all the same."""
 
