@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutants import DATA_FILE, Mutator
 
 from onnxhw import frontend
+from onnxhw.child import guarded
 from onnxhw.errors import InternalError, OnnxhwError
-from onnxhw.frontend.confined import guarded
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -51,10 +51,10 @@ STAGES = (
     ("names and counts", "load", "survey"),
     ("external data", "load", "load_external"),
     ("tensors", "load", "_tensors"),
-    ("specification", "pipeline", "diagnose"),
-    ("functions", "pipeline", "inline"),
-    ("control flow", "pipeline", "unroll"),
-    ("shapes", "pipeline", "settled"),
+    ("specification", "prepared", "diagnose"),
+    ("functions", "prepared", "inline"),
+    ("control flow", "prepared", "unroll"),
+    ("shapes", "prepared", "settled"),
     ("conversion", "pipeline", "convert"),
     ("parts", "pipeline", "parts_of"),
 )

@@ -26,10 +26,10 @@ from fuzz_models import Outcome
 from node_mutants import NodeMutator, seeds
 
 from onnxhw import compiler, emu, frontend, golden
+from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.feeds import matches
-from onnxhw.frontend.confined import guarded
 from onnxhw.frontend.hostrun import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import DeviceProgram

@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from .batch import Batch
 from .config import HwConfig
 from .cost import Cost, Prefer, of_program
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import Batch, PartitionedModel, Source, prepare, refuse, require_hardware
+from .frontend import PartitionedModel, Source, prepare, refuse, require_hardware
 from .frontend.convert import Conversion
 from .frontend.diagnostics import Diagnostic
 from .frontend.partition import Division
-from .frontend.pipeline import parts_of
+from .frontend.pipeline import converted, parts_of
 from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HardwarePart
@@ -146,7 +147,7 @@ def place(
     `attempt` raises one for a model of which nothing is on the hardware: else a part can be divided, or is one
     operation, which can go.
     """
-    chosen = _Chosen(prepare(source, limits, shapes).converted(exact_softmax=exact_softmax), config, scheduled)
+    chosen = _Chosen(converted(prepare(source, limits, shapes), exact_softmax=exact_softmax), config, scheduled)
     moved: list[UnsupportedError] = []
     first: tuple[Graph, ...] | None = None
     large: DoesNotFitError | None = None

@@ -9,9 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.frontend import confined
+from onnxhw import child as process
+from onnxhw.frontend import confined, hostconfined
 
-pytestmark = pytest.mark.skipif(not confined.FORKS, reason="this system has no child for it")
+pytestmark = pytest.mark.skipif(not process.FORKS, reason="this system has no child for it")
 
 
 def model(*nodes, shape=(2, 3, 4), opset=18):
@@ -25,9 +26,9 @@ def model(*nodes, shape=(2, 3, 4), opset=18):
 @pytest.fixture(autouse=True)
 def own_child():
     """A child that knows what a test has changed, and that no other test meets."""
-    confined._current().close()
+    process._current().close()
     yield
-    confined._current().close()
+    process._current().close()
 
 
 GOOD = helper.make_node("Relu", ["x"], ["r"])
@@ -37,7 +38,7 @@ MANY = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=(1 << 31) - 1)
 
 
 def child():
-    return confined._current().pid
+    return process._current().pid
 
 
 def running(pid):
@@ -76,20 +77,20 @@ def test_what_takes_too_much_memory_ends():
 
 
 def test_what_does_not_end_is_ended(monkeypatch):
-    def endless(what, how, data):
+    def endless(task, question):
         while True:
             pass
 
-    monkeypatch.setattr(confined, "_answer", endless)
+    monkeypatch.setattr(process, "_answer", endless)
     with pytest.raises(confined.CrashError, match=r"E3450.*takes too long"):
         confined.infer_shapes(model(GOOD))
 
 
 def test_one_child_serves_all_calls_and_is_replaced_when_it_dies(monkeypatch):
-    monkeypatch.setattr(confined, "LARGE", 1 << 50)  # however large the process of the tests is by now
+    monkeypatch.setattr(process, "LARGE", 1 << 50)  # however large the process of the tests is by now
     confined.infer_shapes(model(GOOD))
     first = child()
-    with confined.guarded():
+    with process.guarded():
         confined.infer_shapes(model(GOOD))
         assert child() == first != 0
         with pytest.raises(confined.CrashError):
@@ -101,8 +102,8 @@ def test_one_child_serves_all_calls_and_is_replaced_when_it_dies(monkeypatch):
 
 @pytest.mark.parametrize(("name", "value"), [("LARGE", 0), ("CALLS", 2)])
 def test_the_child_of_a_large_process_or_of_many_calls_is_gone_behind_a_block(monkeypatch, name, value):
-    monkeypatch.setattr(confined, name, value)
-    with confined.guarded():
+    monkeypatch.setattr(process, name, value)
+    with process.guarded():
         confined.infer_shapes(model(GOOD))
         last = child()
         confined.infer_shapes(model(GOOD))
@@ -128,22 +129,22 @@ def test_the_child_ends_with_its_parent(tmp_path):
 
 def test_an_interrupted_question_is_not_answered_later(monkeypatch):
     """The answer to it must not be taken for that to the next."""
-    with confined.guarded():
-        original = confined._receive
+    with process.guarded():
+        original = process._receive
 
         def interrupted(*arguments):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(confined, "_receive", interrupted)
+        monkeypatch.setattr(process, "_receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             confined.infer_shapes(model(GOOD))
-        monkeypatch.setattr(confined, "_receive", original)
+        monkeypatch.setattr(process, "_receive", original)
         asked = model(helper.make_node("Flatten", ["x"], ["y"]))
         assert confined.infer_shapes(asked) == onnx.shape_inference.infer_shapes(asked)
 
 
 def test_a_process_does_not_use_its_parents_child():
-    with confined.guarded():
+    with process.guarded():
         confined.infer_shapes(model(GOOD))
         mine = child()
         pid = os.fork()
@@ -156,7 +157,7 @@ def test_a_process_does_not_use_its_parents_child():
 
 def test_the_child_has_none_of_the_parents_files(tmp_path):
     """A socket or a serial line must not stay open for its sake."""
-    with (tmp_path / "file").open("w"), confined.guarded():
+    with (tmp_path / "file").open("w"), process.guarded():
         confined.infer_shapes(model(GOOD))
         opened = {os.readlink(f"/proc/{child()}/fd/{name}") for name in os.listdir(f"/proc/{child()}/fd")}
     assert not any(str(tmp_path) in name for name in opened)
@@ -164,18 +165,18 @@ def test_the_child_has_none_of_the_parents_files(tmp_path):
 
 def test_constants_are_computed_in_the_child(monkeypatch):
     node = helper.make_node("Relu", ["x"], ["y"])
-    monkeypatch.setattr(confined, "_computed", lambda *question: [os.getpid()])
-    with confined.guarded():
-        assert confined.computed(node, 18, [np.ones(1, np.float32)]) == [child()] != [os.getpid()]
-    monkeypatch.setattr(confined, "_computed", lambda *question: os.abort())
-    confined._current().close()  # the next child knows of it
+    monkeypatch.setattr(hostconfined, "_computed", lambda *question: [os.getpid()])
+    with process.guarded():
+        assert hostconfined.computed(node, 18, [np.ones(1, np.float32)]) == [child()] != [os.getpid()]
+    monkeypatch.setattr(hostconfined, "_computed", lambda *question: os.abort())
+    process._current().close()  # the next child knows of it
     with pytest.raises(RuntimeError, match=r"its computation crashes \(SIGABRT\)"):
-        confined.computed(node, 18, [np.ones(1, np.float32)])
+        hostconfined.computed(node, 18, [np.ones(1, np.float32)])
 
 
 def test_constants_are_computed_there():
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=1)
     x = np.arange(6).reshape(2, 3)
-    assert np.array_equal(confined.computed(node, 18, [x, np.array([2, 0])])[0], x[:, [2, 0]])
-    with pytest.raises(confined.RefusedError):
-        confined.computed(node, 18, [x, np.array([9])])
+    assert np.array_equal(hostconfined.computed(node, 18, [x, np.array([2, 0])])[0], x[:, [2, 0]])
+    with pytest.raises(hostconfined.RefusedError):
+        hostconfined.computed(node, 18, [x, np.array([9])])

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.errors import DeclaredShapeWarning, OnnxhwError
+from onnxhw.frontend import prepare, read
 from onnxhw.frontend.declared import MARK
-from onnxhw.frontend.pipeline import prepare, read
 from onnxhw.frontend.shapes import specialise
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -21,6 +21,7 @@ from onnxhw.config import PRESETS, HwConfig, preset
 from onnxhw.errors import DoesNotFitError
 from onnxhw.frontend import PartitionedModel, prepare
 from onnxhw.frontend.partition import GOLDEN, HARDWARE, HOST, KINDS, Division, stages
+from onnxhw.frontend.pipeline import converted
 from onnxhw.ir.graph import Op
 from onnxhw.ir.parts import GoldenPart
 from onnxhw.program import container
@@ -104,7 +105,7 @@ def test_stages_of_random_divisions(models: Any, seed: int, data: Any) -> None:
     """Along every edge they stay or grow, each is of its kind, and no two groups of a turn share one or swap."""
     model = models(opset=17)
     deep(model, seed, 20)
-    made, _, _ = prepare(model.bytes()).converted()
+    made, _, _ = converted(prepare(model.bytes()))
     whole = stages(made)
     names = [item.output for item in whole.order if isinstance(item, Op)]
     division = Division()

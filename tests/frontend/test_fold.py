@@ -67,7 +67,7 @@ def test_what_only_the_host_reads_is_not_computed(model: Any) -> None:
 @pytest.mark.parametrize("limit", [1, 1 << 28])
 def test_folded_or_not_the_results_are_the_same(model: Any, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     proto = bomb(model, 2, "MatMul")
-    monkeypatch.setattr("onnxhw.frontend.pipeline.DEFAULT", Limits(folded_bytes=limit))
+    monkeypatch.setattr("onnxhw.frontend.prepared.DEFAULT", Limits(folded_bytes=limit))
     x = np.random.default_rng(1).integers(-9, 9, (1, SIDE)).astype(np.float32)
     with InferenceSession(proto) as session:
         (found,) = session.run(None, {"x": x})

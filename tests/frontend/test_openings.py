@@ -8,8 +8,7 @@ from onnx import numpy_helper, parser
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError, UsageError
-from onnxhw.frontend import openings
-from onnxhw.frontend.pipeline import load, prepare
+from onnxhw.frontend import load, openings, prepare
 
 ONES = np.ones((7, 4), np.float32)
 ADD = "g (float[N,4] x) => (float[N,4] y) { y = Add(x, k) }"

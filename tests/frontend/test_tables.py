@@ -12,8 +12,9 @@ from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, place, place_and_schedule
 from onnxhw.config import preset
-from onnxhw.frontend import PartitionedModel, pipeline, prepare, read
+from onnxhw.frontend import PartitionedModel, prepare, prepared, read
 from onnxhw.frontend.load import read as reading_of
+from onnxhw.frontend.pipeline import converted, parts_of
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.program.container import dumps
 from onnxhw.report.fit import fit
@@ -128,7 +129,7 @@ def test_large_models_are_placed_in_two_readings(models: Any) -> None:
 
 def test_a_model_is_read_once_however_often_it_is_placed(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, read = chain(models(opset=20), FUNCTIONS), []
-    monkeypatch.setattr(pipeline, "reading_of", lambda *a, **k: read.append(a) or reading_of(*a, **k))
+    monkeypatch.setattr(prepared, "read", lambda *a, **k: read.append(a) or reading_of(*a, **k))
     mixed = place_and_schedule(model.bytes(), FOUR).model
     assert len(read) == 1
     assert mixed.golden
@@ -137,10 +138,10 @@ def test_a_model_is_read_once_however_often_it_is_placed(models: Any, monkeypatc
 def test_placements_of_one_preparation_do_not_know_of_each_other(models: Any) -> None:
     """In any order, each is that of a model read for it alone."""
     proto = chain(models(opset=20), FUNCTIONS).bytes()
-    prepared = prepare(proto)
+    ready = prepare(proto)
     names = [row.node for row in read(proto).placement if row.op_type in FUNCTIONS]
     for excluded in ({}, {names[0]: ("a", "")}, {names[4]: ("b", "")}, {}):
-        assert repr(prepared.placed(excluded)) == repr(read(proto, excluded=excluded))
+        assert repr(parts_of(*converted(ready, excluded))) == repr(read(proto, excluded=excluded))
 
 
 @pytest.mark.parametrize("seed", range(40))

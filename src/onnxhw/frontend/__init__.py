@@ -12,16 +12,15 @@ placement    a row per node                                     (placement.py)
 batch        -> whether samples are independent                 (batch.py, mixing.py, persample.py)
 """
 
-from ..ir.parts import Batch
 from .blockers import Blocker, UnsupportedNodesError
 from .load import read_model
 from .partitioned import PartitionedModel, Placed, refuse, require_hardware
-from .pipeline import Prepared, Source, load, prepare, read
+from .pipeline import load, read
+from .prepared import Prepared, Source, prepare
 from .reading.limits import LimitError
 from .shapes import specialise
 
 __all__ = [
-    "Batch",
     "Blocker",
     "LimitError",
     "PartitionedModel",

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import onnx
 from onnx import numpy_helper
 
+from ..batch import Batch
 from ..errors import OnnxhwError
-from ..ir.parts import Batch
 from .mixing import MixingError, at_one, constants_of, kinds
 from .nodes import Node
 from .persample import ROWS, SIZE, Kind

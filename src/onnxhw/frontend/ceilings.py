@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import onnx
 from onnx import helper
 
+from .pooling import Pool
 from .spec.signatures import canonical
 
 FIXED = 22
@@ -61,8 +62,6 @@ def whole_windows(model: onnx.ModelProto, inferred: Callable[[onnx.ModelProto], 
 
 def _write(node: onnx.NodeProto, shape: tuple[int, ...] | None) -> None:
     """Padding that makes the windows of `node`, if inference counts one more."""
-    from .hostops.pools import Pool  # only here: it takes long to import
-
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute if one.name in READ}
     given["auto_pad"] = given.get("auto_pad", b"NOTSET").decode(errors="replace")
     kernel = given.get("kernel_shape", [])

@@ -5,16 +5,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx
 
 from ..errors import InvalidModelError
 from .blockers import BlockedError
-from .confined import RefusedError, computed
 from .context import Context
+from .hostconfined import RefusedError, computed
 from .nodes import DEFAULT, Node
 from .shapes import Shape
 from .spec.findings import label
-from .tensors import array, sparse_array
+from .tensors import constant_node
 from .values import Const
 
 FOLDABLE = frozenset(
@@ -46,21 +45,6 @@ WIDEST = 16
 Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 
-def constant_node(node: onnx.NodeProto) -> Const | None:
-    """The value of a Constant node, or None for a form that is not a number."""
-    for attribute in node.attribute:
-        value = onnx.helper.get_attribute_value(attribute)
-        if attribute.name == "value":
-            return Const(array(value))
-        if attribute.name == "sparse_value":
-            return Const(sparse_array(value))
-        if attribute.name in ("value_float", "value_floats"):
-            return Const(np.array(value, np.float32))
-        if attribute.name in ("value_int", "value_ints"):
-            return Const(np.array(value, np.int64))
-    return None
-
-
 def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | None:
     """The result of a node that needs no run, or None.
 
@@ -73,7 +57,8 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
     are beyond `folded_bytes`, neither of which is computed, and one that cannot be computed.
     """
     if node.op_type not in FOLDABLE or node.domain not in DEFAULT or len(node.output) != 1:
-        return constant_node(node.proto) if node.key == ("", "Constant") else None
+        values = constant_node(node.proto) if node.key == ("", "Constant") else None
+        return None if values is None else Const(values)
     feeds: dict[str, Array] = {}
     for index, name in enumerate(node.input):
         if not name:

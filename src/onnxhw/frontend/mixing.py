@@ -8,18 +8,15 @@ A node is allowed if a rule says that its result has such a form (`persample`). 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from math import prod
 
 import onnx
 
-from .blockers import BlockedError
 from .bodies import nested
-from .fold import constant_node
 from .nodes import DEFAULT, Node
 from .persample import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, Seen
 from .shapes import Shape
-from .tensors import array
+from .tensors import array, constant_node
 
 KNOWN = 1024
 """Elements of a constant up to which its values are looked at."""
@@ -90,10 +87,9 @@ def constants_of(model: onnx.ModelProto) -> Mapping[str, Array]:
     found = Known(model.graph.initializer)
     for node in model.graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT:
-            with suppress(BlockedError):
-                value = constant_node(node)
-                if value is not None and value.array.size <= KNOWN:
-                    found.add(node.output[0], value.array)
+            values = constant_node(node)
+            if values is not None and values.size <= KNOWN:
+                found.add(node.output[0], values)
     return found
 
 

@@ -15,8 +15,8 @@ from math import prod
 import onnx
 from onnx import numpy_helper
 
+from ..batch import Batch
 from ..errors import InvalidModelError
-from ..ir.parts import Batch
 from .batch import open_batch
 from .confined import CrashError
 from .reading.limits import LimitError, Limits

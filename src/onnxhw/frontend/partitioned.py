@@ -5,27 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..batch import Batch
 from ..errors import OnnxhwError, UnsupportedError, UsageError
-from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, HostPart, Part, Value
+from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
 from ..program.parts import Program
 from .diagnostics import Diagnostic
+from .quantizers import quantizes
 from .shapes import dynamic
 
 Where = Literal["hardware", "folded", "free", "host", "refused"]
-
-QONNX = frozenset(["Quant", "IntQuant", "BipolarQuant"])
-"""Operators that quantize and dequantize at once."""
-QUANTIZERS = frozenset(
-    [
-        "QuantizeLinear",
-        "QGemm",
-        "ConvInteger",
-        "MatMulInteger",
-        *QONNX,
-    ]
-)
-"""A model without any of these and without QLinear operators is not quantized."""
-
 
 @dataclass(frozen=True)
 class Placed:
@@ -101,11 +89,6 @@ class PartitionedModel:
         """How many nodes run where."""
         found = Counter(placed.where for placed in self.placement)
         return {where: found[where] for where in ("hardware", "folded", "free", "host", "refused")}
-
-
-def quantizes(op_type: str) -> bool:
-    """Is it an operator that only quantized models have?"""
-    return op_type in QUANTIZERS or op_type.startswith("QLinear")
 
 
 def refuse(model: PartitionedModel) -> None:

@@ -1,41 +1,31 @@
 """`read` and `load`: the frontend's steps in order."""
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Mapping
 
 import onnx
 
+from ..batch import Batch
+from ..child import guarded
 from ..ir.graph import Graph
-from ..ir.parts import Batch, Dim, GoldenPart, HardwarePart, Part, Value
-from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
+from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
 from .blockers import Excluded, UnsupportedNodesError
-from .confined import guarded
-from .control import unroll
 from .convert import Conversion, convert
 from .declared import CONTAINERS
 from .diagnostics import Diagnostic
-from .functions import inline
 from .hostparts import host_parts
-from .load import read as reading_of
-from .normal import normalise
-from .openings import settled
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
-from .partitioned import PartitionedModel, nothing_on_hardware, quantizes, require_sized
+from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
-from .quant.exports import adopt
-from .reading.apart import Apart
-from .reading.limits import DEFAULT, Limits
+from .prepared import Prepared, Source, name_of, prepare
+from .quantizers import quantizes
+from .reading.limits import Limits
 from .shapes import Shape, require_static
-from .spec import Findings, diagnose, raise_errors
+from .spec import Findings
 from .spec.signatures import nowhere
 from .static import Static
 
-Source = str | os.PathLike[str] | bytes | onnx.ModelProto
-"""A path, the bytes of an ONNX file, or a model in memory."""
 
-
+@guarded()
 def read(
     source: Source,
     *,
@@ -59,8 +49,7 @@ def read(
     nothing can run a refused one: neither is an error. A model with a batch of N in the file is placed for one sample
     where that puts some of it on the hardware and samples are proved independent: `PartitionedModel.batch`.
     """
-    with guarded():
-        return prepare(source, limits, shapes).placed(excluded, exact_softmax, runnable)
+    return parts_of(*converted(prepare(source, limits, shapes), excluded, exact_softmax), runnable)
 
 
 def load(
@@ -75,8 +64,8 @@ def load(
     Raises `InvalidModelError` (E3xxx) for what is not a valid model and `UnsupportedError` for what does not run on
     the hardware: E4001 lists every node, E4002 a float model, E4006 a model without operations.
     """
-    where = _where(source)
-    made, _, batch = prepare(source, limits, shapes).converted(exact_softmax=exact_softmax)
+    where = name_of(source)
+    made, _, batch = converted(prepare(source, limits, shapes), exact_softmax=exact_softmax)
     require_sized(batch, where)
     require_static(made.static.model, made.context.shapes, where)
     unknown = [made.reasons[index] for index, node in enumerate(made.host.nodes)
@@ -94,121 +83,35 @@ def load(
     return graphs[0]
 
 
-def _where(source: Source) -> str:
-    return "model" if isinstance(source, (bytes, onnx.ModelProto)) else str(source)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A model that was read, checked and specialised: all that does not depend on which nodes shall run on the host.
-
-    known : static shapes of the values of `model`.
-    batch : of a model that leaves it open.
-    one : the model of one sample, of a quantized model with a batch of more in the file.
-    others : see `Static`.
-    """
-
-    where: str
-    limits: Limits
-    apart: Apart
-    diagnostics: tuple[Diagnostic, ...]
-    model: onnx.ModelProto
-    known: Mapping[str, Shape]
-    batch: Batch | None = None
-    one: OneSample | None = None
-    others: Callable[[], list[Mapping[str, Shape]]] | None = None
-
-    @cached_property
-    def whole(self) -> Static:
-        """The model as it is, to be converted."""
-        return Static.of(self.model, self.known, self.apart, self.others)
-
-    @cached_property
-    def sample(self) -> Static:
-        """The model of one sample, to be converted."""
-        assert self.one is not None
-        return Static.of(self.one.model, self.one.shapes, self.apart)
-
-    def placed(
-        self,
-        excluded: Excluded | None = None,
-        exact_softmax: bool = False,
-        runnable: bool = True,
-    ) -> PartitionedModel:
-        """The model, placed; parameters as of `read`."""
-        return parts_of(*self.converted(excluded, exact_softmax), runnable)
-
-    def converted(
-        self, excluded: Excluded | None = None, exact_softmax: bool = False
-    ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
-        """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
-        with guarded():
-            return self._converted(excluded, exact_softmax)
-
-    def _converted(
-        self, excluded: Excluded | None, exact_softmax: bool
-    ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
-        noted, made, batch = Findings(), None, self.batch
-        if self.one:
-            made = convert(self.sample, excluded, exact_softmax, self.limits)
-            if stages(made).operations:
-                batch = self.one.batch
-                inputs = ", ".join(map(repr, sorted(batch.inputs)))
-                what = f"its batch of {batch.size} runs as {batch.size} inferences of one sample each"
-                noted.info("W3402", f"input {inputs}", what)
-            else:
-                made = None
-        made = made or convert(self.whole, excluded, exact_softmax, self.limits)
-        for name in sorted(made.context.integer_softmax):
-            noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
-        if parted := made.context.parts:
-            first, count = next(iter(parted.items()))
-            others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
-            noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
-        if rounded := made.context.rounded:
-            worst = max(rounded, key=rounded.__getitem__)
-            others = f" and {len(rounded) - 1} others" if len(rounded) > 1 else ""
-            noted.warning("W3601", f"node {worst!r}{others}", ROUNDED.format(rounded[worst]), ROUNDED_HINT)
-        return made, [*self.diagnostics, *noted.found], batch
-
-
-def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Prepared:
-    """The model, ready to be placed; parameters and errors as of `read`."""
-    with guarded():
-        return _prepared(source, limits, shapes)
-
-
-def _prepared(source: Source, limits: Limits | None, shapes: Mapping[str, int] | None) -> Prepared:
-    where, limits, shapes = _where(source), limits or DEFAULT, shapes or {}
-    file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-    reading = reading_of(file, limits, apart=True)
-    diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
-    raise_errors(diagnostics, where)
-    normalise(reading.model)
-    model = unroll(inline(reading.model, limits, where), limits)
-    noted = Findings()
-    found = settled(model, where, shapes, limits, noted)
-    static, known, batch = found.model, found.shapes, found.batch
-    quantized = any(quantizes(node.op_type) for node in static.graph.node)
-    one, others = None, None
-    if batch is not None:
-        pass  # its size is not 1, so that nothing can be proved of one sample
-    elif opened := open_batch(model, shapes):
-        others = partial(at_sizes, model, shapes, opened)
-        unproved = Batch(0, opened, mixing="the model is not quantized")
-        batch = prove_open(model, known, shapes, opened) if quantized else unproved
-        if quantized and batch.mixing:
-            _mixing(noted, batch.mixing, "a session places the model anew for each batch that it is fed")
-    elif quantized:
-        one = one_sample(static, known)  # or why there is none
-        if isinstance(one, str) and one:
-            _mixing(noted, one, "its batch stays whole, and but for matrices on the host")
-    sample = one if isinstance(one, OneSample) else None
-    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample, others)
-
-
-def _mixing(noted: Findings, reason: str, what: str) -> None:
-    noted.info("W3401", "model", f"samples of the batch may meet: {reason}; {what}")
+@guarded()
+def converted(
+    prepared: Prepared, excluded: Excluded | None = None, exact_softmax: bool = False
+) -> tuple[Conversion, list[Diagnostic], Batch | None]:
+    """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
+    noted, made, batch, apart = Findings(), None, prepared.batch, prepared.apart
+    if one := prepared.one:
+        made = convert(Static.of(one.model, one.shapes, apart), excluded, exact_softmax, prepared.limits)
+        if stages(made).operations:
+            batch = one.batch
+            inputs = ", ".join(map(repr, sorted(batch.inputs)))
+            what = f"its batch of {batch.size} runs as {batch.size} inferences of one sample each"
+            noted.info("W3402", f"input {inputs}", what)
+        else:
+            made = None
+    if made is None:
+        whole = Static.of(prepared.model, prepared.known, apart, prepared.others)
+        made = convert(whole, excluded, exact_softmax, prepared.limits)
+    for name in sorted(made.context.integer_softmax):
+        noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
+    if parted := made.context.parts:
+        first, count = next(iter(parted.items()))
+        others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
+        noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
+    if rounded := made.context.rounded:
+        worst = max(rounded, key=rounded.__getitem__)
+        others = f" and {len(rounded) - 1} others" if len(rounded) > 1 else ""
+        noted.warning("W3601", f"node {worst!r}{others}", ROUNDED.format(rounded[worst]), ROUNDED_HINT)
+    return made, [*prepared.diagnostics, *noted.found], batch
 
 
 def parts_of(

@@ -37,3 +37,18 @@ def dtype(value: onnx.ValueInfoProto) -> str:
     if number not in ELEMENTS:
         raise UnsupportedError("E4005", f"{value.name!r} has no element type that is known")
     return str(np.dtype(ELEMENTS[number].dtype))
+
+
+def constant_node(node: onnx.NodeProto) -> npt.NDArray[Any] | None:
+    """The value of a Constant node, or None for a form that is not a number."""
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            return array(value)
+        if attribute.name == "sparse_value":
+            return sparse_array(value)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(value, np.float32)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(value, np.int64)
+    return None

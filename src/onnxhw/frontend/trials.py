@@ -16,8 +16,8 @@ import onnx
 from onnx import helper
 
 from .bodies import nested
-from .confined import refusal
 from .context import Context
+from .hostconfined import refusal
 from .hostops import is_ours
 from .nodes import Node
 from .persample import RANDOM

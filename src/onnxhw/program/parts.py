@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from ..batch import Batch
 from ..config import HwConfig
 from ..errors import UsageError
 from ..ir.graph import Port
-from ..ir.parts import Batch, GoldenPart, HostPart, Value
+from ..ir.parts import GoldenPart, HostPart, Value
 from .model import DeviceProgram
 
 ProgramPart = HostPart | GoldenPart | DeviceProgram

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..batch import Batch
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..ir.graph import Port
-from ..ir.parts import Batch, Dim, GoldenPart, HostPart, Value
+from ..ir.parts import Dim, GoldenPart, HostPart, Value
 from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.instructions import UNITS, Ordered

@@ -10,7 +10,7 @@ from ..frontend import read_model, specialise
 from ..frontend.confined import CrashError, convert_version
 from ..frontend.control import unroll
 from ..frontend.functions import inline
-from ..frontend.partitioned import quantizes
+from ..frontend.quantizers import quantizes
 from ..frontend.reading.limits import DEFAULT, Limits
 from ..frontend.shapes import require_static
 from ..frontend.tensors import dtype

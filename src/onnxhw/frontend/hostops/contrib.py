@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
+from ..pooling import Pool
 from .adapter import HostOp
-from .pools import Pool, max_pool
+from .pools import max_pool, view
 from .quantized import (
     centred,
     dequantize_linear,
@@ -105,7 +106,7 @@ def qlinear_average_pool(
     the last window of `ceil_mode` reaches beyond the padding."""
     pool = Pool(kernel_shape, strides or (), pads, (), auto_pad, ceil_mode)
     taps = tuple(range(-len(kernel_shape), 0))
-    sums = pool.view(centred(x, zx), 0).sum(taps).astype(np.int64)
+    sums = view(pool, centred(x, zx), 0).sum(taps).astype(np.int64)
     inside = np.ones(x.shape, np.int64)
     counts = np.full_like(sums, prod(kernel_shape)) if count_include_pad else pool.view(inside, 0).sum(taps)
     return _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))

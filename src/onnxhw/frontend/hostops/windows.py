@@ -6,32 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..pooling import resolve_pads
+
 Array = npt.NDArray[Any]
-Pads = list[tuple[int, int]]
-
-
-def resolve_pads(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    auto_pad: str,
-    pads: Sequence[int] | None,
-) -> Pads:
-    """Padding before and after each spatial axis; of an odd total, SAME_UPPER puts the larger half after it."""
-    if auto_pad == "NOTSET":
-        given = list(pads) if pads is not None else [0] * (2 * len(sizes))
-        return list(zip(given[: len(sizes)], given[len(sizes) :], strict=True))
-    if auto_pad == "VALID":
-        return [(0, 0)] * len(sizes)
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise ValueError(f"auto_pad {auto_pad!r} is unknown")
-    result = []
-    for size, extent, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
-        total = max((-(-size // stride) - 1) * stride + (extent - 1) * dilation + 1 - size, 0)
-        small, large = total // 2, total - total // 2
-        result.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
-    return result
 
 
 def windows(x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:

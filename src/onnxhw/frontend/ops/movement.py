@@ -17,8 +17,8 @@ from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
-from ..confined import computed
 from ..context import Context, Handlers
+from ..hostconfined import computed
 from ..nodes import Node
 from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form

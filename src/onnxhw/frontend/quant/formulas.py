@@ -4,20 +4,30 @@ Float arithmetic is float32, as their reference implementation computes it. The 
 these formulas as well, so that a node means the same wherever it runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..rounding import DOMAINS, ROUNDING
-
-__all__ = ["DOMAINS", "ROUNDING", "IntQuant", "Trunc", "bipolar_quant", "bounds", "count_thresholds", "multi_threshold"]
-
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Number = Array | np.float32
+DOMAINS = ("qonnx.custom_op.general", "finn.custom_op.general", "onnx.brevitas")
+
+ROUNDING: dict[str, Callable[[Array], Array]] = {
+    "ROUND": np.rint,
+    "HALF_EVEN": np.rint,
+    "CEIL": np.ceil,
+    "FLOOR": np.floor,
+    "UP": lambda x: np.sign(x) * np.ceil(np.abs(x)),
+    "DOWN": np.trunc,
+    "ROUND_TO_ZERO": np.trunc,
+    "HALF_UP": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
+    "HALF_DOWN": lambda x: np.sign(x) * np.ceil(np.abs(x) - 0.5),
+}
+"""Rounding modes; UP and DOWN are away from and towards zero."""
 
 
 def bounds(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:

@@ -1,0 +1,278 @@
+"""`ask`: code that nobody vouches for, in a child of bounded memory and time.
+
+Libraries take attributes and constants of a model as indices, sizes and counts without a look at them, so a model can
+make them read beyond their memory, abort, allocate without end or loop for ever. In a child all of that is an error.
+The child is forked when it is first needed, serves calls until this process ends, and is replaced if it dies. That of
+a large process, whose memory it would hold, ends with the outermost `guarded` block. Where a process cannot fork
+(Windows), or not safely (macOS), the code runs in this one.
+"""
+
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NoReturn
+
+MEMORY = 512 << 20
+"""Address space that a call may take: a model of 100,000 nodes takes 400 MiB with its types."""
+PER_BYTE = 8
+"""Further address space per byte of the question: a model is read, parsed, inferred and written."""
+SECONDS = 1.0
+"""Processor time of a call: 10,000 nodes take 0.1 s."""
+SECONDS_PER_MIB = 2.0
+"""More of it per MiB of the question, for nodes; constants take hardly any."""
+WAIT = 20.0
+"""Seconds by the clock per second of processor time: a busy machine is not at fault."""
+CALLS = 500
+"""Calls that a child serves: what they leave behind in its memory counts against the next."""
+LARGE = 512 << 20
+"""Bytes of memory of a process whose child does not stay: it would hold what the process has freed since."""
+ANSWER = 64 << 20
+"""Bytes of an answer, and `PER_BYTE` per byte of the question."""
+FORKS = sys.platform == "linux"
+HEAD = struct.Struct("<QQ")
+"""Of a request: bytes of the pickled task and of the question. Of an answer: how it ended, and bytes."""
+DONE, FAILED, MEMORY_ERROR = 0, 1, 2
+
+Task = Callable[[bytes], bytes]
+"""A function of a module, which is sent by its name, or a `partial` of one."""
+
+
+class DiedError(Exception):
+    """The child is gone; the text says why."""
+
+
+class FailedError(Exception):
+    """The task raised an error; the text is that of the error."""
+
+
+def ask(task: Task, question: bytes) -> bytes:
+    """What `task` makes of `question`, in the child.
+
+    `DiedError` if that ends the child or takes too long, `FailedError` if it raises an error, `MemoryError` if it
+    takes more memory than `memory_of` a question of that size.
+    """
+    if FORKS:
+        with guarded(), _LOCK:
+            status, answer = _current().ask(task, question)
+    else:
+        status, answer = _answer(task, question)
+    if status == MEMORY_ERROR:
+        raise MemoryError
+    if status == FAILED:
+        raise FailedError(answer.decode(errors="replace"))
+    return answer
+
+
+def memory_of(size: int) -> int:
+    """Bytes of memory that a task may take for a question of that size."""
+    return MEMORY + PER_BYTE * size
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """One child for all calls in the block, if it does not stay anyway; a block within a block changes nothing."""
+    with _LOCK:
+        child = _current()
+        child.users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            child.users -= 1
+            if not child.users and not child.stays:
+                child.close()
+
+
+class _Child:
+    """The process, or none yet; `users` are the blocks of `guarded` that are open, `calls` how many it has served."""
+
+    def __init__(self) -> None:
+        self.users, self.pid, self.calls = 0, 0, 0
+        self._large = False
+        self._to = self._from = -1
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is there for more calls when nobody has asked for it to be."""
+        return not self._large and self.calls < CALLS
+
+    def ask(self, task: Task, question: bytes) -> tuple[int, bytes]:
+        """The status and bytes of an answer; `DiedError` if there is none."""
+        if not self.pid:
+            self._start()
+        self.calls += 1
+        budget = SECONDS + SECONDS_PER_MIB * len(question) / (1 << 20)
+        whole, name = False, pickle.dumps(task)
+        try:
+            _send(self._to, HEAD.pack(len(name), len(question)) + name + question)
+            deadline = time.monotonic() + WAIT * budget
+            if not select.select([self._from], [], [], WAIT * budget)[0]:
+                raise DiedError(f"takes more than {WAIT * budget:.0f} seconds")
+            status, size = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
+            answer = _receive(self._from, size, deadline)
+            whole = True
+            return status, answer
+        except (BrokenPipeError, EOFError):
+            raise DiedError(self._ending()) from None
+        finally:
+            if not whole:  # an interrupt too: what comes next through the pipe is no answer to the next question
+                self.close()
+
+    def _ending(self) -> str:
+        """How the process ended, in words."""
+        pid, self.pid = self.pid, 0
+        _, status = os.waitpid(pid, 0)
+        os.close(self._to)
+        os.close(self._from)
+        if not os.WIFSIGNALED(status):
+            return f"ends its process with status {os.waitstatus_to_exitcode(status)}"
+        number = os.WTERMSIG(status)
+        if number == signal.SIGPROF:
+            return "takes too long"
+        return f"crashes ({signal.Signals(number).name})"
+
+    def close(self) -> None:
+        """End the process."""
+        if self.pid:
+            pid, self.pid = self.pid, 0
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(self._to)
+            os.close(self._from)
+
+    def forget(self) -> None:
+        """Close the pipes of a process that is another's child."""
+        if self.pid:
+            self.pid = 0
+            os.close(self._to)
+            os.close(self._from)
+
+    def _start(self) -> None:
+        self.calls, self._large = 0, _memory()[1] > LARGE
+        requests, self._to = os.pipe()
+        self._from, answers = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child runs nothing that they may hold
+            self.pid = os.fork()
+        if not self.pid:
+            _serve(requests, answers)
+        os.close(requests)
+        os.close(answers)
+
+
+_LOCK = threading.RLock()
+_children: list[_Child] = []
+
+
+def _forked() -> None:
+    """In a process that was forked, maybe while another thread was in here: the child is the parent's."""
+    global _LOCK
+    _LOCK = threading.RLock()
+    for child in _children:
+        child.forget()
+    _children.clear()
+
+
+if FORKS:
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _current() -> _Child:
+    """This process's child."""
+    if not _children:
+        _children.append(_Child())
+    return _children[-1]
+
+
+def _send(to: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(to, rest) :]
+
+
+def _receive(source: int, size: int, deadline: float | None = None) -> bytes:
+    """So many bytes; `EOFError` if they do not come."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None and not select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise EOFError
+        more = os.read(source, min(size - len(data), 1 << 20))
+        if not more:
+            raise EOFError
+        data += more
+    return bytes(data)
+
+
+def _serve(requests: int, answers: int) -> NoReturn:
+    """The child: answers until the pipe closes; nothing of the parent's is open here, and nothing of it runs."""
+    import resource as limits  # not on Windows
+
+    try:
+        for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
+            signal.signal(caught, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent answers it, and ends this process
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        low, high = sorted((requests, answers))
+        os.closerange(3, low)
+        os.closerange(low + 1, high)
+        os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
+        limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
+        space, _ = _memory()
+        while True:
+            name, size = HEAD.unpack(_receive(requests, HEAD.size))
+            task, question = _receive(requests, name), _receive(requests, size)
+            if space:
+                _bound(limits.RLIMIT_AS, space + memory_of(size))
+            signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20))
+            status, answer = _answer(partial(_named, task), question)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            _send(answers, HEAD.pack(status, len(answer)) + answer)
+            del question, answer
+    finally:
+        os._exit(0)
+
+
+def _named(name: bytes, question: bytes) -> bytes:
+    """The answer of a task that came pickled."""
+    answer: bytes = pickle.loads(name)(question)
+    return answer
+
+
+def _answer(task: Task, question: bytes) -> tuple[int, bytes]:
+    try:
+        answer = task(question)
+    except MemoryError:
+        return MEMORY_ERROR, b""
+    except Exception as error:
+        return FAILED, str(error).encode(errors="replace")
+    return (MEMORY_ERROR, b"") if len(answer) > ANSWER + PER_BYTE * len(question) else (DONE, answer)
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes of this process's address space, and of memory; 0 where there is no /proc, and then no bound on it."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            space, resident, *_ = file.read().split()
+    except OSError:
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return int(space) * page, int(resident) * page
+
+
+def _bound(what: int, soft: int) -> None:
+    """Set a soft limit, nowhere above the hard one."""
+    import resource as limits
+
+    _, hard = limits.getrlimit(what)
+    limits.setrlimit(what, (soft if hard == limits.RLIM_INFINITY else min(soft, hard), hard))
