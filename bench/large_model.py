@@ -212,8 +212,9 @@ def measure(path: Path) -> dict[str, float]:
     gc.disable()  # as the command does
     with stage("import", seconds):
         from onnxhw.config import preset
-        from onnxhw.frontend import control, convert, functions, hostrun, pipeline, shapes, spec  # noqa: F401 - their import is measured
-        from onnxhw.frontend.reading.limits import DEFAULT
+        from onnxhw.frontend import pipeline
+        from onnxhw.onnxmodel import inline, shapes, specification, unroll  # noqa: F401 - their import is measured
+        from onnxhw.onnxmodel.reading.limits import DEFAULT
         from onnxhw.report.fit import fit
     with stage("read", seconds):
         model = pipeline.reading_of(path, DEFAULT).model

@@ -47,16 +47,16 @@ BATCH = 500
 IN_MEMORY = Path("/dev/shm")
 """Where the files of mutants with external data are written, if there is such a place."""
 STAGES = (
-    ("container", "load", "parse"),
-    ("names and counts", "load", "survey"),
-    ("external data", "load", "load_external"),
-    ("tensors", "load", "_tensors"),
-    ("specification", "prepared", "diagnose"),
-    ("functions", "prepared", "inline"),
-    ("control flow", "prepared", "unroll"),
-    ("shapes", "prepared", "settled"),
-    ("conversion", "pipeline", "convert"),
-    ("parts", "pipeline", "parts_of"),
+    ("container", "onnxmodel.read", "parse"),
+    ("names and counts", "onnxmodel.read", "survey"),
+    ("external data", "onnxmodel.read", "load_external"),
+    ("tensors", "onnxmodel.read", "_tensors"),
+    ("specification", "onnxmodel.prepared", "diagnose"),
+    ("functions", "onnxmodel.prepared", "inline"),
+    ("control flow", "onnxmodel.prepared", "unroll"),
+    ("shapes", "onnxmodel.prepared", "settled"),
+    ("conversion", "frontend.pipeline", "convert"),
+    ("parts", "frontend.pipeline", "parts_of"),
 )
 """The frontend's steps in order, each with the module and the name under which it is called."""
 
@@ -111,7 +111,7 @@ def outcome(data: bytes) -> str:
 @contextmanager
 def watched(begun: set[str]) -> Iterator[None]:
     """Within, every stage that begins adds its name to `begun`."""
-    places = [(name, importlib.import_module(f"onnxhw.frontend.{home}"), what) for name, home, what in STAGES]
+    places = [(name, importlib.import_module(f"onnxhw.{home}"), what) for name, home, what in STAGES]
     originals = [getattr(module, what) for _, module, what in places]
 
     def noting(name: str, function: Any) -> Any:

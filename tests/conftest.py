@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from qdq_model import Model
 
 # A loaded machine is not a failure: examples have no time limit. They are the same in every run, so that a failure is
 # one of the change at hand; ONNXHW_RANDOM_EXAMPLES=1 looks for new ones.
@@ -39,6 +40,18 @@ def digits() -> Path:
 def digits_test() -> Path:
     """Its 360 held-out images (`input`) and labels (`label`)."""
     return REPOSITORY / "examples" / "digits_test.npz"
+
+
+@pytest.fixture
+def model() -> Model:
+    """A small QDQ model under construction."""
+    return Model()
+
+
+@pytest.fixture
+def models() -> type[Model]:
+    """For several of them."""
+    return Model
 
 
 def _shared(kind: str) -> Path:

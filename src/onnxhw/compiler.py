@@ -9,14 +9,15 @@ from .config import HwConfig
 from .cost import Cost, Prefer, of_program
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import PartitionedModel, Source, prepare, refuse, require_hardware
+from .frontend import PartitionedModel, refuse, require_hardware
 from .frontend.convert import Conversion
-from .frontend.diagnostics import Diagnostic
 from .frontend.partition import Division
 from .frontend.pipeline import converted, parts_of
-from .frontend.reading.limits import Limits
 from .ir.graph import Graph
 from .ir.parts import HardwarePart
+from .onnxmodel.diagnostics import Diagnostic
+from .onnxmodel.prepared import Source, prepare
+from .onnxmodel.reading.limits import Limits
 from .passes import choose, variants
 from .program.model import DeviceProgram
 from .program.parts import Program

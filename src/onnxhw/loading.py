@@ -7,8 +7,8 @@ from math import prod
 import onnx
 
 from .errors import OnnxhwError, UsageError
-from .frontend.load import read_model
 from .ir.parts import GoldenPart, HostPart
+from .onnxmodel.read import read_model
 from .program import container
 from .program.parts import Program, gives
 from .proof import prove, try_ports

@@ -23,10 +23,13 @@ from .cost import Prefer
 from .errors import InvalidModelError, UsageError
 from .executors import Executors, Watch
 from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
-from .frontend import LimitError, PartitionedModel, Source, read, read_model, refuse
+from .frontend import PartitionedModel, read, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.parts import Dim, HostPart, Value
+from .onnxmodel.prepared import Source
+from .onnxmodel.read import read_model
+from .onnxmodel.reading.limits import LimitError
 from .ort_api import (
     ModelMetadata,
     NodeArg,

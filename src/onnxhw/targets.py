@@ -9,11 +9,11 @@ import onnx
 from . import engines
 from .errors import UsageError
 from .files import sha256
-from .frontend import read_model
 from .host.address import BARE_PORT, FORMS
 from .host.artifact import check_manifest, manifest
 from .host.device import Device
 from .loading import load
+from .onnxmodel.read import read_model
 from .program.parts import Program
 
 DEVICES = engines.NAMES

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import child as process
-from onnxhw.frontend import confined, hostconfined
+from onnxhw.frontend import hostconfined
+from onnxhw.onnxmodel import confined
 
 pytestmark = pytest.mark.skipif(not process.FORKS, reason="this system has no child for it")
 

@@ -12,7 +12,7 @@ from onnxhw.errors import InvalidModelError, UnsupportedError
 from onnxhw.frontend import read, refuse
 from onnxhw.frontend.hostrun import evaluate, implemented
 from onnxhw.frontend.refused import DOMAINS, RUN
-from onnxhw.frontend.spec.signatures import canonical
+from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.session import InferenceSession
 
 Array = npt.NDArray[Any]

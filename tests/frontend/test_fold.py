@@ -9,7 +9,7 @@ import pytest
 
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import PartitionedModel, read
-from onnxhw.frontend.reading.limits import Limits
+from onnxhw.onnxmodel.reading.limits import Limits
 from onnxhw.session import InferenceSession
 
 SIDE = 512
@@ -67,7 +67,7 @@ def test_what_only_the_host_reads_is_not_computed(model: Any) -> None:
 @pytest.mark.parametrize("limit", [1, 1 << 28])
 def test_folded_or_not_the_results_are_the_same(model: Any, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     proto = bomb(model, 2, "MatMul")
-    monkeypatch.setattr("onnxhw.frontend.prepared.DEFAULT", Limits(folded_bytes=limit))
+    monkeypatch.setattr("onnxhw.onnxmodel.prepared.DEFAULT", Limits(folded_bytes=limit))
     x = np.random.default_rng(1).integers(-9, 9, (1, SIDE)).astype(np.float32)
     with InferenceSession(proto) as session:
         (found,) = session.run(None, {"x": x})

@@ -11,7 +11,7 @@ from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import opset_doc
 from onnxhw.frontend.handlers import HANDLERS
 from onnxhw.frontend.pipeline import load
-from onnxhw.frontend.spec.signatures import newest, signature
+from onnxhw.onnxmodel.specification.signatures import newest, signature
 
 
 def document(*operators: tuple[str, int], domain: str = "", version: int = 21, status: int = 1) -> OperatorSetProto:

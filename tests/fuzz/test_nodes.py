@@ -11,7 +11,7 @@ import fuzz_nodes
 import node_mutants
 
 from onnxhw import emu
-from onnxhw.frontend import confined
+from onnxhw.onnxmodel import confined
 
 MUTANTS = 600
 

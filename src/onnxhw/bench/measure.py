@@ -106,7 +106,7 @@ class Model:
 
     @property
     def graph(self) -> Graph:
-        """The model as one graph; errors as `onnxhw.frontend.load`."""
+        """The model as one graph; errors as `onnxhw.onnxmodel.read`."""
         return frontend.load(self.source)
 
 

@@ -44,8 +44,8 @@ def command(
 ) -> None:  # fmt: skip
     from ..errors import UsageError
     from ..frontend import opset_doc
-    from ..frontend.load import read
-    from ..frontend.spec import raise_errors
+    from ..onnxmodel.read import read
+    from ..onnxmodel.specification import raise_errors
     from .outdir import write_atomically
 
     if documents and model is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 
 if TYPE_CHECKING:
-    from ..frontend.reading.limits import Limits
+    from ..onnxmodel.reading.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reading:
     @property
     def allowed(self) -> "Limits":
         """The limits; `UsageError` E2160 for what is none."""
-        from ..frontend.reading.limits import Limits
+        from ..onnxmodel.reading.limits import Limits
 
         return Limits.from_flags(self.limits)
 
@@ -45,7 +45,7 @@ class Reading:
         """What the frontend reads: the file, or with ``--untrusted`` what the child process has made of it."""
         if not self.untrusted:
             return model
-        from ..frontend.reading.untrusted import read_untrusted
+        from ..frontend.untrusted import read_untrusted
 
         return bytes(read_untrusted(model, self.allowed, shapes=self.sizes).model.SerializeToString())
 

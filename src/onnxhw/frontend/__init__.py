@@ -13,26 +13,16 @@ batch        -> whether samples are independent                 (batch.py, mixin
 """
 
 from .blockers import Blocker, UnsupportedNodesError
-from .load import read_model
 from .partitioned import PartitionedModel, Placed, refuse, require_hardware
 from .pipeline import load, read
-from .prepared import Prepared, Source, prepare
-from .reading.limits import LimitError
-from .shapes import specialise
 
 __all__ = [
     "Blocker",
-    "LimitError",
     "PartitionedModel",
     "Placed",
-    "Prepared",
-    "Source",
     "UnsupportedNodesError",
     "load",
-    "prepare",
     "read",
-    "read_model",
     "refuse",
     "require_hardware",
-    "specialise",
 ]

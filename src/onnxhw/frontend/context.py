@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Port, Tensor
+from ..onnxmodel.nodes import Node
+from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
-from .nodes import Node
-from .reading.limits import DEFAULT, Limits
-from .shapes import Shape
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
 
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Concat, Copy, Graph, Op, Reshape
+from ..onnxmodel.inference import undeclared
+from ..onnxmodel.nodes import DEFAULT, Node
+from ..onnxmodel.reading.limits import DEFAULT as LIMITS
+from ..onnxmodel.reading.limits import Limits
 from .blockers import BlockedError, Blocker, Excluded
 from .context import Context
 from .fold import FOLDABLE, fold
 from .handlers import handler
 from .hosting import Hosting
-from .inference import undeclared
-from .nodes import DEFAULT, Node
-from .reading.limits import DEFAULT as LIMITS
-from .reading.limits import Limits
 from .static import Static
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 

@@ -1,8 +1,8 @@
 """`HANDLERS`: every operator that can be converted, from the modules of handlers."""
 
+from ..onnxmodel.nodes import Node
 from .blockers import BlockedError
 from .context import Handler, Handlers
-from .nodes import Node
 from .ops import (
     affine,
     edge,

@@ -10,9 +10,9 @@
 from dataclasses import dataclass, field
 
 from ..ir.graph import Op
+from ..onnxmodel.nodes import Node
 from .blockers import BlockedError
 from .context import Context
-from .nodes import Node
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
 
 

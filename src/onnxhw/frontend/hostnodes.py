@@ -9,9 +9,9 @@ import onnx
 from onnx import helper
 
 from ..errors import UnsupportedError
+from ..onnxmodel.specification.signatures import canonical
 from .hostops import deviations, guards
 from .native import LACKING, NativeError, NativeNode, NoKernelError, is_native, kind_of
-from .spec.signatures import canonical
 
 
 def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tuple[Any, ...]:

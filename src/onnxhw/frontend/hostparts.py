@@ -8,9 +8,9 @@ from onnx import numpy_helper
 
 from ..errors import UnsupportedError
 from ..ir.parts import HostPart
+from ..onnxmodel.reading.apart import LEAST, outline
 from .convert import Conversion
 from .partition import KINDS, Stages
-from .reading.apart import LEAST, outline
 from .values import Const, QuantConst
 
 OLDEST_IR = 4

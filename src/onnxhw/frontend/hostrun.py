@@ -19,13 +19,13 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError
 
 from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
+from ..onnxmodel.specification.signatures import canonical
 from .hostnodes import HostNode
 from .hostops import implementations, is_ours, sizes
 from .hostops.control import IterationsError
 from .hostops.quantized import NotANumberError
 from .hosttypes import SIZES, Expected, Sizes
 from .native import has_kernel, is_native
-from .spec.signatures import canonical
 
 CACHED = 64
 """How many prepared models are kept."""

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from .declared import INVENTED, marked
+from ..onnxmodel.declared import INVENTED, marked
 
 Sizes = MutableMapping[str, int]
 """Dimension variables that have a size in this run."""

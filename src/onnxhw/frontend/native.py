@@ -14,9 +14,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..onnxmodel.specification.contributed import CONTRIB, schemas
+from ..onnxmodel.specification.signatures import canonical, signature
 from .hostops import is_ours
-from .spec.contributed import CONTRIB, schemas
-from .spec.signatures import canonical, signature
 
 CACHED = 1024
 """Sessions that are kept; one takes about 30 KB and half a millisecond to make."""

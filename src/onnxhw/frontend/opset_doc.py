@@ -16,12 +16,12 @@ from onnx.onnx_operators_pb import OperatorProto, OperatorSetProto
 
 from .. import __version__
 from ..errors import InvalidModelError
-from .diagnostics import Diagnostic
+from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxmodel.specification.findings import Findings, label
+from ..onnxmodel.specification.functions import Functions, every_node
+from ..onnxmodel.specification.signatures import canonical, first, newest, signature
+from ..onnxmodel.specification.versions import model_fields
 from .handlers import HANDLERS
-from .spec.findings import Findings, label
-from .spec.functions import Functions, every_node
-from .spec.signatures import canonical, first, newest, signature
-from .spec.versions import model_fields
 
 MAGIC = "ONNXOPSET"
 LARGEST = 1 << 26

@@ -8,10 +8,10 @@ from typing import Literal
 from ..batch import Batch
 from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
+from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxmodel.quantizers import quantizes
+from ..onnxmodel.shapes import dynamic
 from ..program.parts import Program
-from .diagnostics import Diagnostic
-from .quantizers import quantizes
-from .shapes import dynamic
 
 Where = Literal["hardware", "folded", "free", "host", "refused"]
 

@@ -8,20 +8,20 @@ from ..batch import Batch
 from ..child import guarded
 from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
+from ..onnxmodel.declared import CONTAINERS
+from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxmodel.prepared import Prepared, Source, name_of, prepare
+from ..onnxmodel.quantizers import quantizes
+from ..onnxmodel.reading.limits import Limits
+from ..onnxmodel.shapes import Shape, require_static
+from ..onnxmodel.specification import Findings
+from ..onnxmodel.specification.signatures import nowhere
 from .blockers import Excluded, UnsupportedNodesError
 from .convert import Conversion, convert
-from .declared import CONTAINERS
-from .diagnostics import Diagnostic
 from .hostparts import host_parts
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
-from .prepared import Prepared, Source, name_of, prepare
-from .quantizers import quantizes
-from .reading.limits import Limits
-from .shapes import Shape, require_static
-from .spec import Findings
-from .spec.signatures import nowhere
 from .static import Static
 
 

@@ -7,12 +7,12 @@ import onnx
 
 from ..ir.graph import Graph, Port
 from ..ir.steps import SHAPE
+from ..onnxmodel.nodes import Node
+from ..onnxmodel.specification.signatures import canonical
 from .convert import Conversion
-from .nodes import Node
 from .partition import GOLDEN, KINDS, Division, Stages
 from .partitioned import Placed, Where
 from .refused import refusal
-from .spec.signatures import canonical
 from .trials import Trials
 from .values import Const, QuantConst
 

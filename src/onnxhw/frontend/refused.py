@@ -1,9 +1,9 @@
 """`refusal`: operators that nothing here runs, with the reason, where more can be said than that."""
 
-from .bodies import nested
-from .nodes import Node
-from .spec.functions import every_node
-from .spec.signatures import canonical
+from ..onnxmodel.bodies import nested
+from ..onnxmodel.nodes import Node
+from ..onnxmodel.specification.functions import every_node
+from ..onnxmodel.specification.signatures import canonical
 
 TRAINING = ("it is a step of training, and this is inference", "export the model for inference")
 DOMAINS = {

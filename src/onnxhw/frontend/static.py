@@ -7,11 +7,11 @@ from typing import Any
 
 import onnx
 
-from .nodes import Attributes, Node
-from .reading.apart import Apart
-from .reading.elements import ELEMENTS
-from .reading.payload import unpacked
-from .shapes import Shape
+from ..onnxmodel.nodes import Attributes, Node
+from ..onnxmodel.reading.apart import Apart
+from ..onnxmodel.reading.elements import ELEMENTS
+from ..onnxmodel.reading.payload import unpacked
+from ..onnxmodel.shapes import Shape
 from .values import Const
 
 NAMES = {number: str(kind.dtype) for number, kind in ELEMENTS.items()}

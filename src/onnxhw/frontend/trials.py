@@ -15,13 +15,13 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from .bodies import nested
+from ..onnxmodel.bodies import nested
+from ..onnxmodel.nodes import Node
+from ..onnxmodel.persample import RANDOM
+from ..onnxmodel.shapes import Shape
 from .context import Context
 from .hostconfined import refusal
 from .hostops import is_ours
-from .nodes import Node
-from .persample import RANDOM
-from .shapes import Shape
 from .static import Static
 from .values import Const, QuantConst
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.graph import Array8, Tensor
+from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
-from .shapes import Shape
 
 if TYPE_CHECKING:
     from .ops.chain import Chain

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..frontend.reading.limits import DEFAULT, Limits
-from ..frontend.shapes import Shape, require_static, specialise
-from ..frontend.tensors import array
+from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxmodel.shapes import Shape, require_static, specialise
+from ..onnxmodel.tensors import array
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]

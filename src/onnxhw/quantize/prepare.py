@@ -6,14 +6,14 @@ from pathlib import Path
 import onnx
 
 from ..errors import UnsupportedError
-from ..frontend import read_model, specialise
-from ..frontend.confined import CrashError, convert_version
-from ..frontend.control import unroll
-from ..frontend.functions import inline
-from ..frontend.quantizers import quantizes
-from ..frontend.reading.limits import DEFAULT, Limits
-from ..frontend.shapes import require_static
-from ..frontend.tensors import dtype
+from ..onnxmodel.confined import CrashError, convert_version
+from ..onnxmodel.inline import inline
+from ..onnxmodel.quantizers import quantizes
+from ..onnxmodel.read import read_model
+from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxmodel.shapes import require_static, specialise
+from ..onnxmodel.tensors import dtype
+from ..onnxmodel.unroll import unroll
 from ..preprocess import Input
 
 Source = str | Path | bytes

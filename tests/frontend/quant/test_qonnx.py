@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.frontend.hostrun import evaluate
-from onnxhw.frontend.reading.limits import LimitError, Limits
 from onnxhw.ir.graph import Conv, Table
+from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.session import InferenceSession
 
 DOMAINS = ["qonnx.custom_op.general", "finn.custom_op.general", "onnx.brevitas"]

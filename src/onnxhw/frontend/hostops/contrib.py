@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
-from ..pooling import Pool
+from ...onnxmodel.pooling import Pool
 from .adapter import HostOp
 from .pools import max_pool, view
 from .quantized import (

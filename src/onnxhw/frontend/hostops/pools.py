@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..pooling import Pool
+from ...onnxmodel.pooling import Pool
 from .adapter import HostOp
 from .windows import windows
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..quant.formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, bounds, multi_threshold
+from ...onnxmodel.qonnx_formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, bounds, multi_threshold
 from .adapter import HostOp
 
 Array = npt.NDArray[Any]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..pooling import resolve_pads
+from ...onnxmodel.pooling import resolve_pads
 
 Array = npt.NDArray[Any]
 

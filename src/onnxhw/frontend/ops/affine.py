@@ -10,12 +10,12 @@ import numpy.typing as npt
 from ... import fixed
 from ...errors import InvalidModelError
 from ...ir.graph import Array8, Conv, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..reach import reach
-from ..shapes import Shape
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
 from .matmul import product
 from .operands import placed

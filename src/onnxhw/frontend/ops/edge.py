@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
-from ..shapes import Shape
 from ..values import Fed, Held, Hosted, Step, Value
 from .operands import plain
 from .softmax import softmax as integer_softmax

@@ -6,9 +6,9 @@ from math import inf, prod
 import numpy as np
 
 from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
 from .chain import chained, per_channel_formula

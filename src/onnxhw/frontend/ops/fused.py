@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qoperator import MICROSOFT, Expansion
 from ..values import Const, Value
 

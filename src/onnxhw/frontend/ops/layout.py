@@ -6,10 +6,10 @@ from math import prod
 import numpy as np
 
 from ...ir.graph import Concat, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
-from ..shapes import Shape
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
 from .arrange import arrange
 from .operands import on_grid, real

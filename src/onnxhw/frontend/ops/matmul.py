@@ -12,11 +12,11 @@ import numpy as np
 
 from ... import fixed
 from ...ir.graph import Copy, MatMul, Piece, Reshape, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
-from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result
 from .movement import moved
 from .operands import broadcast, placed, plain

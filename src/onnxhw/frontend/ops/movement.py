@@ -16,11 +16,11 @@ import numpy.typing as npt
 from ... import fixed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..hostconfined import computed
-from ..nodes import Node
-from ..shapes import Shape
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
 from .arrange import arrange
 

@@ -15,11 +15,11 @@ import numpy as np
 from ... import fixed
 from ...ir.graph import Table, Tensor
 from ...ir.steps import apply
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..nodes import Node
 from ..quant.qdq import add_table
-from ..shapes import Shape
 from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
 from .movement import moved
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir.graph import AveragePool, MaxPool, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
-from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result, Value, form
 from .operands import on_grid, plain, real
 from .window import Window, window

@@ -11,9 +11,9 @@ import numpy as np
 
 from ... import fixed
 from ...ir.graph import Add, Tensor
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qdq import enter_table
 from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
 from .operands import plain

@@ -13,11 +13,11 @@ from typing import TypeVar
 import numpy as np
 
 from ...ir.graph import Conv, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant.qdq import SMALLEST_NORMAL
-from ..shapes import Shape
 from ..values import Held, Moves, Pending, Result, Value, form
 from .arrange import arrange
 from .elementwise import greatest

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
-from ..shapes import Shape
 from ..values import Ints, Value
 from .movement import LARGEST, moved
 

@@ -12,10 +12,10 @@ from math import gcd
 import numpy as np
 
 from ...ir.graph import Array8, Copy, Piece, Tensor
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
-from ..shapes import Shape
 from ..values import Const, Ints, Moves, Pending, QuantConst, Result, Value
 from .affine import Affine, weights
 from .operands import plain

@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 
 from ...ir.steps import apply
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..quant import integers
 from ..values import Fed, Held, Hosted, Pending, Step, Value
 from .chain import chained, per_channel_formula

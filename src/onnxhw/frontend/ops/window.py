@@ -6,8 +6,8 @@ from typing import Any
 
 from ...errors import InvalidModelError
 from ...ir.verify import window_size
+from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
-from ..shapes import Shape
 
 READ = ("auto_pad", "ceil_mode", "dilations", "pads", "strides")
 """The attributes that make a window."""

@@ -15,9 +15,9 @@ from onnx import TensorProto
 
 from ...errors import InvalidModelError
 from ...ir.graph import Array8
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context
-from ..nodes import Node
 from ..values import Floats, Ints, QuantConst
 
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)

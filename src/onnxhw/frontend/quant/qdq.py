@@ -20,9 +20,9 @@ from ... import fixed
 from ...errors import InvalidModelError, UsageError
 from ...ir.graph import Table, Tensor
 from ...ir.steps import apply
+from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Result, Step, Value
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 

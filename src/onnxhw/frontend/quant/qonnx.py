@@ -14,12 +14,20 @@ import numpy.typing as npt
 
 from ...errors import InvalidModelError
 from ...ir.steps import apply
+from ...onnxmodel.nodes import Node
+from ...onnxmodel.qonnx_formulas import (
+    DOMAINS,
+    ROUNDING,
+    IntQuant,
+    Trunc,
+    bipolar_quant,
+    count_thresholds,
+    multi_threshold,
+)
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import Node
 from ..ops.chain import chained
 from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Step, Value
-from .formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, count_thresholds, multi_threshold
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidModelError
+from ...onnxmodel.nodes import NONE, Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..nodes import NONE, Node
 from ..values import Const, Fed, Held, Hosted, QuantConst, Value
 from .parameters import Parameters, check_scale, dtype_name, integers
 from .qdq import dequantized, quantized
