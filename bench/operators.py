@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw import golden
 from onnxhw.frontend import load
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 
 Array = npt.NDArray[Any]
 MICROSOFT = "com.microsoft"

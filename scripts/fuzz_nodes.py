@@ -30,7 +30,7 @@ from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.feeds import matches
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import DeviceProgram
 

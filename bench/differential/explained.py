@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from onnxhw.frontend.hostops import deviations
+from onnxhw.hostrun.operators import deviations
 
 from .draw import Draw
 

@@ -11,7 +11,7 @@ import onnxruntime
 from onnxhw import InferenceSession
 from onnxhw.errors import OnnxhwError
 from onnxhw.frontend import refuse
-from onnxhw.frontend.hostrun import Evaluator
+from onnxhw.hostrun.evaluator import Evaluator
 
 BY_VALUES = ("E2702", "E4753", "E4755")
 """Refusals that depend on the values of a run alone, which `check` cannot know."""

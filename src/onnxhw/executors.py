@@ -7,10 +7,10 @@ from typing import Any
 
 from . import engines, golden
 from .closing import Closing
-from .frontend.hostrun import parsed
-from .frontend.hosttypes import SIZES
 from .host.artifact import skeleton
 from .host.device import Device
+from .hostrun.evaluator import parsed
+from .hostrun.expected import SIZES
 from .ir.graph import Array8
 from .ir.parts import GoldenPart, HostPart
 from .program.model import DeviceProgram

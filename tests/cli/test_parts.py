@@ -17,8 +17,8 @@ from onnxhw.build.built import Built
 from onnxhw.cli import main
 from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import UsageError
-from onnxhw.frontend.hostrun import evaluate
 from onnxhw.host import artifact
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.program import container
 

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 
 RNG = np.random.default_rng(7)
 

@@ -10,8 +10,9 @@ from onnx import defs, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
 from onnxhw.frontend import read, refuse
-from onnxhw.frontend.hostrun import evaluate, implemented
 from onnxhw.frontend.refused import DOMAINS, RUN
+from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostrun.single import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.session import InferenceSession
 

@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from onnxhw.errors import UnsupportedError
 from onnxhw.frontend import PartitionedModel, load, read
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.ir.verify import verify
 from onnxhw.session import InferenceSession

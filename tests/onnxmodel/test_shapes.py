@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.onnxmodel.shape_surrogates import STAND_INS
 from onnxhw.onnxmodel.shapes import require_static, specialise

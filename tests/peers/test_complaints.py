@@ -18,7 +18,7 @@ from onnxhw.cli import main
 from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError, UsageError
 from onnxhw.frontend import load, read
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.session import InferenceSession
 

@@ -13,7 +13,7 @@ from onnxhw import emu, sched
 from onnxhw.cli import main
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
 from onnxhw.frontend import load, read
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv
 from onnxhw.program import container
 from onnxhw.program.parts import Program

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import frontend
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.quantize import quantize
 from onnxhw.quantize.floatgraph import FloatGraph
 from onnxhw.quantize.fold import fold

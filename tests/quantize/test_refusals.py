@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import frontend
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.quantize import quantize
 from onnxhw.quantize.runner import Runner
 

@@ -21,12 +21,12 @@ from onnxhw.cli import main
 from onnxhw.compiler import compile
 from onnxhw.config import preset
 from onnxhw.errors import UsageError
-from onnxhw.frontend.hostrun import evaluate
 from onnxhw.host.client import Client
 from onnxhw.host.device import Device
 from onnxhw.host.emulated import EmulatedCore
 from onnxhw.host.faults import WrongBitstreamError
 from onnxhw.host.model import DeviceModel
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.isa.link import Info
 from onnxhw.program import container
 from onnxhw.session import InferenceSession

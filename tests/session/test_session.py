@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
-from onnxhw.frontend import native
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun import native
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.session import InferenceSession
 
 S = 0.125

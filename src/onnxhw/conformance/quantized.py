@@ -15,8 +15,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..frontend.handlers import HANDLERS
-from ..frontend.hostrun import evaluate
 from ..frontend.ops.unary import UNARY
+from ..hostrun.evaluator import evaluate
 
 Array = npt.NDArray[Any]
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidModelError
+from ..hostrun.confined import RefusedError, computed
 from ..onnxmodel.nodes import DEFAULT, Node
 from ..onnxmodel.shapes import Shape
 from ..onnxmodel.specification.findings import label
 from ..onnxmodel.tensors import constant_node
 from .blockers import BlockedError
 from .context import Context
-from .hostconfined import RefusedError, computed
 from .values import Const
 
 FOLDABLE = frozenset(

@@ -15,13 +15,13 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
+from ..hostrun.confined import refusal
+from ..hostrun.operators import is_ours
 from ..onnxmodel.bodies import nested
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.persample import RANDOM
 from ..onnxmodel.shapes import Shape
 from .context import Context
-from .hostconfined import refusal
-from .hostops import is_ours
 from .static import Static
 from .values import Const, QuantConst
 

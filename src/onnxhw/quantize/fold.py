@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..frontend.hostrun import Evaluator
+from ..hostrun.evaluator import Evaluator
 from .floatgraph import Array, Doubles, FloatGraph, Layer
 
 LARGEST_FOLDED = 1 << 24

@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from ..errors import OnnxhwError, UnsupportedError
-from ..frontend.hostrun import Evaluator
+from ..hostrun.evaluator import Evaluator
 
 Array = npt.NDArray[Any]
 

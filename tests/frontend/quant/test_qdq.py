@@ -12,8 +12,8 @@ from onnxhw import emu, golden, sched
 from onnxhw.config import preset
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import UnsupportedNodesError, read
-from onnxhw.frontend.hostrun import evaluate
 from onnxhw.frontend.ops.affine import split
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.session import InferenceSession
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import UnsupportedNodesError, read
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.session import InferenceSession

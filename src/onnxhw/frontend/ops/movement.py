@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
+from ...hostrun.confined import computed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..hostconfined import computed
 from ..values import Held, Ints, Moves, Pending, Result, Value, form
 from .arrange import arrange
 

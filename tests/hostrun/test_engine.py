@@ -15,9 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend import hostnodes, native, read
-from onnxhw.frontend.hostops import deviations
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.frontend import read
+from onnxhw.hostrun import native, single
+from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostrun.operators import deviations
 
 F = np.float32
 
@@ -370,11 +371,11 @@ def test_folding_gives_what_a_run_would() -> None:
     for op_type, dtype in (("Div", np.int64), ("Add", F), ("Gather", np.int64)):
         a, b = np.array([7, 5, 2], dtype), np.array([2, 2, 1], dtype)
         node = helper.make_node(op_type, ["a", "b"], ["y"])
-        (folded,) = hostnodes.computed(node, 17, [a, b])
+        (folded,) = single.computed(node, 17, [a, b])
         (ran,) = _run(op_type, {"a": a, "b": b}, opset=17)
         np.testing.assert_array_equal(folded, ran)
         assert folded.dtype == ran.dtype
-    (squeezed,) = hostnodes.computed(helper.make_node("Unsqueeze", ["a"], ["y"], axes=[0]), 11, [a])
+    (squeezed,) = single.computed(helper.make_node("Unsqueeze", ["a"], ["y"], axes=[0]), 11, [a])
     assert squeezed.shape == (1, 3)  # as its operator set has it, not the newest
 
 
@@ -401,7 +402,7 @@ def _loop(trips: int) -> onnx.ModelProto:
 
 def test_values_of_many_iterations_are_stacked_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in (3, 7, 100):
-        monkeypatch.setattr("onnxhw.frontend.hostops.control.STACKED", size)
+        monkeypatch.setattr("onnxhw.hostrun.operators.control.STACKED", size)
         found = evaluate(_loop(14), {"x": np.zeros(1, F)})
         assert found["y"].tolist() == [14]
         assert found["numbers"].tolist() == list(range(14))

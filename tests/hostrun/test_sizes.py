@@ -6,8 +6,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import UnsupportedError
-from onnxhw.frontend.hostops import sizes
-from onnxhw.frontend.hostrun import evaluate
+from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostrun.operators import sizes
 
 I64, F = np.int64, np.float32
 

@@ -1,7 +1,7 @@
 """`evaluate`: what the host computes of a model, node by node.
 
 Quantized operators run on `onnxhw.fixed`, others in onnxruntime, and what it has no kernel for in operators of ours or
-onnx's reference (`hostnodes`). Every result is compared with what the model says of its type and shape (`hosttypes`).
+onnx's reference (`nodes`). Every result is compared with what the model says of its type and shape (`expected`).
 """
 
 import hashlib
@@ -9,23 +9,21 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError
 
 from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
 from ..onnxmodel.specification.signatures import canonical
-from .hostnodes import HostNode
-from .hostops import implementations, is_ours, sizes
-from .hostops.control import IterationsError
-from .hostops.quantized import NotANumberError
-from .hosttypes import SIZES, Expected, Sizes
-from .native import has_kernel, is_native
+from .expected import SIZES, Expected, Sizes
+from .native import has_kernel
+from .nodes import HostNode, is_native
+from .operators import implementations, sizes
+from .operators.control import IterationsError
+from .operators.quantized import NotANumberError
 
 CACHED = 64
 """How many prepared models are kept."""
@@ -186,36 +184,6 @@ def _computed(node: Any, operands: list[Any], more: dict[str, Any]) -> Any:
         raise UnsupportedError("E4753", str(error), where=label(node.onnx_node)) from error
     except Exception as error:
         raise _failed(node.onnx_node, operands, error) from error
-
-
-@cache
-def implemented(domain: str, op_type: str, version: int) -> bool:
-    """Whether `evaluate` has the operator for some types, in a version of its domain's operator set."""
-    domain = canonical(domain)
-    return (not is_ours(domain, op_type) and has_kernel(domain, op_type, version)) or has_other(
-        domain, op_type, version
-    )
-
-
-@cache
-def has_other(domain: str, op_type: str, version: int) -> bool:
-    """Whether we or onnx's reference have the operator."""
-    empty = Evaluator(onnx.GraphProto(name="empty"), opsets={"": onnx.defs.onnx_opset_version(), domain: version})
-    try:
-        empty._others(helper.make_node(op_type, [], [], domain=domain), None)
-    except RuntimeContextError:  # a function whose body depends on its inputs
-        return True
-    except UnsupportedError:
-        return False
-    return True
-
-
-def other(node: onnx.NodeProto, version: int) -> Any:
-    """The operator of ours or of onnx's reference for one node of the default domain, as `HostNode` wants it."""
-    empty = Evaluator(onnx.GraphProto(name="empty"), opsets={"": version})
-    settings = {"log": lambda *_: None, "opsets": {"": version}, "verbose": 0, "new_ops": empty.new_ops_,
-                "existing_functions": {}, "evaluator_cls": Evaluator}  # fmt: skip
-    return empty._instance(node, settings, [None] * len(node.input))
 
 
 def label(node: onnx.NodeProto) -> str:

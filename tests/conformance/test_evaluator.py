@@ -8,8 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend import hostrun
-from onnxhw.frontend.hostrun import evaluate, implemented
+from onnxhw.hostrun import evaluator
+from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostrun.single import implemented
 
 
 def _model(
@@ -63,7 +64,7 @@ def test_operands_that_do_not_fit_name_the_node() -> None:
 
 
 def test_a_loop_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxhw.frontend.hostops.control.MAX_ITERATIONS", 100)
+    monkeypatch.setattr("onnxhw.hostrun.operators.control.MAX_ITERATIONS", 100)
     body = helper.make_graph(
         [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Add", ["v", "v"], ["w"])],
         "body",
@@ -126,12 +127,12 @@ def test_the_long_name_of_the_default_domain() -> None:
 
 
 def test_prepared_models_are_kept_but_not_all() -> None:
-    for size in range(hostrun.CACHED + 5):
+    for size in range(evaluator.CACHED + 5):
         evaluate(_model(RELU, x=[2 + size]), {"x": np.zeros(2 + size, np.float32)})
-    assert len(hostrun._prepared) == hostrun.CACHED
-    kept = next(reversed(hostrun._prepared.values()))
+    assert len(evaluator._prepared) == evaluator.CACHED
+    kept = next(reversed(evaluator._prepared.values()))
     evaluate(_model(RELU, x=[2 + size]), {"x": np.zeros(2 + size, np.float32)})
-    assert next(reversed(hostrun._prepared.values())) is kept
+    assert next(reversed(evaluator._prepared.values())) is kept
 
 
 @pytest.mark.parametrize(

@@ -4,58 +4,29 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper
 
 from ..errors import UnsupportedError
 from ..onnxmodel.specification.signatures import canonical
-from .hostops import deviations, guards
-from .native import LACKING, NativeError, NativeNode, NoKernelError, is_native, kind_of
+from .native import LACKING, NativeError, NativeNode, NoKernelError, native_version
+from .operators import deviations, guards, is_ours
 
 
-def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of one node of the default domain, without graphs, as `hostrun.evaluate` would give them."""
-
-    def load() -> Any:
-        from .hostrun import other  # only here: it takes long to import
-
-        return other(node, version)
-
-    with np.errstate(all="ignore"):
-        if is_native(node, version):
-            return tuple(HostNode(node, version, load).run(*operands))
-        return tuple(load().run(*operands))
-
-
-def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
-    """Why no kernel, operator of ours or of the reference computes a node of operands of these types (names of numpy's,
-    "" where one is left out); empty if one does. What a kernel of `native.STRICT` refuses for its
-    attributes the reference is not asked.
-    """
-    if not is_native(node, version):
-        return ""
-    domain = canonical(node.domain)
-    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if fault := guards.fault(domain, node.op_type, attributes):
-        return fault
-    try:
-        NativeNode(node, version).session(tuple(kind_of(name) for name in types))
-    except NoKernelError as error:
-        if error.attributes and not deviations.alone(domain, node.op_type, list(node.output), attributes):
-            return str(error)
-        from .hostrun import has_other  # only here: it takes long to import
-
-        return "" if has_other(domain, node.op_type, version) else str(error)
-    return ""
+def is_native(node: onnx.NodeProto, version: int) -> bool:
+    """Is onnxruntime asked for this node: is its operator set one of `DOMAINS`, and has it no graphs?"""
+    if is_ours(canonical(node.domain), node.op_type):
+        return False
+    plain = all(not (one.ref_attr_name or one.HasField("g") or one.graphs) for one in node.attribute)
+    return plain and native_version(canonical(node.domain), node.op_type, version) is not None
 
 
 class HostNode:
     """A node that runs; to the evaluator it looks like an operator of onnx's reference.
 
-    onnxruntime computes what it has a kernel for, but for operators of ours (`hostops.is_ours`) and for
-    `hostops.deviations`. `load` gives the operator of ours or of the reference, or raises E4750; it is asked when it is
-    needed first. `types`: what is known of the operands' types.
+    onnxruntime computes what it has a kernel for, but for operators of ours (`operators.is_ours`) and for
+    `operators.deviations`. `load` gives the operator of ours or of the reference, or raises E4750; it is asked when it
+    is needed first. `types`: what is known of the operands' types.
     """
 
     def __init__(

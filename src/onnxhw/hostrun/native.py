@@ -16,7 +16,6 @@ from onnx import helper
 
 from ..onnxmodel.specification.contributed import CONTRIB, schemas
 from ..onnxmodel.specification.signatures import canonical, signature
-from .hostops import is_ours
 
 CACHED = 1024
 """Sessions that are kept; one takes about 30 KB and half a millisecond to make."""
@@ -134,14 +133,6 @@ class NativeNode:
         for place, value in zip(self.places, found, strict=True):
             results[place] = value
         return tuple(results)
-
-
-def is_native(node: onnx.NodeProto, version: int) -> bool:
-    """Is onnxruntime asked for this node: is its operator set one of `DOMAINS`, and has it no graphs?"""
-    if is_ours(canonical(node.domain), node.op_type):
-        return False
-    plain = all(not (one.ref_attr_name or one.HasField("g") or one.graphs) for one in node.attribute)
-    return plain and native_version(canonical(node.domain), node.op_type, version) is not None
 
 
 def kind(value: Any, declared: onnx.TypeProto | None = None) -> Kind:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import helper, numpy_helper
 
+from ..native import NativeNode
 from .adapter import HostOp
 from .trees import transformed
 
@@ -21,8 +22,6 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 def kernel(op_type: str, version: int, x: Array, attributes: Mapping[str, Any], outputs: int = 1) -> tuple[Array, ...]:
     """What onnxruntime's kernel gives for these attributes (None where one is left out)."""
-    from ..native import NativeNode  # only here: it imports this package
-
     given = {name: numpy_helper.from_array(value, name) if isinstance(value, np.ndarray) else value
              for name, value in attributes.items() if value is not None}  # fmt: skip
     names = [f"y{index}" for index in range(outputs)]

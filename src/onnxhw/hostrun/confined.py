@@ -10,7 +10,7 @@ from ..child import DiedError, FailedError, ask
 from ..errors import OnnxhwError
 
 IMPOSSIBLE = ("E4750", "E4751", "E4752")
-"""Of `hostrun.evaluate`: what is not about the numbers of the inputs."""
+"""Of `evaluate`: what is not about the numbers of the inputs."""
 
 
 class RefusedError(RuntimeError):
@@ -18,7 +18,7 @@ class RefusedError(RuntimeError):
 
 
 def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[Any]:
-    """The results of a node of the default domain as the host would compute them (`hostnodes.computed`).
+    """The results of a node of the default domain as the host would compute them (`single.computed`).
 
     `RuntimeError` with the text of its error, or with how it ended; `RefusedError` if the operands are to blame.
     """
@@ -59,13 +59,13 @@ def _compute(question: bytes) -> bytes:
 
 
 def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
-    from .hostnodes import computed as on_the_host  # only here: it takes long to import
+    from .single import computed as on_the_host  # only here: it takes long to import
 
     return list(on_the_host(onnx.NodeProto.FromString(node), opset, operands))
 
 
 def _try(question: bytes) -> bytes:
-    from .hostrun import evaluate  # only here: it takes long to import
+    from .evaluator import evaluate  # only here: it takes long to import
 
     model, attempts = pickle.loads(question)
     proto, text = onnx.ModelProto.FromString(model), ""
