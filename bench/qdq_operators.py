@@ -20,9 +20,9 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import golden
+from onnxhw.convert.operators.unary import UNARY
 from onnxhw.errors import UnsupportedError
 from onnxhw.frontend import load
-from onnxhw.frontend.ops.unary import UNARY
 
 Array = npt.NDArray[Any]
 

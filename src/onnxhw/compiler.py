@@ -6,11 +6,11 @@ from typing import Generic, TypeVar
 
 from .batch import Batch
 from .config import HwConfig
+from .convert.conversion import Conversion
 from .cost import Cost, Prefer, of_program
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
 from .frontend import PartitionedModel, refuse, require_hardware
-from .frontend.convert import Conversion
 from .frontend.partition import Division
 from .frontend.pipeline import converted, parts_of
 from .ir.graph import Graph

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnx.onnx_operators_pb import OperatorSetProto
 
 from onnxhw.cli import main
-from onnxhw.frontend import opset_doc
+from onnxhw.convert import opset_doc
 
 
 def run(capsys, *arguments, status=0):

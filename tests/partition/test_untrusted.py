@@ -14,7 +14,7 @@ from onnxhw.frontend.untrusted import read_untrusted
 from onnxhw.onnxmodel.read import read
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from hostile_base import DATA, base
 from hostile_external import outside
 

@@ -42,8 +42,8 @@ from .output import Output, pass_output
 def command(
     output: Output, domain: str, target: Path | None, model: Path | None, documents: tuple[Path, ...]
 ) -> None:  # fmt: skip
+    from ..convert import opset_doc
     from ..errors import UsageError
-    from ..frontend import opset_doc
     from ..onnxmodel.read import read
     from ..onnxmodel.specification import raise_errors
     from .outdir import write_atomically

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..frontend.handlers import HANDLERS
-from ..frontend.ops.unary import UNARY
+from ..convert.handlers import HANDLERS
+from ..convert.operators.unary import UNARY
 from ..hostrun.evaluator import evaluate
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ placement    a row per node                                     (placement.py)
 batch        -> whether samples are independent                 (batch.py, mixing.py, persample.py)
 """
 
-from .blockers import Blocker, UnsupportedNodesError
+from ..convert.blockers import Blocker, UnsupportedNodesError
 from .partitioned import PartitionedModel, Placed, refuse, require_hardware
 from .pipeline import load, read
 

@@ -6,12 +6,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ..convert.conversion import Conversion
+from ..convert.values import Const, QuantConst
 from ..errors import UnsupportedError
 from ..ir.parts import HostPart
 from ..onnxmodel.reading.apart import LEAST, outline
-from .convert import Conversion
 from .partition import KINDS, Stages
-from .values import Const, QuantConst
 
 OLDEST_IR = 4
 """Since this IR version an initializer need not be an input."""

@@ -14,12 +14,12 @@ a stage; no division changes what the model computes.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..convert.conversion import Conversion
+from ..convert.values import Held, Hosted
 from ..ir.graph import Concat, Copy, Graph, Op, Port, Reshape
 from ..ir.verify import verify
-from .convert import Conversion
-from .dead import remove_dead
-from .values import Held, Hosted
-from .windows import merge_copies
+from ..passes.dead_operations import remove_dead
+from ..passes.merge_copies import merge_copies
 
 HOST, HARDWARE, GOLDEN = range(3)
 """The kinds of stages: the stage modulo `KINDS`."""

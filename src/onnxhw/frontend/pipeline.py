@@ -6,6 +6,9 @@ import onnx
 
 from ..batch import Batch
 from ..child import guarded
+from ..convert.blockers import Excluded, UnsupportedNodesError
+from ..convert.conversion import Conversion, convert
+from ..convert.static import Static
 from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
 from ..onnxmodel.declared import CONTAINERS
@@ -16,13 +19,10 @@ from ..onnxmodel.reading.limits import Limits
 from ..onnxmodel.shapes import Shape, require_static
 from ..onnxmodel.specification import Findings
 from ..onnxmodel.specification.signatures import nowhere
-from .blockers import Excluded, UnsupportedNodesError
-from .convert import Conversion, convert
 from .hostparts import host_parts
 from .partition import GOLDEN, KINDS, Division, integer_parts, stages
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
-from .static import Static
 
 
 @guarded()

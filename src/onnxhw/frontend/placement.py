@@ -5,16 +5,16 @@ from typing import Any
 
 import onnx
 
+from ..convert.conversion import Conversion
+from ..convert.values import Const, QuantConst
 from ..ir.graph import Graph, Port
 from ..ir.steps import SHAPE
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.specification.signatures import canonical
-from .convert import Conversion
 from .partition import GOLDEN, KINDS, Division, Stages
 from .partitioned import Placed, Where
 from .refused import refusal
 from .trials import Trials
-from .values import Const, QuantConst
 
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"
 HINT = "--exact-softmax leaves a Softmax to the host"

@@ -15,15 +15,15 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
+from ..convert.context import Context
+from ..convert.static import Static
+from ..convert.values import Const, QuantConst
 from ..hostrun.confined import refusal
 from ..hostrun.operators import is_ours
 from ..onnxmodel.bodies import nested
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.persample import RANDOM
 from ..onnxmodel.shapes import Shape
-from .context import Context
-from .static import Static
-from .values import Const, QuantConst
 
 Array = npt.NDArray[Any]
 LARGEST = 1 << 14

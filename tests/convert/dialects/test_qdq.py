@@ -10,9 +10,9 @@ from onnx import TensorProto
 
 from onnxhw import emu, golden, sched
 from onnxhw.config import preset
+from onnxhw.convert.operators.affine import split
 from onnxhw.errors import InvalidModelError
 from onnxhw.frontend import UnsupportedNodesError, read
-from onnxhw.frontend.ops.affine import split
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.session import InferenceSession

@@ -17,7 +17,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qdq import SMALLEST_NORMAL
+from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Held, Moves, Pending, Result, Value, form
 from .arrange import arrange
 from .elementwise import greatest

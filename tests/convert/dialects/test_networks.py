@@ -10,10 +10,10 @@ import pytest
 from onnxhw import fixed, golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import PRESETS
+from onnxhw.convert.operators import staircase
+from onnxhw.convert.operators.staircase import Staircase
 from onnxhw.emu import Emulator
 from onnxhw.frontend import read
-from onnxhw.frontend.ops import staircase
-from onnxhw.frontend.ops.staircase import Staircase
 from onnxhw.golden import host
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.session import InferenceSession

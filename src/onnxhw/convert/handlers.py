@@ -3,7 +3,8 @@
 from ..onnxmodel.nodes import Node
 from .blockers import BlockedError
 from .context import Handler, Handlers
-from .ops import (
+from .dialects import qdq, qonnx, qoperator
+from .operators import (
     affine,
     edge,
     elementwise,
@@ -18,7 +19,6 @@ from .ops import (
     transposed,
     unary,
 )
-from .quant import qdq, qonnx, qoperator
 
 MODULES = (
     qdq,

@@ -11,7 +11,7 @@ import numpy as np
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qoperator import MICROSOFT, Expansion
+from ..dialects.qoperator import MICROSOFT, Expansion
 from ..values import Const, Value
 
 PARAMETERS = {"Relu": (), "Sigmoid": (), "Tanh": (), "LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta")}

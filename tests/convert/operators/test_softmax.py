@@ -11,9 +11,9 @@ from onnx import TensorProto
 from onnxhw import InferenceSession, fixed, golden
 from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
+from onnxhw.convert.conversion import unread
+from onnxhw.convert.operators.softmax_numbers import ONE, Numbers
 from onnxhw.frontend import UnsupportedNodesError, load, read
-from onnxhw.frontend.convert import unread
-from onnxhw.frontend.ops.softmax_numbers import ONE, Numbers
 from onnxhw.ir.graph import Concat, Graph, Table
 
 Ints = npt.NDArray[np.int64]

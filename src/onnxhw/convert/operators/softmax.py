@@ -23,7 +23,7 @@ import numpy as np
 from ...ir.graph import Add, Concat, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context
-from ..quant.qdq import enter_table
+from ..dialects.qdq import enter_table
 from ..values import Held, Moves, Pending, Result
 from .operands import expanded
 from .pool import maximum

@@ -10,7 +10,7 @@ from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant import integers
+from ..dialects import integers
 from ..values import Fed, Held, Hosted, Pending, Step, Value
 from .chain import chained, per_channel_formula
 

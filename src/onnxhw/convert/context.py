@@ -125,7 +125,7 @@ class Context:
 
         What the hardware cannot move the host does if it is an input: it loads the input once more, moved.
         """
-        from .ops.arrange import arrange  # it needs this class
+        from .operators.arrange import arrange  # it needs this class
 
         shape, old = form(value.shape), value.tensor
         if shape == old.shape and value.moves.index is None:

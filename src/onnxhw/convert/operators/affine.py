@@ -14,7 +14,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qdq import SMALLEST_NORMAL
+from ..dialects.qdq import SMALLEST_NORMAL
 from ..reach import reach
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
 from .matmul import product

@@ -14,7 +14,7 @@ from ...ir.graph import Add, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qdq import enter_table
+from ..dialects.qdq import enter_table
 from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
 from .operands import plain
 from .perchannel import INTEGERS, Channelwise, Line, per_channel_values

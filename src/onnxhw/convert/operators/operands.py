@@ -19,7 +19,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..quant.qdq import add_table
+from ..dialects.qdq import add_table
 from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
 from .movement import moved
 

@@ -24,7 +24,7 @@ from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
 
 if TYPE_CHECKING:
-    from .ops.chain import Chain
+    from .operators.chain import Chain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -18,7 +18,7 @@ from ...ir.graph import Add, Conv, Mul, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qdq import SMALLEST_NORMAL
+from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
 from .chain import Chain, Formula, chained, identity, per_channel_formula
 from .operands import plain

@@ -7,9 +7,9 @@ import pytest
 from onnx import parser
 from onnx.onnx_operators_pb import OperatorProto, OperatorSetProto
 
+from onnxhw.convert import opset_doc
+from onnxhw.convert.handlers import HANDLERS
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import opset_doc
-from onnxhw.frontend.handlers import HANDLERS
 from onnxhw.frontend.pipeline import load
 from onnxhw.onnxmodel.specification.signatures import newest, signature
 

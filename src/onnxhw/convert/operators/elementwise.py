@@ -9,7 +9,7 @@ from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..quant.qdq import SMALLEST_NORMAL
+from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
 from .chain import chained, per_channel_formula
 from .operands import beside, broadcast, complement, expanded, on_grid, plain, real

@@ -26,7 +26,7 @@ from ...onnxmodel.qonnx_formulas import (
 )
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..ops.chain import chained
+from ..operators.chain import chained
 from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Step, Value
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid

@@ -16,7 +16,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..quant.qdq import SMALLEST_NORMAL
+from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Held, Moves, Pending, Result
 from .movement import moved
 from .operands import broadcast, placed, plain

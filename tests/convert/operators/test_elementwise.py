@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxhw.convert.operators import chain, perchannel
 from onnxhw.frontend import UnsupportedNodesError, read
-from onnxhw.frontend.ops import chain, perchannel
 from onnxhw.ir.graph import Add, Conv, Copy, MaxPool, Mul, Table
 
 S, T = 2.0**-3, 2.0**-4
