@@ -25,7 +25,6 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.frontend import load
 from onnxhw.host.client import Client
 from onnxhw.host.emulated import EmulatedCore
 from onnxhw.host.link import Counters
@@ -33,6 +32,7 @@ from onnxhw.host.model import DeviceModel
 from onnxhw.host.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space
+from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 from onnxhw.program.image import memories
 

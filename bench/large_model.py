@@ -207,14 +207,14 @@ def stage(name: str, seconds: dict[str, float]) -> Iterator[None]:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """User CPU seconds of each step of ``onnxhw check`` on a model, as `frontend.read` takes them."""
+    """User CPU seconds of each step of ``onnxhw check`` on a model, as `partition.read` takes them."""
     seconds: dict[str, float] = {}
     gc.disable()  # as the command does
     with stage("import", seconds):
         from onnxhw.config import preset
-        from onnxhw.frontend import pipeline
         from onnxhw.onnxmodel import inline, shapes, specification, unroll  # noqa: F401 - their import is measured
         from onnxhw.onnxmodel.reading.limits import DEFAULT
+        from onnxhw.partition import pipeline
         from onnxhw.report.fit import fit
     with stage("read", seconds):
         model = pipeline.reading_of(path, DEFAULT).model

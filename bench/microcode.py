@@ -21,7 +21,6 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.frontend import load
 from onnxhw.host.client import Client
 from onnxhw.host.device import Device
 from onnxhw.host.framing import crc32c
@@ -29,6 +28,7 @@ from onnxhw.host.link import Request
 from onnxhw.isa import Unit
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import Control, Space
+from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 from onnxhw.program.image import memories
 

@@ -23,8 +23,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxhw import golden
-from onnxhw.frontend import load
 from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.partition import load
 
 Array = npt.NDArray[Any]
 MICROSOFT = "com.microsoft"

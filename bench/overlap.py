@@ -25,7 +25,6 @@ from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
-from onnxhw.frontend import load
 from onnxhw.host.client import Client
 from onnxhw.host.emulated import EmulatedCore, Words
 from onnxhw.host.model import DeviceModel
@@ -33,6 +32,7 @@ from onnxhw.host.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
+from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 
 

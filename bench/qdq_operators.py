@@ -22,7 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import golden
 from onnxhw.convert.operators.unary import UNARY
 from onnxhw.errors import UnsupportedError
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 Array = npt.NDArray[Any]
 

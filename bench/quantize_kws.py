@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxhw import golden
-from onnxhw.frontend import load
+from onnxhw.partition import load
 from onnxhw.quantize import METHODS, quantize
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
-from onnxhw.frontend import load
 from onnxhw.golden.host import prepare
 from onnxhw.host.device import Device
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 
 DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits.onnx"
 

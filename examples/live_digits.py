@@ -25,9 +25,9 @@ from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.host.device import Device
+from onnxhw.partition import load
 from onnxhw.report.profile import profile
 
 HERE = Path(__file__).resolve().parent

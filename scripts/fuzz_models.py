@@ -1,4 +1,4 @@
-"""Mutants of small models through the whole frontend: ``python scripts/fuzz_models.py --count 1000000 --processes 2``.
+"""Mutants of small models through reading and placing: ``python scripts/fuzz_models.py --count 1000000 --processes 2``.
 
 A mutant is a model that is read, placed and converted, or refused with a code. Anything else is a finding: a traceback,
 a dead process, a mutant that takes too long, memory beyond the bound. It is printed with the number that makes the
@@ -32,7 +32,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutants import DATA_FILE, Mutator
 
-from onnxhw import frontend
+from onnxhw import partition
 from onnxhw.child import guarded
 from onnxhw.errors import InternalError, OnnxhwError
 
@@ -55,10 +55,10 @@ STAGES = (
     ("functions", "onnxmodel.prepared", "inline"),
     ("control flow", "onnxmodel.prepared", "unroll"),
     ("shapes", "onnxmodel.prepared", "settled"),
-    ("conversion", "frontend.pipeline", "convert"),
-    ("parts", "frontend.pipeline", "parts_of"),
+    ("conversion", "partition.pipeline", "convert"),
+    ("parts", "partition.pipeline", "parts_of"),
 )
-"""The frontend's steps in order, each with the module and the name under which it is called."""
+"""The steps in order, each with the module and the name under which it is called."""
 
 
 @dataclass
@@ -97,10 +97,10 @@ def outcome(data: bytes) -> str:
     """The code that a mutant gives; ``read`` if it is a model. Exceptions of any other kind pass."""
     try:
         if DATA_FILE.encode() not in data:
-            frontend.read(data)
+            partition.read(data)
         else:
             (_folder() / "model.onnx").write_bytes(data)
-            frontend.read(_folder() / "model.onnx")
+            partition.read(_folder() / "model.onnx")
     except InternalError as error:
         raise AssertionError(error.text()) from error
     except OnnxhwError as error:

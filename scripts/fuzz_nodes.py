@@ -25,7 +25,7 @@ import onnx
 from fuzz_models import Outcome
 from node_mutants import NodeMutator, seeds
 
-from onnxhw import compiler, emu, frontend, golden
+from onnxhw import compiler, emu, golden, partition
 from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
@@ -58,7 +58,7 @@ class DifferentError(AssertionError):
 def outcome(data: bytes, feeds: dict[str, Any], rng: Random, begun: set[str]) -> str:
     """What becomes of a mutant: a code, or how far it came. Exceptions of any other kind pass."""
     try:
-        placed = frontend.read(data)
+        placed = partition.read(data)
         if placed.refused:
             return "refused"
         hardware = any(isinstance(part, HardwarePart) for part in placed.parts)
@@ -108,7 +108,7 @@ def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> di
     return found
 
 
-def _run_host(placed: frontend.PartitionedModel, values: dict[str, Any], begun: set[str]) -> str:
+def _run_host(placed: partition.PartitionedModel, values: dict[str, Any], begun: set[str]) -> str:
     for part in placed.parts:
         _part(part, values)
     begun.add("computed on the host")

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxhw import frontend, golden
+from onnxhw import golden, partition
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.qdq import Grid, QdqBuilder, quantize_weights
 
@@ -41,7 +41,7 @@ def test_a_model_on_exact_grids_is_its_float_meaning():
     value = builder.conv("c", value, weights, bias, Grid.covering(0, 255 / 16), pads=(0, 0, 1, 1), strides=(2, 2))
     assert value.shape == (1, 3, 2, 2)
     builder.output(value.name, "y", value.shape)
-    graph = frontend.load(builder.model().SerializeToString())
+    graph = partition.load(builder.model().SerializeToString())
     y = golden.host.finish(graph, golden.run(graph, golden.host.prepare(graph, {"x": x})))["y"]
     padded = np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1))).astype(np.float64)
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
@@ -52,7 +52,7 @@ def test_a_model_on_exact_grids_is_its_float_meaning():
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_topologies_have_the_reference_shapes(name):
-    graph = frontend.load(TOPOLOGIES[name]().SerializeToString())
+    graph = partition.load(TOPOLOGIES[name]().SerializeToString())
     assert graph.macs() == MACS[name]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import onnx
 
 from onnxhw import fixed, golden
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Conv, Graph
+from onnxhw.partition import load
 
 from .kernel import Kernel
 from .session import exposed, session

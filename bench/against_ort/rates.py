@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxhw import golden
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 from .operators import CASES
 from .session import session

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import onnx
 
 from onnxhw import golden
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 
 from .session import session
 

@@ -10,8 +10,8 @@ import onnxruntime
 
 from onnxhw import InferenceSession
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend import refuse
 from onnxhw.hostrun.evaluator import Evaluator
+from onnxhw.partition import refuse
 
 BY_VALUES = ("E2702", "E4753", "E4755")
 """Refusals that depend on the values of a run alone, which `check` cannot know."""

@@ -3,7 +3,7 @@
     import onnx, onnxhw.backend
     onnxhw.backend.prepare(onnx.load("model.onnx")).run([x])
 
-The device CPU is the golden model for what the frontend maps to the hardware, and the host for the rest. Any other is
+The device CPU is the golden model for what has operations of the hardware, and the host for the rest. Any other is
 what `InferenceSession` takes: "emulator", "cxxrtl", or a device's address ("auto", "serial:/dev/ttyUSB0", "emu:mini").
 """
 
@@ -16,9 +16,9 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from .closing import Closing
 from .errors import OnnxhwError, UsageError
-from .frontend import refuse
 from .host.address import FORMS, parse
 from .host.device import Device
+from .partition import refuse
 from .session import InferenceSession
 from .targets import DEVICES
 

@@ -10,14 +10,14 @@ from .convert.conversion import Conversion
 from .cost import Cost, Prefer, of_program
 from .cutting import Pieces, groups
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import PartitionedModel, refuse, require_hardware
-from .frontend.partition import Division
-from .frontend.pipeline import converted, parts_of
 from .ir.graph import Graph
 from .ir.parts import HardwarePart
 from .onnxmodel.diagnostics import Diagnostic
 from .onnxmodel.prepared import Source, prepare
 from .onnxmodel.reading.limits import Limits
+from .partition import PartitionedModel, refuse, require_hardware
+from .partition.pipeline import converted, parts_of
+from .partition.stages import Division
 from .passes import choose, variants
 from .program.model import DeviceProgram
 from .program.parts import Program
@@ -57,14 +57,14 @@ def compile(
 
     Parameters
     ----------
-    limits, shapes, exact_softmax : as of `onnxhw.frontend.read`; a graph has none.
+    limits, shapes, exact_softmax : as of `onnxhw.partition.read`; a graph has none.
     patches : inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; False: only
         if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as True if
         they are None.
     rates, prefer : with `rates`, parts that the host runs quicker are left to it (`onnxhw.cost.slower`, W3480), unless
         `prefer` is "hardware".
 
-    What the frontend places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
+    What `partition` places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
     (E5xxx) what is too large. What comes back has passed `onnxhw.sched.check`.
     """
@@ -114,7 +114,7 @@ class Placing(Generic[T]):
 
     def require_hardware(self, config: HwConfig, where: str) -> None:
         """If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, else the errors of
-        `frontend.require_hardware`."""
+        `partition.require_hardware`."""
         if error := self.too_large(config, where):
             raise error
         require_hardware(self.model, where)
@@ -140,7 +140,7 @@ def place(
     as much memory as its input, and then operations whose tables are more than `config` has (`onnxhw.sched.beyond`).
     A part that is still too large is divided into parts that run in turn (`onnxhw.cutting`), and an operation that is
     too large alone goes to the host. Of a model of more operations than `scheduled` that is done by
-    `report.fit.excess` alone. `runnable` as in `onnxhw.frontend.read`. With the `costs` of hardware parts, those that
+    `report.fit.excess` alone. `runnable` as in `onnxhw.partition.read`. With the `costs` of hardware parts, those that
     are slower there go to the host, too (`onnxhw.cost.slower`).
 
     It ends: each failure, and each look at the costs, either sends operations to the host, which never come back, or

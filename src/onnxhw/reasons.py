@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from .config import HwConfig
 from .cost import Cost, ms_text, slower
 from .errors import DoesNotFitError, UnsupportedError
-from .frontend import PartitionedModel
 from .ir.graph import Graph
+from .partition import PartitionedModel
 from .report.fit import excess, larger
 
 Reasons = dict[str, tuple[str, str]]

@@ -23,7 +23,6 @@ from .cost import Prefer
 from .errors import InvalidModelError, UsageError
 from .executors import Executors, Watch
 from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
-from .frontend import PartitionedModel, read, refuse
 from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.parts import Dim, HostPart, Value
@@ -41,6 +40,7 @@ from .ort_api import (
     tensor_type,
     type_text,
 )
+from .partition import PartitionedModel, read, refuse
 from .preprocess import Input, Preprocess, open_samples
 from .program.parts import Program
 from .program.traffic import Rates
@@ -76,7 +76,7 @@ class InferenceSession(SessionMethods, Closing):
 
     `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2506: "golden"
     and a compiled program; E2504: `config`, `shapes`, `patches`, `prefer`, `exact_softmax` or `preprocess` with one;
-    else the errors of `frontend.read`, `onnxhw.compiler.compile` (but for "golden"), `Device.open` and `Device.load`.
+    else the errors of `partition.read`, `onnxhw.compiler.compile` (but for "golden"), `Device.open` and `Device.load`.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class InferenceSession(SessionMethods, Closing):
             self.target.load(self.program.programs[0], design=design)
 
     def _placed(self, golden: bool) -> tuple[PartitionedModel, Program]:
-        """The model with its program: for the golden model as the frontend places it, else compiled."""
+        """The model with its program: for the golden model as `partition` places it, else compiled."""
         assert not isinstance(self._source, Program)
         if golden:
             model = read(self._source, shapes=self.shapes, exact_softmax=self._exact)

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from onnxhw import frontend
+from onnxhw import partition
 from onnxhw.bench.topologies import TOPOLOGIES
 
 
@@ -18,7 +18,7 @@ def layers(repository):
 
 @pytest.mark.parametrize("task", TOPOLOGIES)
 def test_layers_have_all_the_work_and_name_what_they_read(layers, task):
-    graph = frontend.load(TOPOLOGIES[task]().SerializeToString())
+    graph = partition.load(TOPOLOGIES[task]().SerializeToString())
     found = layers(graph)
     known, macs = {found[0]["output"]}, 0
     for layer in found[1:]:

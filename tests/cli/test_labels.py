@@ -6,7 +6,7 @@ import pytest
 from onnxhw.cli import main
 from onnxhw.cli.inputs import file_inputs
 from onnxhw.errors import UsageError
-from onnxhw.frontend import read
+from onnxhw.partition import read
 from onnxhw.preprocess import open_samples
 from onnxhw.preprocess.formula import Input
 

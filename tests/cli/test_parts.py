@@ -277,7 +277,7 @@ def test_a_directory_remembers_how_its_model_was_read(op_type, tmp_path, capsys)
 
 def test_untrusted_models_are_read_in_a_process_of_their_own_first(half, tmp_path, monkeypatch, capsys):
     """And the process that asks reads only what that one gave."""
-    from onnxhw.frontend import untrusted
+    from onnxhw.partition import untrusted
 
     asked, right = [], untrusted.read_untrusted
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.cli import main
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 rng = np.random.default_rng(5)
 IMAGES = rng.integers(0, 256, (20, 3, 8, 8)).astype(np.uint8)

@@ -9,9 +9,9 @@ from onnxhw import golden
 from onnxhw.cli import main
 from onnxhw.cli.inference import check_outputs, top_classes
 from onnxhw.errors import UsageError
-from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.host.device import Device
+from onnxhw.partition import load
 
 COUNT = 3
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from onnxhw.frontend import load, read
 from onnxhw.ir.graph import Conv
+from onnxhw.partition import load, read
 from onnxhw.session import InferenceSession
 
 S, W_SCALE, T = 0.03, np.array([0.01, 0.02, 0.005, 0.013], np.float32), 0.07

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.frontend import UnsupportedNodesError, load, read
+from onnxhw.partition import load, read
 
 S, T = 0.125, 0.25
 W = np.ones((4, 3, 1, 1), np.int8)

@@ -230,7 +230,7 @@ def test_loads_a_path_with_external_data(model: Any, tmp_path: Any) -> None:
     model.output(model.requantize(conv(model, x, 2, 3, (1, 1)), T))
     path = tmp_path / "model.onnx"
     onnx.save(model.proto(), path, save_as_external_data=True, size_threshold=0, location="weights.bin")
-    from onnxhw.frontend import load
+    from onnxhw.partition import load
 
     assert np.array_equal(load(path).ops[0].weight, model.load().ops[0].weight)
 

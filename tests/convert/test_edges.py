@@ -8,7 +8,7 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from onnxhw import golden
-from onnxhw.frontend import load, read
+from onnxhw.partition import load, read
 from onnxhw.session import InferenceSession
 
 from .quantized import S, T, conv

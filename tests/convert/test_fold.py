@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import PartitionedModel, read
 from onnxhw.onnxmodel.reading.limits import Limits
+from onnxhw.partition import PartitionedModel, read
 from onnxhw.session import InferenceSession
 
 SIDE = 512

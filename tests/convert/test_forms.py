@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from onnxhw.frontend import PartitionedModel, read
+from onnxhw.partition import PartitionedModel, read
 from onnxhw.session import InferenceSession
 
 Array = npt.NDArray[Any]

@@ -10,8 +10,8 @@ from onnx.onnx_operators_pb import OperatorProto, OperatorSetProto
 from onnxhw.convert import opset_doc
 from onnxhw.convert.handlers import HANDLERS
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend.pipeline import load
 from onnxhw.onnxmodel.specification.signatures import newest, signature
+from onnxhw.partition.pipeline import load
 
 
 def document(*operators: tuple[str, int], domain: str = "", version: int = 21, status: int = 1) -> OperatorSetProto:

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import golden
-from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.ir.graph import Conv, Graph
+from onnxhw.partition import load
 
 
 def network(path: Path) -> None:

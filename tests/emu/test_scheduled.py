@@ -9,8 +9,8 @@ from onnxhw import golden
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.emu.order import by_chance
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Add, Conv, Graph, MaxPool, Port, Tensor
+from onnxhw.partition import load
 from onnxhw.sched import schedule
 
 IC = Path(__file__).parents[3] / "shared" / "models" / "ic_resnet8_int8_qdq.onnx"

@@ -8,8 +8,8 @@ import pytest
 
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 
 Inputs = dict[str, np.ndarray]

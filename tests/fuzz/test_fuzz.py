@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from onnxhw import frontend
+from onnxhw import partition
 from onnxhw.errors import InternalError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -52,7 +52,7 @@ def test_escapes_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(data: object) -> None:
         raise InternalError("E1301", "a bug") if isinstance(data, bytes) else KeyError("x")
 
-    monkeypatch.setattr(frontend, "read", fail)
+    monkeypatch.setattr(partition, "read", fail)
     found = fuzz_models.run(1, range(100))
     assert found.counts == {"escaped": 100}
     assert sorted(text.split()[0] for text in found.findings) == ["AssertionError", "KeyError"]

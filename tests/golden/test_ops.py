@@ -130,7 +130,7 @@ def test_average_pool(window: dict[str, Any], seed: int, count_pad: bool, ratio:
     rng = np.random.default_rng(seed)
     inside = [positions(window, *place) for place in np.ndindex(window["output"])]
     if not count_pad and not all(inside):
-        return  # refused by the frontend
+        return  # refused by the conversion
     x = random8(rng, 2, 3, *window["input"])
     zx, zy = (int(z) for z in rng.integers(-128, 128, 2))
     op = AveragePool("pool", ("x",), "y", (), window["kernel"], **window["geometry"], ratio=ratio, count_pad=count_pad)

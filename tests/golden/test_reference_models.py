@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from onnxhw import golden
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 MODELS = {
     "ic_resnet8": ("cifar10_test1000_jpeg_nhwc_u8.npz", 14, 12_501_632),

@@ -37,7 +37,7 @@ def selftest_program(selftest_graph):
 @pytest.fixture(scope="session")
 def digits_graph(digits):
     """The example network."""
-    from onnxhw.frontend import load
+    from onnxhw.partition import load
 
     return load(digits)
 

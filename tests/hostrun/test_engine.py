@@ -15,10 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import OnnxhwError
-from onnxhw.frontend import read
 from onnxhw.hostrun import native, single
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.hostrun.operators import deviations
+from onnxhw.partition import read
 
 F = np.float32
 

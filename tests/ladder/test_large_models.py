@@ -10,9 +10,9 @@ from onnxhw import fixed, golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
-from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 

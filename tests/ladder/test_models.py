@@ -13,9 +13,9 @@ from onnxhw.compiler import compile_graph, place_and_schedule
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
-from onnxhw.frontend import load
 from onnxhw.golden import host
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 
 pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("compiler")]
 

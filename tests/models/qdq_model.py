@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import golden
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 
 
 class Model:

@@ -11,10 +11,10 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.errors import DeclaredShapeWarning, OnnxhwError
-from onnxhw.frontend import read
 from onnxhw.onnxmodel.declared import MARK
 from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.onnxmodel.shapes import specialise
+from onnxhw.partition import read
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 LINEAR = helper.make_node(

@@ -8,9 +8,9 @@ from onnx import numpy_helper, parser
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError, UsageError
-from onnxhw.frontend import load
 from onnxhw.onnxmodel import dynamic_batch
 from onnxhw.onnxmodel.prepared import prepare
+from onnxhw.partition import load
 
 ONES = np.ones((7, 4), np.float32)
 ADD = "g (float[N,4] x) => (float[N,4] y) { y = Add(x, k) }"

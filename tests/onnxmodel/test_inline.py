@@ -9,10 +9,10 @@ import pytest
 from onnx import helper, parser
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import read
 from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel.inline import inline
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.partition import read
 from onnxhw.session import InferenceSession
 
 X = np.array([[-2.0, 0.5, 3.0]], np.float32)

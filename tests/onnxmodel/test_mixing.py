@@ -9,11 +9,11 @@ from onnx import helper, numpy_helper
 
 from onnxhw.conformance.cases import cases, load
 from onnxhw.errors import InvalidModelError, OnnxhwError
-from onnxhw.frontend import read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.onnxmodel.batch import Batch, OneSample, one_sample, open_batch, prove_open
 from onnxhw.onnxmodel.mixing import KNOWN, constants_of
 from onnxhw.onnxmodel.shapes import specialise
+from onnxhw.partition import read
 
 APART = {
     "addition of what has no rows": "y = Add(x, c)",

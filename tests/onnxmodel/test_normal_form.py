@@ -9,10 +9,10 @@ import pytest
 from onnx import TensorProto, helper, inliner, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import load, read
 from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel.normal_form import normalise
 from onnxhw.onnxmodel.read import read_model
+from onnxhw.partition import load, read
 from onnxhw.session import InferenceSession
 
 X = np.array([[-2.0, 0.5, 3.0]], np.float32)

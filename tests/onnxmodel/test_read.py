@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 
 @pytest.fixture

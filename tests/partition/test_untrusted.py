@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from onnxhw.errors import InvalidModelError, UsageError
-from onnxhw.frontend import untrusted
-from onnxhw.frontend.untrusted import read_untrusted
 from onnxhw.onnxmodel.read import read
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.partition import untrusted
+from onnxhw.partition.untrusted import read_untrusted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from hostile_base import DATA, base

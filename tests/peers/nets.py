@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import golden, sched
 from onnxhw.cli import main
 from onnxhw.config import preset
-from onnxhw.frontend import load
+from onnxhw.partition import load
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

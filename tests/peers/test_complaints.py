@@ -17,9 +17,9 @@ from onnxhw import emu, golden, sched
 from onnxhw.cli import main
 from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError, UsageError
-from onnxhw.frontend import load, read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart
+from onnxhw.partition import load, read
 from onnxhw.session import InferenceSession
 
 from .nets import MINI, QONNX, Net, S, draw, program_of, run_golden, through, weights

@@ -12,9 +12,9 @@ import pytest
 from onnxhw import emu, sched
 from onnxhw.cli import main
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
-from onnxhw.frontend import load, read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv
+from onnxhw.partition import load, read
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 from onnxhw.session import InferenceSession

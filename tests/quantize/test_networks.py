@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from onnxhw import frontend, golden, sched
+from onnxhw import golden, partition, sched
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.hostrun.evaluator import evaluate
@@ -33,7 +33,7 @@ def test_every_network_is_mapped_and_close_to_float(net, draw, method):
     feeds = draw(net)
     made = quantize(net.SerializeToString(), lambda: iter(feeds), method=method)
     onnx.checker.check_model(made.model, full_check=True)
-    graph = frontend.load(made.bytes())
+    graph = partition.load(made.bytes())
     found = results(graph, feeds)
     for value in net.graph.output:
         wanted = np.stack([evaluate(net, feed)[value.name] for feed in feeds])
@@ -45,7 +45,7 @@ def test_every_network_is_mapped_and_close_to_float(net, draw, method):
 def test_golden_is_equal_to_onnxruntimes_integer_kernel(net, draw, integer_kernel):
     feeds = draw(net)
     made = quantize(net.SerializeToString(), lambda: iter(feeds))
-    graph = frontend.load(made.bytes())
+    graph = partition.load(made.bytes())
     convolutions = [op for op in graph.ops if isinstance(op, Conv)]
     assert convolutions
     for op in convolutions:
@@ -62,7 +62,7 @@ def test_golden_is_equal_to_onnxruntimes_integer_kernel(net, draw, integer_kerne
 def test_every_network_is_scheduled_and_the_emulator_agrees(net, draw):
     """Scales are such that constants of the hardware exist for every channel, dead ones too."""
     feeds = draw(net)
-    graph = frontend.load(quantize(net.SerializeToString(), lambda: iter(feeds)).bytes())
+    graph = partition.load(quantize(net.SerializeToString(), lambda: iter(feeds)).bytes())
     emulator = Emulator(sched.schedule(graph, PRESETS["mini"]))
     for feed in feeds[:2]:
         inputs = golden.host.prepare(graph, feed)

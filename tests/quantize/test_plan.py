@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw import frontend
+from onnxhw import partition
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.quantize import quantize
 from onnxhw.quantize.floatgraph import FloatGraph
@@ -77,7 +77,7 @@ def test_a_chain_of_functions_is_one_table(make_net, draw):
     gate = net.add("Clip", net.add("Add", y, net.constant(3.0)), net.constant(0.0), net.constant(6.0))
     model = net.model(net.conv(net.add("Mul", y, net.add("Div", gate, net.constant(6.0))), 2, 4))
     made = quantize(model.SerializeToString(), lambda: iter(draw(model)))
-    graph = frontend.load(made.bytes())
+    graph = partition.load(made.bytes())
     assert [type(op).__name__ for op in graph.ops] == ["Conv", "Table", "Mul", "Conv"]
 
 

@@ -5,7 +5,7 @@ import onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxhw import frontend, golden
+from onnxhw import golden, partition
 from onnxhw.ir.graph import Conv
 from onnxhw.quantize import quantize
 
@@ -80,7 +80,7 @@ def test_a_random_network_becomes_one_integer_graph(make_net, draw, integer_kern
     made = quantize(model.SerializeToString(), lambda: iter(feeds), method=method, bias_correction=correct)
     onnx.checker.check_model(made.model, full_check=True)
     assert made.report.host == ()
-    graph = frontend.load(made.bytes())
+    graph = partition.load(made.bytes())
     for feed in feeds[:2]:
         tensors = golden.run(graph, golden.host.prepare(graph, feed))
         for op in graph.ops:

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxhw import frontend
+from onnxhw import partition
 from onnxhw.errors import OnnxhwError
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.quantize import quantize
@@ -70,7 +70,7 @@ def test_an_older_operator_set_is_raised(make_net, draw):
     model = net.model(net.add("Relu", net.normalization(net.conv("x", 4, 3, bias=False), 4)))
     made = quantize(model.SerializeToString(), lambda: iter(draw(model)))
     assert made.model.opset_import[0].version == 13
-    assert [op.name for op in frontend.load(made.bytes()).ops]
+    assert [op.name for op in partition.load(made.bytes()).ops]
 
 
 def test_functions_of_the_model_are_inlined(make_net, draw):

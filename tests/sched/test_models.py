@@ -9,8 +9,8 @@ from onnxhw import emu, golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.errors import DoesNotFitError
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 
 
 def equal(graph: Graph, config: HwConfig) -> int:

@@ -14,12 +14,12 @@ from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.errors import LinkError
-from onnxhw.frontend import load
 from onnxhw.golden.host import prepare
 from onnxhw.host.client import Client
 from onnxhw.host.device import Device
 from onnxhw.host.pace import find, follow, running
 from onnxhw.host.transport import SerialTransport, Transport
+from onnxhw.partition import load
 from onnxhw.serve.tcp import REFUSAL
 
 pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])")

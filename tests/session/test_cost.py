@@ -157,7 +157,7 @@ def test_patches_are_chosen_by_line_and_core(digits: Path, patches: bool | None)
 
 
 def test_the_golden_models_time_grows_with_its_work(digits: Path) -> None:
-    from onnxhw.frontend import load
+    from onnxhw.partition import load
 
     graph = load(digits)
     assert 0 < golden_ms(graph) < 100

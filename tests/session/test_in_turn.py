@@ -16,8 +16,8 @@ from onnxhw.cli import main
 from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.cutting import Pieces, groups
-from onnxhw.frontend import load
 from onnxhw.ir.verify import verify
+from onnxhw.partition import load
 
 MINI = preset("mini")
 CHANNELS = 64

@@ -292,7 +292,7 @@ def test_what_nothing_implements_is_refused_by_name_when_it_runs() -> None:
 
 
 def test_what_the_scheduler_cannot_map_goes_to_the_host() -> None:
-    """A scale so small that no constant of the requantizer is proved: the scheduler finds that, not the frontend."""
+    """A scale so small that no constant of the requantizer is proved: the scheduler finds that, not the conversion."""
     net = Net()
     net.constants += [numpy_helper.from_array(np.float32(2.0**-20 / 37), "tiny")]
     x = net.conv(net.grid("x"))

@@ -15,7 +15,7 @@ from skl2onnx.common import data_types  # noqa: E402
 
 from onnxhw import InferenceSession  # noqa: E402
 from onnxhw.errors import DeclaredShapeWarning  # noqa: E402
-from onnxhw.frontend.pipeline import read  # noqa: E402
+from onnxhw.partition.pipeline import read  # noqa: E402
 
 from .zoo import COLUMNS, CONTRADICTING, MODELS, WITH_SCORES, Model, data  # noqa: E402
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import frontend, golden
+from .. import golden, partition
 from ..compiler import compile, place_and_schedule
 from ..config import HwConfig
 from ..cost import board_rates, waiting
@@ -107,7 +107,7 @@ class Model:
     @property
     def graph(self) -> Graph:
         """The model as one graph; errors as `onnxhw.onnxmodel.read`."""
-        return frontend.load(self.source)
+        return partition.load(self.source)
 
 
 def reference_folder() -> Path | None:

@@ -90,7 +90,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
 
     A model with nothing for any hardware, or with nodes that run nowhere, is an error.
     """
-    from .. import compiler, frontend
+    from .. import compiler, partition
     from ..board import boards
     from ..config import PRESETS, SIMULATED
     from ..cost import board_rates
@@ -98,9 +98,9 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
     with output.stage(f"read {model.name}"):
-        partitioned = frontend.read(source, limits=limits, shapes=shapes, exact_softmax=exact)
-    frontend.refuse(partitioned)
-    frontend.require_hardware(partitioned, str(model))
+        partitioned = partition.read(source, limits=limits, shapes=shapes, exact_softmax=exact)
+    partition.refuse(partitioned)
+    partition.require_hardware(partitioned, str(model))
     found: dict[str, dict[str, Any]] = {}
     for name in sorted({name for board in boards().values() for name in board.presets} | set(SIMULATED)):
         try:

@@ -11,7 +11,7 @@ from .output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..cost import Cost, Prefer
-    from ..frontend.partitioned import PartitionedModel
+    from ..partition.partitioned import PartitionedModel
     from ..report.fit import Fit
     from .reading import Reading
 
@@ -55,7 +55,7 @@ def command(
     from ..compiler import place
     from ..cost import all_waiting, of_fit
     from ..errors import DoesNotFitError
-    from ..frontend import refuse
+    from ..partition import refuse
     from ..report.fit import QUICK, fit
     from .pipeline import target
 
@@ -145,7 +145,8 @@ def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[st
 
 
 def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
-    from ..frontend.partitioned import quantizes, undecided
+    from ..onnxmodel.quantizers import quantizes
+    from ..partition.partitioned import undecided
 
     for diagnostic in partitioned.diagnostics:
         output.line(diagnostic.text())

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..board import Board, find
 from ..config import SIMULATED, HwConfig, preset
 from ..errors import UsageError
-from ..frontend.partitioned import PartitionedModel
+from ..partition.partitioned import PartitionedModel
 from ..program.parts import Program
 from ..program.traffic import Rates
 from .choice import BY_DEFAULT, Choice

@@ -58,7 +58,7 @@ def command(
     reading: "Reading",
 ) -> None:  # fmt: skip
     from ..errors import UnsupportedError
-    from ..frontend import load
+    from ..partition import load
     from ..preprocess import open_samples
     from ..quantize import inputs_of, plot, quantize
     from .outdir import refuse_unwritable_file, write_atomically

@@ -42,10 +42,10 @@ class Reading:
         return Limits.from_flags(self.limits)
 
     def source(self, model: Path) -> Path | bytes:
-        """What the frontend reads: the file, or with ``--untrusted`` what the child process has made of it."""
+        """What is read: the file, or with ``--untrusted`` what the child process has made of it."""
         if not self.untrusted:
             return model
-        from ..frontend.untrusted import read_untrusted
+        from ..partition.untrusted import read_untrusted
 
         return bytes(read_untrusted(model, self.allowed, shapes=self.sizes).model.SerializeToString())
 

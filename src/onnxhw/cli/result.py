@@ -13,8 +13,8 @@ from .. import __version__
 from ..build.manifest import Manifest
 from ..cost import waiting_sentence
 from ..files import sha256
-from ..frontend import PartitionedModel
 from ..ir.parts import GoldenPart, HostPart
+from ..partition import PartitionedModel
 from ..preprocess import Preprocess
 from ..program import container
 from ..program.parts import Program, ProgramPart

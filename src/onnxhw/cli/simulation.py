@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from ..errors import MismatchError, OnnxhwError, UsageError
 from ..files import sha256
-from ..frontend import PartitionedModel, read
 from ..ir.graph import Array8, Graph
 from ..ir.parts import GoldenPart
 from ..loading import load
+from ..partition import PartitionedModel, read
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.result import Result, first_difference

@@ -88,7 +88,7 @@ def board(verdicts: Sequence[Verdict]) -> str:
         "# Conformance",
         "",
         f"onnx's own backend test suite, as release {onnx.__version__} has it, through `onnxhw.backend`:",
-        "the golden model for what the frontend maps to the hardware, the host for the rest. Written by",
+        "the golden model for what has operations of the hardware, the host for the rest. Written by",
         "`onnxhw conformance --write docs/conformance.md`.",
         "",
         "A case has passed if every output has the expected type and shape, and values within the suite's own",

@@ -10,7 +10,7 @@ Excluded = Mapping[str, tuple[str, str]]
 
 
 class BlockedError(Exception):
-    """Raised while one node is converted: why it cannot be, and what to do. Never leaves the frontend."""
+    """Raised while one node is converted: why it cannot be, and what to do. Never leaves `convert`."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)

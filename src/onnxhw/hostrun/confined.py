@@ -52,7 +52,7 @@ def _compute(question: bytes) -> bytes:
     from .native import NativeError  # only here: it takes long to import
 
     try:
-        answer = _computed(*pickle.loads(question)), ""
+        answer: tuple[list[Any] | None, str] = _computed(*pickle.loads(question)), ""
     except NativeError as error:
         answer = None, str(error)
     return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)

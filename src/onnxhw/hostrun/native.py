@@ -69,7 +69,7 @@ class NativeError(ValueError):
 
 
 class NoKernelError(Exception):
-    """onnxruntime has nothing for these types; the text is its reason. Never leaves the frontend.
+    """onnxruntime has nothing for these types; the text is its reason. Never leaves this package.
 
     `attributes`: it has a kernel, which refuses the node for its attributes, whatever the operands.
     """

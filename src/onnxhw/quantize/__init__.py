@@ -61,7 +61,7 @@ def quantize(
     feeds of one inference each; it is called several times. Noise is measured over `evaluation` (default: `samples`),
     accuracy too, if `labels` gives the class of each of its samples.
 
-    `limits` and `shapes` are those of `onnxhw.frontend.read`; symbolic dimensions stay symbolic in what is written.
+    `limits` and `shapes` are those of `onnxhw.partition.read`; symbolic dimensions stay symbolic in what is written.
 
     `UsageError` E2604 (a value is not finite), E2607 (options, labels), E2609 (no samples); `UnsupportedError`
     E4700 to E4703.

@@ -26,7 +26,7 @@ def prepare(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, 
     """The model at operator set 13 or later, functions inlined and static loops unrolled, and its name for messages.
 
     `UnsupportedError` E4701: the operator set cannot be raised; E4702: the model is quantized already. Otherwise as
-    `onnxhw.frontend.read`.
+    `onnxhw.partition.read`.
     """
     where = "model" if isinstance(source, bytes) else str(source)
     model = _read(source, where, limits)

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnxhw import golden
-from onnxhw.frontend import load
+from onnxhw.partition import load
 
 Array = npt.NDArray[Any]
 MICROSOFT = "com.microsoft"

@@ -13,9 +13,9 @@ from onnxhw.config import PRESETS
 from onnxhw.convert.operators import staircase
 from onnxhw.convert.operators.staircase import Staircase
 from onnxhw.emu import Emulator
-from onnxhw.frontend import read
 from onnxhw.golden import host
 from onnxhw.ir.graph import Conv, Table
+from onnxhw.partition import read
 from onnxhw.session import InferenceSession
 
 from . import networks

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxhw.frontend import read
 from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.partition import read
 from onnxhw.session import InferenceSession
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")

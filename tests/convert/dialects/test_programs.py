@@ -15,8 +15,8 @@ import pytest
 
 from onnxhw import golden, sched
 from onnxhw.config import preset
-from onnxhw.frontend import load
 from onnxhw.ir.graph import Graph
+from onnxhw.partition import load
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

@@ -10,11 +10,12 @@ from onnx import TensorProto
 
 from onnxhw import emu, golden, sched
 from onnxhw.config import preset
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.operators.affine import split
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
+from onnxhw.partition import read
 from onnxhw.session import InferenceSession
 
 RNG = np.random.default_rng(5)

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.partition import read
 from onnxhw.session import InferenceSession
 
 DOMAINS = ["qonnx.custom_op.general", "finn.custom_op.general", "onnx.brevitas"]

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.operators import chain, perchannel
-from onnxhw.frontend import UnsupportedNodesError, read
 from onnxhw.ir.graph import Add, Conv, Copy, MaxPool, Mul, Table
+from onnxhw.partition import read
 
 S, T = 2.0**-3, 2.0**-4
 

@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw import emu, golden
 from onnxhw.config import preset
-from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.ir.graph import Conv, Copy, MatMul, Reshape
 from onnxhw.sched import schedule
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.ir.graph import Concat, Conv, Copy
 
 S, Z = 0.125, -9

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxhw.frontend import UnsupportedNodesError
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.ir.graph import AveragePool, Conv, MaxPool, Table
 
 S = 2.0**-3

@@ -11,10 +11,11 @@ from onnx import TensorProto
 from onnxhw import InferenceSession, fixed, golden
 from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.conversion import unread
 from onnxhw.convert.operators.softmax_numbers import ONE, Numbers
-from onnxhw.frontend import UnsupportedNodesError, load, read
 from onnxhw.ir.graph import Concat, Graph, Table
+from onnxhw.partition import load, read
 
 Ints = npt.NDArray[np.int64]
 STEP = 1 / 256

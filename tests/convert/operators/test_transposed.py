@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.operators.transposed import phase
-from onnxhw.frontend import UnsupportedNodesError
 from onnxhw.ir.graph import Conv, Copy
 
 S = 2.0**-3

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.operators.unary import UNARY
-from onnxhw.frontend import UnsupportedNodesError
 from onnxhw.ir.graph import Add, Conv, Table
 
 S, Z = 2.0**-5, -9

@@ -13,10 +13,10 @@ from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.frontend import read
-from onnxhw.frontend.hostparts import serialized
 from onnxhw.onnxmodel.read import read as load
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.partition import read
+from onnxhw.partition.host_parts import serialized
 from onnxhw.session import InferenceSession
 
 F = np.float32
@@ -96,7 +96,7 @@ def test_a_boolean_is_0_or_1(tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from onnxhw.frontend import read
+from onnxhw.partition import read
 def most():  # what getrusage says may be of the process before exec
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

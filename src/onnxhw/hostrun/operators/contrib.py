@@ -108,7 +108,7 @@ def qlinear_average_pool(
     taps = tuple(range(-len(kernel_shape), 0))
     sums = view(pool, centred(x, zx), 0).sum(taps).astype(np.int64)
     inside = np.ones(x.shape, np.int64)
-    counts = np.full_like(sums, prod(kernel_shape)) if count_include_pad else pool.view(inside, 0).sum(taps)
+    counts = np.full_like(sums, prod(kernel_shape)) if count_include_pad else view(pool, inside, 0).sum(taps)
     return _average(sums, counts, _ratio(sx, sy), np.asarray(_zero(zy, x)))
 
 

@@ -19,12 +19,12 @@ from onnxhw.cli import main
 from onnxhw.compiler import place, place_and_schedule
 from onnxhw.config import PRESETS, HwConfig, preset
 from onnxhw.errors import DoesNotFitError
-from onnxhw.frontend import PartitionedModel
-from onnxhw.frontend.partition import GOLDEN, HARDWARE, HOST, KINDS, Division, stages
-from onnxhw.frontend.pipeline import converted
 from onnxhw.ir.graph import Op
 from onnxhw.ir.parts import GoldenPart
 from onnxhw.onnxmodel.prepared import prepare
+from onnxhw.partition import PartitionedModel
+from onnxhw.partition.pipeline import converted
+from onnxhw.partition.stages import GOLDEN, HARDWARE, HOST, KINDS, Division, stages
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

@@ -11,8 +11,8 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.frontend import read, trials
 from onnxhw.onnxmodel.batch import OTHERS
+from onnxhw.partition import read, trials
 
 X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3])}
 

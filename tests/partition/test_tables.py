@@ -12,12 +12,12 @@ from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, place, place_and_schedule
 from onnxhw.config import preset
-from onnxhw.frontend import PartitionedModel, read
-from onnxhw.frontend.pipeline import converted, parts_of
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.onnxmodel import prepared
 from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.onnxmodel.read import read as reading_of
+from onnxhw.partition import PartitionedModel, read
+from onnxhw.partition.pipeline import converted, parts_of
 from onnxhw.program.container import dumps
 from onnxhw.report.fit import fit
 from onnxhw.sched import beyond, tables_of

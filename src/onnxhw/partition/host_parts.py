@@ -11,7 +11,7 @@ from ..convert.values import Const, QuantConst
 from ..errors import UnsupportedError
 from ..ir.parts import HostPart
 from ..onnxmodel.reading.apart import LEAST, outline
-from .partition import KINDS, Stages
+from .stages import KINDS, Stages
 
 OLDEST_IR = 4
 """Since this IR version an initializer need not be an input."""

@@ -1,4 +1,4 @@
-"""`read` and `load`: the frontend's steps in order."""
+"""`read` and `load`: a model from its file to its parts."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ from ..onnxmodel.reading.limits import Limits
 from ..onnxmodel.shapes import Shape, require_static
 from ..onnxmodel.specification import Findings
 from ..onnxmodel.specification.signatures import nowhere
-from .hostparts import host_parts
-from .partition import GOLDEN, KINDS, Division, integer_parts, stages
+from .host_parts import host_parts
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
+from .stages import GOLDEN, KINDS, Division, integer_parts, stages
 
 
 @guarded()

@@ -11,9 +11,9 @@ from ..ir.graph import Graph, Port
 from ..ir.steps import SHAPE
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.specification.signatures import canonical
-from .partition import GOLDEN, KINDS, Division, Stages
 from .partitioned import Placed, Where
 from .refused import refusal
+from .stages import GOLDEN, KINDS, Division, Stages
 from .trials import Trials
 
 APPROXIMATE = "computed in integers, which may differ from float32 by a step of its result"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.frontend import PartitionedModel, Placed, read
 from onnxhw.ir.parts import HardwarePart, HostPart
+from onnxhw.partition import PartitionedModel, Placed, read
 
 S = 0.125
 SHAPE = [1, 4, 4, 4]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from onnxhw.errors import UnsupportedError
-from onnxhw.frontend import PartitionedModel, load, read
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.ir.verify import verify
+from onnxhw.partition import PartitionedModel, load, read
 from onnxhw.session import InferenceSession
 
 S = 0.125

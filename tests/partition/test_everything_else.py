@@ -9,11 +9,11 @@ import pytest
 from onnx import defs, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.frontend import read, refuse
-from onnxhw.frontend.refused import DOMAINS, RUN
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.hostrun.single import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
+from onnxhw.partition import read, refuse
+from onnxhw.partition.refused import DOMAINS, RUN
 from onnxhw.session import InferenceSession
 
 Array = npt.NDArray[Any]

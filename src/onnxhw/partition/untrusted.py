@@ -1,6 +1,6 @@
 """`read_untrusted`: parse and check a model in a child process with bounded memory and time.
 
-The child goes through the whole frontend, so that the libraries below it (protobuf, onnx, numpy) meet the file there
+The child reads and places the model, so that the libraries below it (protobuf, onnx, numpy) meet the file there
 first. What comes back is the checked model, data included, or an error as a record; a child that dies is an error, too.
 """
 
@@ -47,8 +47,8 @@ def read_untrusted(
 
     The child places the model as well, with the sizes of its dimensions that `shapes` gives.
 
-    Errors are those of the frontend, and E3170 more time, E3171 more memory, E3172 the child ended without an answer;
-    `UsageError` E2161 where processes cannot be limited.
+    Errors are those of reading and placing, and E3170 more time, E3171 more memory, E3172 the child ended without an
+    answer; `UsageError` E2161 where processes cannot be limited.
     """
     if find_spec("resource") is None:
         raise UsageError("E2161", "this system cannot limit the memory and time of a process")
