@@ -201,3 +201,11 @@ def test_what_stays_on_the_host_says_why(case: str, model: Any) -> None:
     y = model.requantize(conv(model, y, channels, 4), 1.0)
     with pytest.raises(UnsupportedNodesError, match=reason):
         model.output(y).load()
+
+
+def test_a_result_without_elements_is_not_made(model: Any) -> None:
+    """One of its sizes is 0, so another may be anything."""
+    x = model.input([1, 3, 2, 2], S, Z)
+    y = model.node("Resize", x, "", model.const(np.array([1, 0.25, 1e10, 1], np.float32)), mode="nearest")
+    with pytest.raises(UnsupportedNodesError, match="has no elements"):
+        model.output(model.requantize(y, S, Z)).load()
