@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import draw_pictures
 from click import Context
 
 from onnxhw.cli.app import COMMANDS, app
@@ -33,7 +34,12 @@ def isa_page() -> str:
     return subprocess.run([sys.executable, "-m", "onnxhw.isa.docs"], check=True, capture_output=True, text=True).stdout
 
 
-PAGES = {"docs/cli.md": cli_page, "docs/isa.md": isa_page}
+PAGES = {
+    "docs/cli.md": cli_page,
+    "docs/isa.md": isa_page,
+    "docs/pictures/schedule.svg": draw_pictures.schedule,
+    "docs/pictures/memory.svg": draw_pictures.memory,
+}
 
 
 def main(check: bool) -> int:

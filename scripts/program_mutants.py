@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from mutation import TEXTS, Base, damaged, json_text, number
 
 from onnxhw.config import HwConfig
+from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container, records
@@ -32,7 +33,7 @@ def program(base: Base, rng: random.Random) -> bytes:
             _part(rng.choice(record.parts or [record.parts.add()]), rng)
         else:
             found = [part.device for part in record.parts if part.HasField("device")]
-            with suppress(ValueError, TypeError, LookupError):  # an earlier change left nothing to change
+            with suppress(ValueError, TypeError, LookupError, InternalError):  # an earlier change left nothing
                 rng.choice(CHANGES)(rng.choice(found), rng)
     return container._wrap(bytes(record.SerializeToString(deterministic=True)))
 

@@ -250,6 +250,13 @@ def test_inferred_tensors_are_bounded() -> None:
         specialise(small, limits=Limits(total_elements=299))
 
 
+def test_a_tensor_without_elements_has_sizes_that_can_be_addressed() -> None:
+    text = "g (float[1,8,2,3] x) => (y) {{ y = DepthToSpace<blocksize={size}>(x) }}"
+    specialise(model(text.format(size=1 << 20)))
+    with pytest.raises(LimitError, match="E3410"):
+        specialise(model(text.format(size=(1 << 31) + 1)))
+
+
 def test_a_huge_batch_does_no_harm() -> None:
     with pytest.raises(LimitError, match="E3410"):
         specialise(model(RELU.format(dims="N,3")), "m.onnx", {"N": 1 << 62})

@@ -175,9 +175,14 @@ def _examine(names: Iterable[str], operands: Iterable[Value]) -> None:
 
 
 def _fitting(context: Context, node: Node) -> None:
-    """`BlockedError` for tensors so large that no preset has room for them, before anything of that size is made."""
+    """`BlockedError` for tensors so large that no preset has room for them, before anything of that size is made.
+
+    A result without elements is refused, too: one of its other sizes may be anything.
+    """
     for name in (*node.input, *node.output):
         elements = prod(context.shapes.get(name, ()))
+        if not elements and name in node.output:
+            raise BlockedError(f"result {name!r} has no elements")
         if elements > LARGEST:
             raise BlockedError(f"{name!r} has {elements:,} elements, the hardware takes {LARGEST:,} at most")
 

@@ -20,6 +20,8 @@ from .specification.operators import operator_rules
 log = logging.getLogger(__name__)
 
 DECLARE = "runs give the inferred shape: export the model again, or declare that"
+ADDRESSED = (1 << 63) // 16
+"""Elements of 16 bytes, the widest type, that 64 bits can address."""
 
 __all__ = ["Shape", "require_static", "specialise"]
 
@@ -229,17 +231,23 @@ def _without_schema(
     return second, static_shapes(second), loose
 
 
+def _elements(shape: Shape) -> int:
+    """The number of elements; for none, the product of the other sizes where numpy could not even shape nothing so."""
+    others = prod(size for size in shape if size)
+    return prod(shape) or (others if others > ADDRESSED else 0)
+
+
 def _limits(shapes: Mapping[str, Shape], limits: Limits, where: str) -> None:
     counts = Counter(shapes.values())  # of few shapes
     total = sum(prod(shape) * count for shape, count in counts.items())
-    odd = any(min(shape, default=0) < 0 or prod(shape) > limits.tensor_elements for shape in counts)
+    odd = any(min(shape, default=0) < 0 or _elements(shape) > limits.tensor_elements for shape in counts)
     if not odd and total <= limits.total_elements:
         return
     total = 0
     for name, shape in shapes.items():
         if min(shape, default=0) < 0:
             raise InvalidModelError("E3010", f"{name!r} would have the shape {list(shape)}", where=where)
-        elements = prod(shape)
+        elements = _elements(shape)
         limits.check("E3410", "tensor_elements", elements, f"{name!r} has a number of elements of", where)
         total += elements
     limits.check("E3411", "total_elements", total, "all its tensors have a number of elements of", where)

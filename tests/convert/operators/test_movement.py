@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.convert.blockers import UnsupportedNodesError
+from onnxhw.errors import InvalidModelError
 from onnxhw.ir.graph import Concat, Conv, Copy
 
 S, Z = 0.125, -9
@@ -201,3 +202,21 @@ def test_what_stays_on_the_host_says_why(case: str, model: Any) -> None:
     y = model.requantize(conv(model, y, channels, 4), 1.0)
     with pytest.raises(UnsupportedNodesError, match=reason):
         model.output(y).load()
+
+
+def test_a_result_without_elements_is_not_made(model: Any) -> None:
+    """One of its sizes is 0, so another may be anything."""
+    x = model.input([1, 3, 2, 2], S, Z)
+    y = model.node("Resize", x, "", model.const(np.array([1, 0.25, 1e10, 1], np.float32)), mode="nearest")
+    with pytest.raises(UnsupportedNodesError, match="has no elements"):
+        model.output(model.requantize(y, S, Z)).load()
+
+
+def test_a_reshape_that_the_model_declares_with_another_number_of_elements(model: Any) -> None:
+    """Nothing infers its shape: it is asked for by an input."""
+    model.inputs.append(helper.make_tensor_value_info("asked", TensorProto.INT64, [1]))
+    x = model.requantize(model.const(np.arange(3, dtype=np.float32)), S, Z)
+    y = model.node("Reshape", x, "asked")
+    model.outputs.append(helper.make_tensor_value_info(y, TensorProto.FLOAT, [24]))
+    with pytest.raises(InvalidModelError, match=r"E3400 .*has 3 elements"):
+        model.load()

@@ -85,3 +85,13 @@ def test_reduction_over_the_columns(model: Any, check: Callable[[Any], Any]) -> 
     y = model.requantize(model.node("MatMul", x, matrix(model, 6, 18)), T, -3)
     graph = check(model.output(model.requantize(model.node("ReduceMean", y, axes=[2], keepdims=0), T, -3), 2))
     assert kinds(graph) == [Conv, Conv]
+
+
+@pytest.mark.parametrize(("shape", "leading"), [((1, 6), (1,)), ((5, 6), (1, 1)), ((1, 5, 6), (1, 1))])
+def test_a_matrix_of_more_dimensions_gives_its_result_them(
+    model: Any, check: Callable[[Any], Any], shape: tuple[int, ...], leading: tuple[int, ...]
+) -> None:
+    w = model.constant(RNG.integers(-60, 61, (*leading, 6, 4)).astype(np.int8), 2.0**-7)
+    y = model.requantize(model.node("MatMul", model.input(shape, S, 3), w), T, -3)
+    rank = max(len(shape), len(leading) + 2)
+    assert kinds(check(model.output(y, rank))) == [Conv]

@@ -299,7 +299,9 @@ def matmul(context: Context, node: Node) -> Value:
     q, scale = weights(value, axis, node.label, MOST_PARTS)
     if q.ndim < 2 or any(size != 1 for size in q.shape[:-2]):
         raise BlockedError(f"the matrix has shape {list(q.shape)}", "use a matrix of two dimensions")
-    return _matrix(context, node.label, x, q.reshape(q.shape[-2:]).T, scale, None, (*x.shape[:-1], q.shape[-1]))
+    leading = (1,) * (q.ndim - max(len(x.shape), 2))  # of a matrix with more dimensions than what it multiplies
+    shape = *leading, *x.shape[:-1], q.shape[-1]
+    return _matrix(context, node.label, x, q.reshape(q.shape[-2:]).T, scale, None, shape)
 
 
 def _matrix(

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from ...errors import InvalidModelError
 from ...ir.graph import Concat, Tensor
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
@@ -33,6 +34,9 @@ def reshape(context: Context, node: Node) -> Value:
     shape = _wanted(context, node, value) if shape is None else shape
     if shape is None:
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
+    if value.shape is not None and prod(value.shape) != prod(shape):
+        what = f"has {prod(value.shape)} elements, its result {node.output[0]!r} is to have the shape {list(shape)}"
+        raise InvalidModelError("E3400", what, where=node.label, hint="export the model again")
     if isinstance(value, (Held, Pending)):
         return replace(value, moves=value.moves.reshape(shape, node.label))
     if isinstance(value, (Fed, Hosted)):
