@@ -1,7 +1,7 @@
 """What an inference costs the host: quantize, frame, unframe, dequantize.
 
     python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--no-patches] [--count 100] [--json]
-    python bench/hostcost.py --rates       the host instead of the device, against the constants of `onnxhw.cost`
+    python bench/hostcost.py --rates       the host instead of the device, against the constants of `compiler.cost`
 
 Runs a compiled model (by default the image classification network of `onnxhw bench`) through `onnxhw.Device` and the
 whole driver, against a device in the process that computes nothing. Its time is subtracted, so what remains is the
@@ -110,7 +110,7 @@ def rates() -> None:
 
     from onnxhw import golden
     from onnxhw.bench.measure import model
-    from onnxhw.cost import golden_ms, of_graph
+    from onnxhw.compiler.cost import golden_ms, of_graph
     from onnxhw.program.traffic import Rates, Traffic
 
     options = onnxruntime.SessionOptions()

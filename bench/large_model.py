@@ -211,11 +211,11 @@ def measure(path: Path) -> dict[str, float]:
     seconds: dict[str, float] = {}
     gc.disable()  # as the command does
     with stage("import", seconds):
+        from onnxhw.compiler.capacity import fit
         from onnxhw.config import preset
         from onnxhw.onnxmodel import inline, shapes, specification, unroll  # noqa: F401 - their import is measured
         from onnxhw.onnxmodel.reading.limits import DEFAULT
         from onnxhw.partition import pipeline
-        from onnxhw.report.fit import fit
     with stage("read", seconds):
         model = pipeline.reading_of(path, DEFAULT).model
     with stage("diagnose", seconds):

@@ -91,10 +91,17 @@ class InvalidModelError(OnnxhwError):
 
 
 class UnsupportedError(OnnxhwError):
-    """A valid model that this release cannot map; every blocker is listed."""
+    """A valid model that this release cannot map; every blocker is listed.
+
+    `operation`: the name of the operation of the integer graph that cannot be mapped; "" if the error is about no one.
+    """
 
     exit_status = 4
     kind = "unsupported"
+
+    def __init__(self, code: str, what: str, *, where: str = "", hint: str = "", operation: str = "") -> None:
+        super().__init__(code, what, where=where, hint=hint)
+        self.operation = operation
 
 
 class DoesNotFitError(OnnxhwError):

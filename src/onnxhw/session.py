@@ -18,8 +18,8 @@ from onnx import numpy_helper
 from .board import find
 from .closing import Closing
 from .compiler import place_and_schedule
+from .compiler.cost import Prefer
 from .config import HwConfig, preset
-from .cost import Prefer
 from .errors import InvalidModelError, UsageError
 from .executors import Executors, Watch
 from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
@@ -66,7 +66,7 @@ class InferenceSession(SessionMethods, Closing):
     patches : see `onnxhw.compiler.compile`; default: on a device what takes least time of its line and core, because
         patches save cycles of the core and mostly cost several times as many bytes; else the fewest cycles.
     prefer : "speed", the default: parts that the host runs quicker than line and core of a device are left to it
-        (`onnxhw.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
+        (`compiler.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
     enable_fallback, disabled_optimizers, read_config_from_model : onnxruntime's; they change nothing.

@@ -12,8 +12,8 @@ import pytest
 from onnxhw import compiler, emu
 from onnxhw.cli import artifacts, main, simulation
 from onnxhw.compiler import compile
+from onnxhw.compiler.cost import board_rates
 from onnxhw.config import PRESETS, preset
-from onnxhw.cost import board_rates
 from onnxhw.program import container
 from onnxhw.report.profile import profile
 from onnxhw.report.trace import trace

@@ -9,8 +9,8 @@ import pytest
 
 from onnxhw.build.manifest import Manifest
 from onnxhw.cli.choice import Choice
+from onnxhw.compiler.cost import Prefer
 from onnxhw.config import preset
-from onnxhw.cost import Prefer
 from onnxhw.errors import UsageError
 from onnxhw.host.artifact import check_manifest, manifest
 from onnxhw.host.records import MANIFEST, wrong_manifest, wrong_simulations

@@ -11,6 +11,7 @@ import pytest
 from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, place, place_and_schedule
+from onnxhw.compiler.capacity import fit
 from onnxhw.config import preset
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.onnxmodel import prepared
@@ -19,7 +20,6 @@ from onnxhw.onnxmodel.read import read as reading_of
 from onnxhw.partition import PartitionedModel, read
 from onnxhw.partition.pipeline import converted, parts_of
 from onnxhw.program.container import dumps
-from onnxhw.report.fit import fit
 from onnxhw.sched import beyond, tables_of
 
 FOUR = dataclasses.replace(preset("mini"), name="four", tables=4)

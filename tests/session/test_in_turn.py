@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import place_and_schedule
+from onnxhw.compiler.split import Pieces, groups
 from onnxhw.config import preset
-from onnxhw.cutting import Pieces, groups
 from onnxhw.ir.verify import verify
 from onnxhw.partition import load
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import golden, partition
 from ..compiler import compile, place_and_schedule
+from ..compiler.cost import board_rates, waiting
 from ..config import HwConfig
-from ..cost import board_rates, waiting
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..program.model import DeviceProgram
@@ -48,7 +48,7 @@ class Row:
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
     `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `cycles_plain`: cycles with inputs
     as they are, None where the model does not fit so. `waiting`: what a person waits for with these cycles, `quickest`
-    with the choice that takes least time of line and core (`onnxhw.cost.Waiting`, with `cycles`), at the rates of the
+    with the choice that takes least time of line and core (`compiler.cost.Waiting`, with `cycles`), at the rates of the
     preset's board; None if it has none.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,

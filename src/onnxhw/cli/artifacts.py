@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..cost import waiting, waiting_sentence
+from ..compiler.cost import waiting, waiting_sentence
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
 from ..host.artifact import check_manifest

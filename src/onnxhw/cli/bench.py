@@ -129,7 +129,7 @@ def print_premises(output: Output, rows: "Sequence[Row]") -> None:
 
 
 def _shown(record: dict[str, Any] | None, *names: str) -> list[Any]:
-    from ..cost import ms_text
+    from ..compiler.cost import ms_text
 
     if record is None:
         return [None] * len(names)

@@ -92,8 +92,8 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
     """
     from .. import compiler, partition
     from ..board import boards
+    from ..compiler.cost import board_rates
     from ..config import PRESETS, SIMULATED
-    from ..cost import board_rates
     from ..errors import DoesNotFitError, UnsupportedError
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax

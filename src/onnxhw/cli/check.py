@@ -10,9 +10,9 @@ from .options import board_option, common, examples, patches_option, prefer_opti
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..cost import Cost, Prefer
+    from ..compiler.capacity import Fit
+    from ..compiler.cost import Cost, Prefer
     from ..partition.partitioned import PartitionedModel
-    from ..report.fit import Fit
     from .reading import Reading
 
 SHOWN = 40
@@ -53,10 +53,10 @@ def command(
     gc.disable()  # a short process that keeps what it makes: collections would only cost time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; threads would only spin
     from ..compiler import place
-    from ..cost import all_waiting, of_fit
+    from ..compiler.capacity import QUICK, fit
+    from ..compiler.cost import all_waiting, of_fit
     from ..errors import DoesNotFitError
     from ..partition import refuse
-    from ..report.fit import QUICK, fit
     from .pipeline import target
 
     chosen = target(board, preset)
@@ -193,7 +193,7 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
 
 def _print_times(output: Output, parts: list[dict[str, Any]], waiting: dict[str, Any]) -> None:
     """What an inference takes: of each part on the hardware where there are several, and of all."""
-    from ..cost import ms_text, waiting_sentence
+    from ..compiler.cost import ms_text, waiting_sentence
 
     rows = [(number, part) for number, part in enumerate(parts) if part["where"] == "hardware"]
     if len(rows) > 1:

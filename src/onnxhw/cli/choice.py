@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..cost import Prefer
+from ..compiler.cost import Prefer
 from ..program.traffic import Rates
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..cost import waiting
+from ..compiler.cost import waiting
 from ..errors import LinkError, UsageError
 from ..host.device import Device
 from ..program.parts import Program

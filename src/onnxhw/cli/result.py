@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import __version__
 from ..build.manifest import Manifest
-from ..cost import waiting_sentence
+from ..compiler.cost import waiting_sentence
 from ..files import sha256
 from ..ir.parts import GoldenPart, HostPart
 from ..partition import PartitionedModel

@@ -86,7 +86,7 @@ def command(
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:
-    from ..cost import waiting_sentence
+    from ..compiler.cost import waiting_sentence
     from ..report.kept import Loaded, sentences
 
     if output.json:

@@ -19,7 +19,7 @@ from .options import (
 from .output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..cost import Prefer
+    from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
     from .reading import Reading
 

@@ -89,6 +89,7 @@ def _check_free(op: Reshape, graph: Graph) -> None:
         f"reshape {x.shape} -> {y.shape} changes which elements share a pixel, so it would have to move data",
         where=f"node {op.name!r} (Reshape)",
         hint="reshapes that keep the channels are free; flatten before a Gemm is folded into its weights",
+        operation=op.name,
     )
 
 

@@ -75,6 +75,7 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
             ops[op.name] = one(op)
             _check_fields(op, ops[op.name](Tiling((0, graph.tensors[op.output].height))), config)
         except UnsupportedError as error:
+            error.operation = op.name
             blockers.append(error)
     if len(blockers) == 1:
         raise blockers[0]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 
-from .ir.graph import Graph, Port
+from ..ir.graph import Graph, Port
 
 LEAST = 0.5
 """Least part of the operations that have room that a part may keep."""

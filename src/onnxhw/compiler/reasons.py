@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from .config import HwConfig
+from ..config import HwConfig
+from ..errors import DoesNotFitError, UnsupportedError
+from ..ir.graph import Graph
+from ..partition import PartitionedModel
+from .capacity import excess, larger
 from .cost import Cost, ms_text, slower
-from .errors import DoesNotFitError, UnsupportedError
-from .ir.graph import Graph
-from .partition import PartitionedModel
-from .report.fit import excess, larger
 
 Reasons = dict[str, tuple[str, str]]
 """Operations by result, why they go to the host, and what to do."""
@@ -26,7 +26,7 @@ def size_error(
 ) -> DoesNotFitError | None:
     """The `DoesNotFitError` (E51xx) of hardware parts that nothing but size keeps from running: memory that is too
     small for any schedule, else the operations in `refused`. None if there are other reasons, or none at all."""
-    from . import sched
+    from .. import sched
 
     large = [error for error in refused if isinstance(error, sched.TooLargeError)]
     if not large or len(large) < len(refused):
@@ -41,7 +41,7 @@ def size_error(
 
 def causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     """The errors of which a scheduler's is made: one for each operation."""
-    from . import sched
+    from .. import sched
 
     return sched.causes(error)
 
@@ -54,7 +54,7 @@ def too_much(model: PartitionedModel, error: DoesNotFitError, config: HwConfig) 
         return {op.output: reason for graph in graphs for op in graph.ops if not softmax.isdisjoint(op.nodes)}
     if error.code != "E5105":
         return {}
-    from . import sched
+    from .. import sched
 
     reason = f"its table would be one more than the {config.tables} of {config.name}", TABLES_HINT
     return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
@@ -72,10 +72,6 @@ def too_slow(model: PartitionedModel, costs: Sequence[Cost]) -> Reasons:
 
 
 def unmapped(model: PartitionedModel, error: UnsupportedError) -> Reasons:
-    """The operations that a scheduler's error names."""
-    found: Reasons = {}
-    for cause in causes(error):
-        for op in (op for part in model.hardware for op in part.graph.ops):
-            if f"node {op.name!r} (" in cause.text():
-                found[op.output] = cause.what, cause.hint
-    return found
+    """The operations that a scheduler's error is about."""
+    refused = {cause.operation: (cause.what, cause.hint) for cause in causes(error)}
+    return {op.output: refused[op.name] for part in model.hardware for op in part.graph.ops if op.name in refused}

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import compile, place_and_schedule
+from onnxhw.compiler.cost import Cost, golden_ms, of_program, slower, waiting
 from onnxhw.config import preset
-from onnxhw.cost import Cost, golden_ms, of_program, slower, waiting
 from onnxhw.program.traffic import Rates
 
 MINI, RATES = preset("mini"), Rates(1_000_000, 100_000_000)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
-from .board import boards
-from .config import HwConfig
-from .ir.graph import AveragePool, Conv, Graph, MaxPool, Op
-from .program.model import DeviceProgram
-from .program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
-from .report.fit import Fit, weight_bytes
+from ..board import boards
+from ..config import HwConfig
+from ..ir.graph import AveragePool, Conv, Graph, MaxPool, Op
+from ..program.model import DeviceProgram
+from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
+from .capacity import Fit, weight_bytes
 
 Prefer = Literal["speed", "hardware"]
 """Where a part runs that the hardware can run: where it is quicker, or on the hardware."""

@@ -1,29 +1,25 @@
-"""`compile`: a model onto one accelerator."""
+"""`place`: a model on hardware and host, so that what is on the hardware fits it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from .batch import Batch
-from .config import HwConfig
-from .convert.conversion import Conversion
-from .cost import Cost, Prefer, of_program
-from .cutting import Pieces, groups
-from .errors import DoesNotFitError, UnsupportedError
-from .ir.graph import Graph
-from .ir.parts import HardwarePart
-from .onnxmodel.diagnostics import Diagnostic
-from .onnxmodel.prepared import Source, prepare
-from .onnxmodel.reading.limits import Limits
-from .partition import PartitionedModel, refuse, require_hardware
-from .partition.pipeline import converted, parts_of
-from .partition.stages import Division
-from .passes import choose, variants
-from .program.model import DeviceProgram
-from .program.parts import Program
-from .program.traffic import Rates
+from ..batch import Batch
+from ..config import HwConfig
+from ..convert.conversion import Conversion
+from ..errors import DoesNotFitError, UnsupportedError
+from ..ir.graph import Graph
+from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxmodel.prepared import Source, prepare
+from ..onnxmodel.reading.limits import Limits
+from ..partition import PartitionedModel, require_hardware
+from ..partition.pipeline import converted, parts_of
+from ..partition.stages import Division
+from ..passes import variants
+from .capacity import excess, roomier, scheduled, weight_bytes
+from .cost import Cost
 from .reasons import PREFER, Reasons, causes, size_error, too_much, too_slow, unmapped
-from .report.fit import excess, larger, roomier, scheduled, weight_bytes
+from .split import Pieces, groups
 
 T = TypeVar("T")
 
@@ -34,62 +30,12 @@ NOT_ON_IT = (
 )
 """What is said of a model with such operations."""
 AT_LEAST = "at least "
-"""Of numbers by `report.fit.excess` alone: a part that these bounds leave whole, the scheduler may have to divide."""
+"""Of numbers by `capacity.excess` alone: a part that these bounds leave whole, the scheduler may have to divide."""
 LARGE = ("W3405", "W3406")
 """The codes of these notes."""
 SLOW = "W3480"
 LEFT = "{} operations run on the host, which is quicker than the line to the board"
 """The code and text of the note on a model with parts that are left to the host for their time."""
-
-
-def compile(
-    source: Source | Graph,
-    config: HwConfig,
-    *,
-    limits: Limits | None = None,
-    shapes: Mapping[str, int] | None = None,
-    patches: bool | None = True,
-    rates: Rates | None = None,
-    prefer: Prefer = "speed",
-    exact_softmax: bool = False,
-) -> Program:
-    """The checked program of a model, or of an integer graph as a whole.
-
-    Parameters
-    ----------
-    limits, shapes, exact_softmax : as of `onnxhw.partition.read`; a graph has none.
-    patches : inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; False: only
-        if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as True if
-        they are None.
-    rates, prefer : with `rates`, parts that the host runs quicker are left to it (`onnxhw.cost.slower`, W3480), unless
-        `prefer` is "hardware".
-
-    What `partition` places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
-    too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
-    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.check`.
-    """
-    if isinstance(source, Graph):
-        return Program.of(compile_graph(source, config, patches=patches, rates=rates))
-    return place_and_schedule(
-        source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
-        exact_softmax=exact_softmax,
-    ).made  # fmt: skip
-
-
-def compile_graph(
-    graph: Graph, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None
-) -> DeviceProgram:
-    """The checked program of one integer graph on the hardware as a whole; `patches` and `rates` as in `compile`.
-
-    `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in the way.
-    """
-    try:
-        return _schedule(graph, config, patches, rates)
-    except UnsupportedError as error:
-        refused = causes(error)
-        if too_large := size_error([graph], refused, config):
-            raise too_large from error
-        raise
 
 
 @dataclass(frozen=True)
@@ -138,10 +84,10 @@ def place(
     it as the golden model does (`onnxhw.ir.parts.GoldenPart`): where operations run never changes a result. An error
     that names none is raised. Where the model does not fit, so does a Softmax in integers, which takes several times
     as much memory as its input, and then operations whose tables are more than `config` has (`onnxhw.sched.beyond`).
-    A part that is still too large is divided into parts that run in turn (`onnxhw.cutting`), and an operation that is
+    A part that is still too large is divided into parts that run in turn (`split`), and an operation that is
     too large alone goes to the host. Of a model of more operations than `scheduled` that is done by
-    `report.fit.excess` alone. `runnable` as in `onnxhw.partition.read`. With the `costs` of hardware parts, those that
-    are slower there go to the host, too (`onnxhw.cost.slower`).
+    `capacity.excess` alone. `runnable` as in `onnxhw.partition.read`. With the `costs` of hardware parts, those that
+    are slower there go to the host, too (`cost.slower`).
 
     It ends: each failure, and each look at the costs, either sends operations to the host, which never come back, or
     separates two operations that shared a part, which never share one again. And no `DoesNotFitError` leaves it unless
@@ -260,7 +206,7 @@ class _Chosen:
 
     def _drafts(self, graph: Graph) -> DoesNotFitError | None:
         """What is too large of a part; operations that cannot be mapped are for others to refuse."""
-        from . import sched  # only here: it takes long to import
+        from .. import sched  # only here: it takes long to import
 
         key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
         if key not in self.known:
@@ -293,45 +239,3 @@ def _noted(model: PartitionedModel, first: Sequence[Graph], chosen: _Chosen, cod
     hint = f"all of it at once may fit {presets}" if presets else ""
     found = (Diagnostic(note, "warning", "model", what, hint) for note, what in notes)
     return replace(model, diagnostics=(*model.diagnostics, *found))
-
-
-def place_and_schedule(
-    source: Source,
-    config: HwConfig,
-    *,
-    limits: Limits | None = None,
-    shapes: Mapping[str, int] | None = None,
-    patches: bool | None = True,
-    rates: Rates | None = None,
-    prefer: Prefer = "speed",
-    exact_softmax: bool = False,
-) -> Placing[Program]:
-    """As `compile`, with where its nodes run and what was moved to the host."""
-
-    def attempt(model: PartitionedModel) -> Program:
-        refuse(model)
-        parts = [
-            _schedule(part.graph, config, patches, rates) if isinstance(part, HardwarePart) else part
-            for part in model.parts
-        ]
-        return Program(model.name, model.inputs, model.outputs, parts, model.batch)
-
-    def costs(model: PartitionedModel, made: Program) -> list[Cost]:
-        assert rates is not None
-        pairs = zip(model.hardware, made.programs, strict=True)
-        return [of_program(part.graph, program, rates) for part, program in pairs]
-
-    judge = costs if rates and prefer == "speed" else None
-    return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax, costs=judge)
-
-
-def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates | None) -> DeviceProgram:
-    """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
-    from . import sched  # only here: it takes long to import
-
-    by = rates if patches is None else None
-    try:
-        return choose(graph, patches, lambda groups: sched.fastest(groups, config, by))
-    except DoesNotFitError as error:
-        hint = larger([graph], config, error.code)
-        raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error
