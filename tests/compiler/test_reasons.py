@@ -14,7 +14,7 @@ from onnxhw.sched.lower import lower
 
 TINY = 2.0**-20 / 37
 """A scale so small that no constant of the requantizer is proved."""
-NAMES = ["pool", "p" * 400, "p' (AveragePool): node 'first", "two\nlines"]
+NAMES = ["pool", "p" * 400, "p' (AveragePool): node 'first"]
 """Such as a message shows in another way, or shortened, and one in which another node is named."""
 
 
