@@ -12,7 +12,7 @@ from onnx.reference.op_run import RuntimeContextError
 from ..errors import UnsupportedError
 from ..onnxmodel.specification.signatures import canonical
 from .evaluator import Evaluator
-from .native import NativeNode, NoKernelError, has_kernel, kind_of
+from .native import NativeError, NativeNode, NoKernelError, has_kernel, kind_of
 from .nodes import HostNode, is_native
 from .operators import deviations, guards, is_ours
 
@@ -72,4 +72,6 @@ def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
         if error.attributes and not deviations.alone(domain, node.op_type, list(node.output), attributes):
             return str(error)
         return "" if has_other(domain, node.op_type, version) else str(error)
+    except NativeError as error:
+        return str(error)
     return ""

@@ -74,7 +74,7 @@ def merged(
 
     Returns the contradictions, in which the inferred size stays; the marks of outputs whose sizes are only declared
     (those of `bound` axes bind, as does a variable); and the outputs that were changed. `counted` are shapes that may
-    be declared although they are wrong: `ceilings.whole_windows`.
+    be declared although they are wrong: `miscounted_windows.whole_windows`.
     """
     places = {value.name: value for value in graph.output}
     contradictions, marks, changed = [], {}, set()
