@@ -27,7 +27,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from artifact_mutants import KINDS, Base, bases, mutant
 
-from onnxhw import loading
 from onnxhw.config import preset
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
@@ -37,6 +36,7 @@ from onnxhw.isa.memory import Space, host_stride
 from onnxhw.program.layout import to_host
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.parts import Program
+from onnxhw.runtime import loading
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -77,7 +77,7 @@ def program(path: Path, core: CoreModel) -> str:
     """Load, prove, and run each part for the hardware; the parts for the host must not fail in an unknown way."""
     found = loading.load(path)
     results = [same(part, core) for part in found.programs]
-    from onnxhw.session import InferenceSession
+    from onnxhw.runtime.session import InferenceSession
 
     session = InferenceSession(path, device="emulator")
     feeds = {}

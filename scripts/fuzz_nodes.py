@@ -29,10 +29,10 @@ from onnxhw import compiler, emu, golden, partition
 from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
-from onnxhw.feeds import matches
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import DeviceProgram
+from onnxhw.runtime.inputs import matches
 
 PIECE = 10_000
 """Mutants between two lines of the log."""

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import artifact_mutants
 
-from onnxhw import loading, proof
+from onnxhw import proof
 from onnxhw.cli.selftest_network import network
 from onnxhw.compiler import compile_graph as compiled
 from onnxhw.config import preset
@@ -28,6 +28,7 @@ from onnxhw.program import container
 from onnxhw.program.model import DeviceProgram, Layer
 from onnxhw.program.parts import Program
 from onnxhw.program.schema import message
+from onnxhw.runtime import loading
 from onnxhw.sched import check
 
 MUTANTS = 150

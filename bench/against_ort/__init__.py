@@ -1,6 +1,6 @@
 """The golden model beside onnxruntime, for `bench/accuracy.py` and the tests.
 
-session     onnxruntime sessions                            (session.py)
+session     onnxruntime sessions                            (runtime/session.py)
 Kernel      one Conv or Gemm as its integer kernel          (kernel.py)
 layers      each operation on onnxruntime's own operands    (layers.py)
 top1        classes of whole runs                           (top1.py)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         set_default_logger_verbosity,
         set_seed,
     )
-    from .session import InferenceSession
+    from .runtime.session import InferenceSession
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]  # fmt: skip
 
-_LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.session"}
+_LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.runtime.session"}
 """Where public names live that are not in `onnxhw.ort_api`; all are imported when first used, so that `import onnxhw`
 stays quick."""
 

@@ -19,8 +19,8 @@ from .errors import OnnxhwError, UsageError
 from .host.address import FORMS, parse
 from .host.device import Device
 from .partition import refuse
-from .session import InferenceSession
-from .targets import DEVICES
+from .runtime.session import InferenceSession
+from .runtime.targets import DEVICES
 
 DEVICE = "CPU"
 

@@ -1,4 +1,4 @@
-"""`prove`: the device program of a file is proved before anything runs it (`onnxhw.loading.load` proves each part).
+"""`prove`: the device program of a file is proved before anything runs it (`runtime.loading` proves each part).
 
 A program file may come from anywhere, and its checksum is no signature. So what was read goes through all that a
 program goes through when it is made: `onnxhw.sched.check` (no access out of range, nothing read before it was written

@@ -226,7 +226,7 @@ def test_the_line_is_first_tried_at_the_speed_that_the_bitstream_has(digits, tmp
     """As manifest.json says; what --baud says is the only one."""
     from onnxhw.errors import LinkError
     from onnxhw.host.device import Device
-    from onnxhw.session import InferenceSession
+    from onnxhw.runtime.session import InferenceSession
 
     assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0
     manifest = tmp_path / "out" / "manifest.json"

@@ -8,12 +8,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
-from onnxhw import session as sessions
 from onnxhw.cli import main
 from onnxhw.host.device import Device
 from onnxhw.isa.link import SHORTEST
 from onnxhw.program import container
 from onnxhw.program.traffic import load_bytes, traffic_of
+from onnxhw.runtime import session as sessions
 
 COUNT = 3
 SHAPE = [1, 4, 4, 4]

@@ -8,7 +8,7 @@ import pytest
 
 from onnxhw.ir.graph import Conv
 from onnxhw.partition import load, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 S, W_SCALE, T = 0.03, np.array([0.01, 0.02, 0.005, 0.013], np.float32), 0.07
 COMBINED = np.float32(S) * W_SCALE

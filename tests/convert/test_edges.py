@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw import golden
 from onnxhw.partition import load, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 from .quantized import S, T, conv
 

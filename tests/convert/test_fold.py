@@ -10,7 +10,7 @@ import pytest
 from onnxhw.errors import InvalidModelError
 from onnxhw.onnxmodel.reading.limits import Limits
 from onnxhw.partition import PartitionedModel, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 SIDE = 512
 """A result is a float32 matrix of SIDE x SIDE, 1 MiB."""

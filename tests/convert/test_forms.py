@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 from onnxhw.partition import PartitionedModel, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 Array = npt.NDArray[Any]
 X = np.random.default_rng(4).normal(0, 2, (1, 4, 6, 6)).astype(np.float32)

@@ -13,7 +13,7 @@ from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel.normal_form import normalise
 from onnxhw.onnxmodel.read import read_model
 from onnxhw.partition import load, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 X = np.array([[-2.0, 0.5, 3.0]], np.float32)
 IO = "g (float[1,3] x) => (float[1,3] y)"

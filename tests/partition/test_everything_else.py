@@ -14,7 +14,7 @@ from onnxhw.hostrun.single import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.partition import read, refuse
 from onnxhw.partition.refused import DOMAINS, RUN
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 Array = npt.NDArray[Any]
 X = np.float32([1, 2, 3])

@@ -19,7 +19,7 @@ from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.ir.verify import verify
 from onnxhw.partition import PartitionedModel, load, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 S = 0.125
 SHAPE = [1, 4, 4, 4]

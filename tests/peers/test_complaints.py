@@ -20,7 +20,7 @@ from onnxhw.errors import UnsupportedError, UsageError
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.partition import load, read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 from .nets import MINI, QONNX, Net, S, draw, program_of, run_golden, through, weights
 

@@ -17,7 +17,7 @@ from onnxhw.ir.graph import Conv
 from onnxhw.partition import load, read
 from onnxhw.program import container
 from onnxhw.program.parts import Program
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 from .nets import MINI, Net, S, draw, json_of, program_of, run_golden, through, weights
 

@@ -11,7 +11,6 @@ from ..errors import UsageError
 from ..files import read_json, reason, sha256
 from ..host.artifact import check_manifest
 from ..host.records import wrong_simulations
-from ..loading import load
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.traffic import Rates
@@ -19,6 +18,7 @@ from ..report.kept import premises
 from ..report.page import page
 from ..report.profile import Profile, profile
 from ..report.trace import trace
+from ..runtime.loading import load
 from .choice import Choice
 from .outdir import staged
 
@@ -55,7 +55,7 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 def read_directory(path: Path) -> Directory:
     """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are damaged,
-    E2588 if the manifest is another program's, the errors of `onnxhw.loading.load` for its program."""
+    E2588 if the manifest is another program's, the errors of `onnxhw.runtime.loading.load` for its program."""
     if not (path / PROGRAM).is_file():
         what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
         raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")

@@ -17,7 +17,7 @@ from ..host.device import Device
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.kept import premises
-from ..session import InferenceSession
+from ..runtime.session import InferenceSession
 from .artifacts import described
 from .device import bar
 from .inputs import Inputs

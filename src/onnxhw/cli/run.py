@@ -44,10 +44,10 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..feeds import joined
     from ..host.artifact import baud_of, preprocess_of
-    from ..loading import load
-    from ..session import InferenceSession
+    from ..runtime.inputs import joined
+    from ..runtime.loading import load
+    from ..runtime.session import InferenceSession
     from . import inference
     from .artifacts import read_directory
     from .device import bar, open_device

@@ -14,12 +14,12 @@ from ..errors import MismatchError, OnnxhwError, UsageError
 from ..files import sha256
 from ..ir.graph import Array8, Graph
 from ..ir.parts import GoldenPart
-from ..loading import load
 from ..partition import PartitionedModel, read
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.result import Result, first_difference
-from ..session import InferenceSession
+from ..runtime.loading import load
+from ..runtime.session import InferenceSession
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
 from .choice import BY_DEFAULT, Choice
 from .inputs import Inputs

@@ -17,7 +17,7 @@ class SessionMethods:
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
     ) -> list[Any]:
-        """See `onnxhw.session.InferenceSession.run`."""
+        """See `onnxhw.runtime.session.InferenceSession.run`."""
         raise NotImplementedError
 
     def get_providers(self) -> list[str]:

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.hostrun.single import implemented
 from onnxhw.partition import read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED"]

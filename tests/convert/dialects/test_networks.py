@@ -16,7 +16,7 @@ from onnxhw.emu import Emulator
 from onnxhw.golden import host
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.partition import read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 from . import networks
 from .networks import F, Network, float_run

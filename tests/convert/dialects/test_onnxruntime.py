@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 MICROSOFT = "com.microsoft"
 F = np.float32

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.partition import read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install onnxhw[ort])")
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "models"

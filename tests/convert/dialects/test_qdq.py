@@ -16,7 +16,7 @@ from onnxhw.errors import InvalidModelError
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.partition import read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 RNG = np.random.default_rng(5)
 F = np.float32

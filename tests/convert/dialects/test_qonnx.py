@@ -17,7 +17,7 @@ from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.partition import read
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 DOMAINS = ["qonnx.custom_op.general", "finn.custom_op.general", "onnx.brevitas"]
 RANDOM = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

@@ -17,7 +17,7 @@ from onnxhw.onnxmodel.read import read as load
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.partition import read
 from onnxhw.partition.host_parts import serialized
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 F = np.float32
 SMALL, LARGE = (500, 500), (512, 1025)

@@ -11,7 +11,7 @@ from onnx import numpy_helper, parser
 from onnxhw.errors import InvalidModelError
 from onnxhw.onnxmodel.read import read, read_model
 from onnxhw.onnxmodel.reading.limits import LimitError, Limits
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
 TEXT = [".textproto", ".prototxt", ".pbtxt", ".txtpb"]

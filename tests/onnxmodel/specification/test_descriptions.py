@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 from .conftest import found, text_model
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import onnx
 
-from . import engines
-from .errors import UsageError
-from .files import sha256
-from .host.address import BARE_PORT, FORMS
-from .host.artifact import check_manifest, manifest
-from .host.device import Device
+from .. import engines
+from ..errors import UsageError
+from ..files import sha256
+from ..host.address import BARE_PORT, FORMS
+from ..host.artifact import check_manifest, manifest
+from ..host.device import Device
+from ..onnxmodel.read import read_model
+from ..program.parts import Program
 from .loading import load
-from .onnxmodel.read import read_model
-from .program.parts import Program
 
 DEVICES = engines.NAMES
 """What runs hardware parts without a device: integers in numpy, instruction by instruction, or the RTL in one of two
@@ -34,7 +34,7 @@ def compiled(model: Any) -> Path | None:
 def read_compiled(path: Path) -> tuple[Program, str | None]:
     """A program file, proved, and the key of the bitstream beside it, if it has one.
 
-    Errors: those of `onnxhw.loading.load`, and `UsageError` E2552 and E2588 for the manifest.
+    Errors: those of `onnxhw.runtime.loading.load`, and `UsageError` E2552 and E2588 for the manifest.
     """
     program = load(path)
     return program, check_manifest(path.parent, (part.config for part in program.programs)).get("design") or None

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from . import engines, golden
-from .closing import Closing
-from .host.artifact import skeleton
-from .host.device import Device
-from .hostrun.evaluator import parsed
-from .hostrun.expected import SIZES
-from .ir.graph import Array8
-from .ir.parts import GoldenPart, HostPart
-from .program.model import DeviceProgram
-from .program.parts import Program
-from .program.result import Result
+from .. import engines, golden
+from ..closing import Closing
+from ..host.artifact import skeleton
+from ..host.device import Device
+from ..hostrun.evaluator import parsed
+from ..hostrun.expected import SIZES
+from ..ir.graph import Array8
+from ..ir.parts import GoldenPart, HostPart
+from ..program.model import DeviceProgram
+from ..program.parts import Program
+from ..program.result import Result
 
 Watch = Callable[[DeviceProgram | GoldenPart, Mapping[str, Array8], Result], None]
 """Told of an inference of a part in integers: the part, its int8 inputs by tensor name, and the result."""

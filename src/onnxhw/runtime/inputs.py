@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch
-from .errors import OnnxhwError, UsageError
-from .golden.host import of_type
-from .ir.parts import Dim, Value
+from ..batch import Batch
+from ..errors import OnnxhwError, UsageError
+from ..golden.host import of_type
+from ..ir.parts import Dim, Value
 
 
 def typed(value: Value, given: Any) -> Any:

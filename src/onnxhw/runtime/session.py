@@ -15,21 +15,19 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from .board import find
-from .closing import Closing
-from .compiler import place_and_schedule
-from .compiler.cost import Prefer
-from .config import HwConfig, preset
-from .errors import InvalidModelError, UsageError
-from .executors import Executors, Watch
-from .feeds import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
-from .host.artifact import baud_of, preprocess_of
-from .host.device import Device
-from .ir.parts import Dim, HostPart, Value
-from .onnxmodel.prepared import Source
-from .onnxmodel.read import read_model
-from .onnxmodel.reading.limits import LimitError
-from .ort_api import (
+from ..board import find
+from ..closing import Closing
+from ..compiler import place_and_schedule
+from ..compiler.cost import Prefer
+from ..config import HwConfig, preset
+from ..errors import InvalidModelError, UsageError
+from ..host.artifact import baud_of, preprocess_of
+from ..host.device import Device
+from ..ir.parts import Dim, HostPart, Value
+from ..onnxmodel.prepared import Source
+from ..onnxmodel.read import read_model
+from ..onnxmodel.reading.limits import LimitError
+from ..ort_api import (
     ModelMetadata,
     NodeArg,
     SessionMethods,
@@ -40,11 +38,13 @@ from .ort_api import (
     tensor_type,
     type_text,
 )
-from .partition import PartitionedModel, read, refuse
-from .preprocess import Input, Preprocess, open_samples
-from .program.parts import Program
-from .program.traffic import Rates
-from .report.profile import LayerRow, profile
+from ..partition import PartitionedModel, read, refuse
+from ..preprocess import Input, Preprocess, open_samples
+from ..program.parts import Program
+from ..program.traffic import Rates
+from ..report.profile import LayerRow, profile
+from .executors import Executors, Watch
+from .inputs import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
 from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 

@@ -13,7 +13,7 @@ from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
 from onnxhw.hostrun import native
 from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 S = 0.125
 SHAPE = [1, 4, 4, 4]

@@ -6,12 +6,12 @@ from math import prod
 
 import onnx
 
-from .errors import OnnxhwError, UsageError
-from .ir.parts import GoldenPart, HostPart
-from .onnxmodel.read import read_model
-from .program import container
-from .program.parts import Program, gives
-from .proof import prove, try_ports
+from ..errors import OnnxhwError, UsageError
+from ..ir.parts import GoldenPart, HostPart
+from ..onnxmodel.read import read_model
+from ..program import container
+from ..program.parts import Program, gives
+from ..proof import prove, try_ports
 
 ELEMENTS = 1 << 29
 """Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""

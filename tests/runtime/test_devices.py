@@ -29,7 +29,7 @@ from onnxhw.host.model import DeviceModel
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.isa.link import Info
 from onnxhw.program import container
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 MINI = preset("mini")
 

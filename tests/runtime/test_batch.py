@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxhw.cli import main
 from onnxhw.config import preset
 from onnxhw.errors import UsageError
-from onnxhw.session import InferenceSession
+from onnxhw.runtime.session import InferenceSession
 
 Batch = int | str
 CONSTANTS: dict[str, Any] = {
