@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ class Context:
     shapes: Mapping[str, Shape]
     dtypes: Mapping[str, str]
     """numpy's element type of each value that has one."""
+    handlers: "Handlers"
+    """Those of all operators, for what is converted as several nodes."""
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
@@ -44,11 +45,12 @@ class Context:
     """The operation that makes each tensor but the inputs."""
     folded: int = 0
     """Bytes of the constants that were computed."""
+    arranged: dict[tuple[str, Shape, bytes], Tensor] = field(default_factory=dict)
+    """Tensors whose elements were moved, by name, shape and order."""
     _names: set[str] = field(default_factory=set)
     _op_counts: dict[str, int] = field(default_factory=dict)
     _tensor_counts: dict[str, int] = field(default_factory=dict)
     _ports: dict[tuple[str, str, float, int], Tensor] = field(default_factory=dict)
-    _reshaped: dict[tuple[str, Shape, bytes], Tensor] = field(default_factory=dict)
 
     # -- operands ----------------------------------------------------------------------------------
     def operand(self, node: Node, index: int) -> Value | None:
@@ -119,31 +121,6 @@ class Context:
             self._ports[key] = tensor
             self.graph.inputs.append(Port(fed.port, fed.port_shape, fed.dtype, tensor.name, steps))
         return self._ports[key]
-
-    def materialise(self, value: Held) -> Tensor:
-        """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed.
-
-        What the hardware cannot move the host does if it is an input: it loads the input once more, moved.
-        """
-        from .operators.arrange import arrange  # it needs this class
-
-        shape, old = form(value.shape), value.tensor
-        if shape == old.shape and value.moves.index is None:
-            return old
-        index = np.arange(prod(shape)) if value.moves.index is None else value.moves.index.ravel()
-        key = (old.name, shape, index.tobytes())
-        if key not in self._reshaped:
-            name = f"{old.name}.reshape"
-            try:
-                self._reshaped[key] = arrange(self, [old], index, shape, name, name)
-            except BlockedError:
-                port = next((port for port in self.graph.inputs if port.tensor == old.name), None)
-                if port is None:
-                    raise
-                steps = (*port.steps, *value.moves.steps)
-                fed = Fed(port.name, port.shape, port.dtype, value.shape, steps)
-                self._reshaped[key] = self.feed(fed, name, (), old.scale, old.zero_point)
-        return self._reshaped[key]
 
     def _describe(self, value: Value) -> str:
         if isinstance(value, Held) and value.integer:

@@ -18,7 +18,7 @@ from ..onnxmodel.reading.limits import Limits
 from .blockers import BlockedError, Blocker, Excluded
 from .context import Context
 from .fold import FOLDABLE, fold
-from .handlers import handler
+from .handlers import HANDLERS, handler
 from .hosting import Hosting
 from .static import Static
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
@@ -112,7 +112,7 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
 def _converted(static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
     source, nodes = static.model.graph, static.nodes
     opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes)
+    context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes, HANDLERS)
     context.integer_softmax, context.limits, context.tables = integer_softmax, limits, static.tables
     context.values.update(static.constants)
     host = Hosting(context, nodes, static.inputs)

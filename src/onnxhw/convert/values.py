@@ -11,10 +11,10 @@
 Shapes are the ONNX shapes, batch 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,6 @@ import numpy.typing as npt
 from ..ir.graph import Array8, Tensor
 from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
-
-if TYPE_CHECKING:
-    from .operators.chain import Chain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -209,6 +206,23 @@ class Result:
     formula: Callable[[Floats], Ints] | None = None
 
 
+class Sums(Protocol):
+    """Integer sums that wait for their quantizer, to which functions per channel may be applied: `operators.chain`."""
+
+    @property
+    def channels(self) -> int:
+        """How many sums each pixel has."""
+
+    def then(self, formulas: Iterable[Any]) -> "Sums":
+        """Followed by more functions."""
+
+    def finish(self, result: Result) -> Tensor:
+        """Add the operations of the quantized result."""
+
+    def real(self, name: str, value: "Pending") -> "Hosted":
+        """The real value, computed on the host of sums that leave the hardware as integers."""
+
+
 @dataclass(frozen=True)
 class Pending:
     """A real-valued result that becomes an IR operation when it is quantized.
@@ -225,7 +239,7 @@ class Pending:
     clamps: tuple[Step, ...] = ()
     with_bias: Callable[["Const | QuantConst"], "Pending"] | None = field(default=None)
     channels: int = 0
-    chain: "Chain | None" = None
+    chain: Sums | None = None
     chained: bool = False
 
     @property

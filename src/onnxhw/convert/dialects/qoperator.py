@@ -8,7 +8,6 @@ QLinearX(a, s_a, z_a, ..., s_y, z_y)   Q(X(DQ(a, s_a, z_a), ...), s_y, z_y)
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,6 @@ from .qdq import dequantized, quantized
 MICROSOFT = "com.microsoft"
 LAYERED = 3
 """The least rank of a tensor whose channels have a place of their own."""
-
-
-@cache
-def _handlers() -> Handlers:
-    from ..handlers import HANDLERS  # here: that table holds this module's handlers too
-
-    return HANDLERS
 
 
 class Expansion:
@@ -69,7 +61,7 @@ class Expansion:
     def apply(self, op_type: str, inputs: list[str], given: dict[str, Any] = NONE) -> Value:
         """Convert one node of the default domain, with the attributes `given`."""
         node = Node(op_type, inputs, [f"{self.output}.part{len(self.made)}"], self.label, given)
-        result = _handlers()["", op_type](self.context, node)
+        result = self.context.handlers["", op_type](self.context, node)
         return result[0] if isinstance(result, tuple) else result
 
     def moved(self, name: str, last: bool, back: bool = False) -> str:

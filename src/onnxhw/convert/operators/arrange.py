@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ...ir.graph import Concat, Conv, Copy, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Ints
+from ..values import Fed, Held, Ints, form
 from .pieces import pieces
 
 MOST_WAYS = 16
@@ -89,6 +89,30 @@ class Movement:
     def _tensor(self, name: str, shape: Form) -> Tensor:
         first = self.sources[0]
         return self.context.tensor(name, shape, first.scale, first.zero_point)
+
+
+def materialise(context: Context, value: Held) -> Tensor:
+    """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed.
+
+    What the hardware cannot move the host does if it is an input: it loads the input once more, moved.
+    """
+    shape, old = form(value.shape), value.tensor
+    if shape == old.shape and value.moves.index is None:
+        return old
+    index = np.arange(prod(shape)) if value.moves.index is None else value.moves.index.ravel()
+    key = (old.name, shape, index.tobytes())
+    if key not in context.arranged:
+        name = f"{old.name}.reshape"
+        try:
+            context.arranged[key] = arrange(context, [old], index, shape, name, name)
+        except BlockedError:
+            port = next((port for port in context.graph.inputs if port.tensor == old.name), None)
+            if port is None:
+                raise
+            steps = (*port.steps, *value.moves.steps)
+            fed = Fed(port.name, port.shape, port.dtype, value.shape, steps)
+            context.arranged[key] = context.feed(fed, name, (), old.scale, old.zero_point)
+    return context.arranged[key]
 
 
 def arrange(

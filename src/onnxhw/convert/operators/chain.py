@@ -21,9 +21,9 @@ from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Floats, Hosted, Ints, Pending, QuantConst, Result, Step
-from .affine import FLAT, MOST_PARTS, Affine, integer_bias
 from .limbs import limbs
 from .staircase import LEAST, MOST, Line, Staircase, line, lines, staircases
+from .sums import FLAT, MOST_PARTS, Affine, integer_bias
 
 MOST_ENTRIES = 8
 """Requantizers per channel: each costs the products of the layer once more."""

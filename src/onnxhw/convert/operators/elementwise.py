@@ -11,6 +11,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
+from .arrange import materialise
 from .chain import chained, per_channel_formula
 from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
@@ -68,8 +69,8 @@ def _operand(context: Context, node: Node, value: Held, shape: tuple[int, ...]) 
     """The operand in the result's shape; a Mul repeats an operand of one pixel by itself."""
     whole = form(shape)
     if node.op_type == "Mul" and len(value.shape) == len(shape) and form(value.shape) == (1, whole[1], 1, 1):
-        return context.materialise(value)
-    return context.materialise(expanded(context, value, shape, node.label))
+        return materialise(context, value)
+    return materialise(context, expanded(context, value, shape, node.label))
 
 
 @dataclass(frozen=True)

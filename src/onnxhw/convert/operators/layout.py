@@ -12,7 +12,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
-from .arrange import arrange
+from .arrange import arrange, materialise
 from .operands import on_grid, real
 
 
@@ -103,7 +103,7 @@ def concat(context: Context, node: Node) -> Value:
     first = held[0]
     same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
     if len(same) == 1:
-        out = joined.join([context.materialise(value) for value in held], node.output[0], (name,))
+        out = joined.join([materialise(context, value) for value in held], node.output[0], (name,))
         return Held(out, Moves.of(out.shape, joined.shape), first.functions, first.unsigned)
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")

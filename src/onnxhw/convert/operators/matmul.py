@@ -18,6 +18,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Held, Moves, Pending, Result
+from .arrange import materialise
 from .movement import moved
 from .operands import broadcast, placed, plain
 
@@ -72,7 +73,7 @@ def _operand(context: Context, value: Held, batch: Shape, name: str) -> tuple[Te
         index = np.broadcast_to(np.arange(prod(full)).reshape(full), (*batch, *shape[2:])).reshape(shape)
         repeated = moved(context, value, index, f"{value.tensor.name}.expanded", name)
         assert isinstance(repeated, Held)
-        return context.materialise(repeated), False
+        return materialise(context, repeated), False
     seen = replace(value, moves=value.moves.reshape(shape))
     turned = replace(value, moves=seen.moves.transpose((0, 1, 3, 2)))
     lies_turned = turned.moves.index is None and value.tensor.channels == shape[1]

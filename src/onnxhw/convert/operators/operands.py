@@ -21,6 +21,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import add_table
 from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
+from .arrange import materialise
 from .movement import moved
 
 COMPLEMENT = np.arange(127, -129, -1).astype(np.int8)
@@ -58,8 +59,8 @@ def on_grid(context: Context, value: Held | Pending, result: Result, output: str
         lo, hi = (int(np.clip(q, result.lo, result.hi)) for q in fixed.quantize(ends, result.scale, result.zero_point))
         nodes = (*value.nodes, *result.nodes[-1:])
         tensor = value.finish(replace(result, name=output, lo=lo, hi=hi, nodes=nodes))
-        return context.materialise(Held(tensor, value.moves))
-    tensor = context.materialise(value)
+        return materialise(context, Held(tensor, value.moves))
+    tensor = materialise(context, value)
     same = (tensor.scale, tensor.zero_point) == (float(result.scale), result.zero_point)
     clamped = (result.lo, result.hi) != (-128, 127)
     if value.plain and same and not clamped:
@@ -99,11 +100,11 @@ def expanded(context: Context, value: Held, shape: Shape, name: str) -> Held:
 
 
 def placed(context: Context, value: Held) -> Tensor:
-    """The value's own tensor, as `Context.materialise`; a model's input that lies otherwise is loaded so, too."""
+    """The value's own tensor, as `materialise` gives it; a model's input that lies otherwise is loaded so, too."""
     tensor, shape = value.tensor, form(value.shape)
     port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
     if port is None or (value.moves.index is None and shape[1] == tensor.channels):
-        return context.materialise(value)
+        return materialise(context, value)
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
     fed = Fed(port.name, port.shape, port.dtype, value.shape, port.steps)
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)

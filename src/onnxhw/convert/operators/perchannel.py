@@ -20,6 +20,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from .arrange import materialise
 from .chain import Chain, Formula, chained, identity, per_channel_formula
 from .operands import plain
 
@@ -121,7 +122,7 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
         picked = spread_per_channel(real, other)
         return chained(other, (per_channel_formula(node.op_type, picked, swapped, node.label),), node.label)
     x = plain(context, node, 1 if swapped else 0)
-    tensor = context.materialise(x)
+    tensor = materialise(context, x)
     values = per_channel_values(real, x, tensor)
     if values is None:
         raise BlockedError(
@@ -249,7 +250,7 @@ def batch_normalization(context: Context, node: Node) -> Value:
             raise BlockedError("its channels are not those of the operation before")
         return chained(value, _normalization(factor, term, node.label), node.label)
     x = plain(context, node, 0)
-    tensor = context.materialise(x)
+    tensor = materialise(context, x)
     factor, term = _factor_and_term(context, node, tensor.channels)
     line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
     return _channelwise(context, node, x, tensor, line, _normalization(factor, term, node.label))

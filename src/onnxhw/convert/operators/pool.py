@@ -11,6 +11,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Held, Moves, Pending, Result, Value, form
+from .arrange import materialise
 from .operands import on_grid, plain, real
 from .window import Window, window
 
@@ -40,7 +41,7 @@ def maximum(context: Context, value: Held | Pending, made: Window, output: str, 
         return out
 
     if isinstance(value, Held) and (value.integer or value.plain):
-        out = pool(context.materialise(value), output, (name,))
+        out = pool(materialise(context, value), output, (name,))
         return Held(out, _moves(shape, value.shape), value.functions, value.unsigned)
     operand = value
 
@@ -55,7 +56,7 @@ def average_pool(context: Context, node: Node) -> Value:
     """AveragePool and GlobalAveragePool."""
     found = node.attributes
     x = plain(context, node, 0)
-    tensor = context.materialise(x)
+    tensor = materialise(context, x)
     made, count_pad = _window(node, x.shape), bool(found.get("count_include_pad", 0))
     if count_pad and found.get("ceil_mode", 0):
         floor = _window(node, x.shape, ceil=False)

@@ -16,6 +16,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import enter_table
 from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
+from .arrange import materialise
 from .operands import plain
 from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
 from .unary import function
@@ -33,7 +34,7 @@ def prelu(context: Context, node: Node) -> Value:
         step: Step = {"op": "LeakyRelu", "name": node.label, "alpha": float(real.ravel()[0])}
         return function(context, context.required(node, 0), step)
     x = plain(context, node, 0)
-    tensor = context.materialise(x)
+    tensor = materialise(context, x)
     slopes = per_channel_values(real, x, tensor)
     if slopes is None:
         raise BlockedError(

@@ -19,7 +19,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Held, Moves, Pending, Result, Value, form
-from .arrange import arrange
+from .arrange import arrange, materialise
 from .elementwise import greatest
 from .operands import complement, on_grid, plain, real
 from .pool import average, maximum
@@ -56,7 +56,7 @@ def reduce(context: Context, node: Node) -> Value:
             held = value if isinstance(value, Held) and value.integer else real(value)
             found = maximum(context, _turned(held, turn), window, node.output[0], name)
     else:
-        tensor = context.materialise(_turned(plain(context, node, 0), turn))
+        tensor = materialise(context, _turned(plain(context, node, 0), turn))
         if node.op_type == "ReduceMean" and not channels:
             found = average(context, name, shape, tensor, window)
         else:

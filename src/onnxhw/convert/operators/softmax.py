@@ -25,6 +25,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import enter_table
 from ..values import Held, Moves, Pending, Result
+from .arrange import materialise
 from .operands import expanded
 from .pool import maximum
 from .reduce import channel_maximum, over
@@ -34,7 +35,7 @@ from .window import Window
 
 def softmax(context: Context, name: str, x: Held, axes: list[int]) -> Pending:
     """The Softmax of a quantized value over some axes of its shape."""
-    tensor, window = context.materialise(x), over(x.shape, axes)
+    tensor, window = materialise(context, x), over(x.shape, axes)
     channels = (0 if len(x.shape) == 1 else 1) in axes and tensor.channels > 1
     count = prod(window.kernel) * (tensor.channels if channels else 1)
     if not 2 <= count <= MOST or max(window.kernel) > 255:

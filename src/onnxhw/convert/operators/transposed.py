@@ -17,8 +17,10 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import Const, Ints, Moves, Pending, QuantConst, Result, Value
-from .affine import Affine, weights
+from .affine import weights
+from .arrange import materialise
 from .operands import plain
+from .sums import Affine
 from .window import Window
 
 MOST_PHASES = 16
@@ -121,7 +123,7 @@ def conv_transpose(context: Context, node: Node) -> Value:
         )
         for a in range(rank)
     ]
-    tensor = context.materialise(x)
+    tensor = materialise(context, x)
     if rank == 1:
         phases.insert(0, (Phase((0,), 1, 0, 0, 1),))
     made = Transposed(
