@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import fuzz_nodes
 import node_mutants
 
-from onnxhw import emu
+from onnxhw import child, emu
 from onnxhw.onnxmodel import confined
 
 MUTANTS = 600
@@ -62,7 +62,7 @@ def test_a_wrong_emulator_is_a_finding(monkeypatch):
 def test_a_crash_of_shape_inference_is_no_end(monkeypatch):
     """What its C++ code does is done in another process: every mutant of which it was asked ends with that code."""
 
-    def crashing(what, how, data):
+    def crashing(task, question):
         import os
 
         os.abort()
@@ -73,9 +73,9 @@ def test_a_crash_of_shape_inference_is_no_end(monkeypatch):
         asked.append(question)
         return original(*question)
 
-    monkeypatch.setattr(confined, "_answer", crashing)
+    monkeypatch.setattr(child, "_answer", crashing)
     monkeypatch.setattr(confined, "_asked", counted)
-    confined._current().close()
+    child._current().close()
     found = fuzz_nodes.run(5, range(60))
     assert found.findings == {}
     assert found.counts["E3450"] == len(asked) > 0

@@ -37,7 +37,7 @@ def window(
         findings.error("E3381", where, f"group is {attributes['group']}")
     kernel = given.get("kernel_shape") or (list(weight[2:]) if weight is not None else None)
     if node.op_type == "ConvTranspose":
-        _added(given, kernel, shape, where, findings)
+        _added(given, kernel, spatial, shape, where, findings)
     elif kernel is not None and shape is not None:
         _extent(node, attributes, given, kernel, shape, findings)
 
@@ -113,11 +113,15 @@ def _groups(
 
 
 def _added(
-    given: dict[str, list[int]], kernel: list[int] | None, shape: tuple[int, ...] | None, where: str, findings: Findings
+    given: dict[str, list[int]],
+    kernel: list[int] | None,
+    spatial: int,
+    shape: tuple[int, ...] | None,
+    where: str,
+    findings: Findings,
 ) -> None:
     """E3374 for an output_padding of ConvTranspose that no stride or dilation leaves room for; E3375 for a result that
     is empty, or an output_shape beyond its windows and what may be added to them."""
-    spatial = len(kernel or given.get("output_padding") or given.get("output_shape") or ())
     extra = given.get("output_padding") or [0] * spatial
     strides, dilations = (given.get(name) or [1] * spatial for name in ("strides", "dilations"))
     if any(not 0 <= more < max(steps) for more, *steps in zip(extra, strides, dilations, strict=True) if more):
