@@ -1,5 +1,6 @@
 """`explanation`: differences that the text of an operator settles, each with the quotation."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -111,10 +112,26 @@ def _fewer(case: Case) -> bool:
     return any(a != b for i, (a, b) in enumerate(zip(data, updates, strict=True)) if i != axis % max(len(data), 1))
 
 
+ZEROS = re.compile(r"\(-?0\.0\) and (\S*\()?-?0\.0\)")
+"""Of a difference: one zero and another."""
+INFINITE = re.compile(r"\W(inf|nan)\W")
 ORT, OURS, EITHER, SILENT = "onnxruntime", "ours", "either", "the text is silent"
 TABLE: tuple[Explained, ...] = (
     Explained(("Relu",), "-0.0 and 0.0", "of the zeros neither is greater", SILENT, EITHER,
               lambda case: "0.0" in case.reason, "y = max(0, x)"),
+    Explained(("Max", "Min", "ReduceMax", "ReduceMin"), "-0.0 and 0.0", "no sentence on which of equal numbers", SILENT,
+              EITHER, lambda case: ZEROS.search(case.reason) is not None),
+    Explained(("RNN", "GRU", "LSTM"), "sums beyond the range of their type",
+              "no sentence on the order in which infinities meet", SILENT, EITHER,
+              lambda case: INFINITE.search(case.reason) is not None and case.option("activations") == "True"),
+    Explained(("Celu",), "an alpha of 0", "no sentence on a division by it", SILENT, EITHER, _option("alpha", "0.0"),
+              "max(0,x) + min(0,alpha*(exp(x/alpha)-1))"),
+    Explained(("StringSplit",), "white space behind the last split", "onnx's reference leaves it", ORT, ORT,
+              lambda case: case.option("delimiter") == "" and "maxsplit" in case.draw.attributes,
+              "leading or trailing whitespace is removed in the output."),
+    Explained(("LinearClassifier",), "one row of coefficients for two classes",
+              "no sentence on the score of the other class: its probability is the rest, as scikit-learn has it",
+              SILENT, ORT, lambda case: case.option("rows") == "1" and case.option("classes") == "2"),
     Explained(("Max", "Min", "ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool", "Clip", "ArgMax", "ArgMin", "TopK"),
               "NaN among the operands", "no sentence on NaN", SILENT, EITHER, _option("values", "special")),
     Explained(("Clip",), "infinities, an end left out", "so an infinity without an end becomes the greatest number",
@@ -137,11 +154,18 @@ TABLE: tuple[Explained, ...] = (
     Explained(("GridSample",), "border and reflection", "of the place, or of each of its 16 neighbours", SILENT, EITHER,
               _option("padding_mode", "border", "reflection"),
               "border: use border values for out-of-bound grid locations"),
-    Explained(("ConvTranspose",), "SAME where steps are longer than the window",
-              "more elements than windows reach, which no padding gives; onnx's inference counts without them, as "
-              "onnxruntime does: a known difference from the text", OURS, ORT,
-              lambda case: "shape " in case.reason and case.option("auto_pad").startswith("SAME"),
-              "output_shape[i] = input_shape[i] * strides[i]"),
+    Explained(("DynamicQuantizeLinear",), "zeros alone",
+              "a scale of 0, by which nothing can be divided; with 1 (onnxruntime) and with 1/255 (onnx's reference) "
+              "the quantized values are zeros too", SILENT, EITHER, lambda case: not np.any(case.operand(0)),
+              "y_scale = (maximum(0, max(x)) - minimum(0, min(x))) / (qmax - qmin)",
+              "Scale = Div (X_Range, Q_Max)"),
+    Explained(("Sign",), "NaN", "no sentence on what is none of these: NaN, or 0", SILENT, EITHER,
+              _option("values", "special"),
+              "If input > 0, output 1. if input < 0, output -1. if input == 0, output 0."),
+    Explained(("TfIdfVectorizer",), "weights and indexes in another order",
+              "onnx's reference takes weights by the place in the result", ORT, ORT,
+              lambda case: "weights" in case.draw.attributes,
+              "The i-th element in weights is the weight of the i-th n-gram in pool."),
     Explained(("NegativeLogLikelihoodLoss",), "a mean where some targets are ignored",
               "the function that defines it counts the targets that are not ignored; the prose, a mean of all losses, "
               "does not mention them; onnx's reference counts all for an index of -1",
@@ -190,10 +214,9 @@ TABLE: tuple[Explained, ...] = (
     Explained(("ScatterElements", "Scatter"), "fewer updates than data along other axes",
               "onnx's reference writes over elements that no index names", ORT, ORT, _fewer,
               "[indices[i][j]][j] = updates[i][j] if axis = 0"),
-    Explained(("Constant",), "float4", "of its own type", OURS, OURS, lambda case: "float4" in case.reason,
+    Explained(("Constant",), "float4 and float8", "of its own type", OURS, OURS,
+              lambda case: "float4" in case.reason or "float8" in case.reason,
               "The value for the elements of the output tensor."),
-    Explained(("AffineGrid",), "type of the result", "the type of theta", ORT, ORT,
-              lambda case: "type " in case.reason, "Constrain grid types to float tensors."),
     Explained(("LayerNormalization",), "types of results", "the reference gives that of X", ORT, ORT,
               lambda case: "type " in case.reason, "Type of Mean and InvStdDev tensors."),
     Explained(("FeatureVectorizer", "Normalizer", "Scaler", "LinearClassifier", "OneHotEncoder", "LinearRegressor"),

@@ -1,5 +1,6 @@
 """Rows of `hostops.deviations`: what a session computes is what the operator's text says, worked out by hand."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -330,3 +331,101 @@ def test_types_that_numpy_has_not_are_cast_to_each_other() -> None:
             (y,) = run("Cast", [x], 24, to=target)
             assert y.dtype == helper.tensor_dtype_to_np_dtype(target)
             assert y.astype(np.float32).tolist() == [1, 2, 4, 0.5]
+
+
+def test_batch_normalization_of_two_types_keeps_the_digits_near_the_mean() -> None:
+    """The kernel multiplies before it subtracts the mean."""
+    x, one, half = floats(1, 3).reshape(2, 1), floats(1), np.ones(1, np.float16)
+    y, *_ = run("BatchNormalization", [x, one, one, half, half], 15, 3, training_mode=1)
+    np.testing.assert_allclose(y.ravel(), 1 + np.array([-1, 1]) / np.sqrt(1 + 1e-5), atol=1e-9)
+
+
+@pytest.mark.parametrize("version", [7, 9])
+def test_batch_normalization_with_saved_statistics_is_refused(version: int) -> None:
+    """The kernel gives 1 / sqrt(variance) for the saved variance."""
+    x, one = floats(1, 2, 3, 5).reshape(2, 2), floats(1, 1)
+    with pytest.raises(OnnxhwError, match="E4752"):
+        run("BatchNormalization", [x, one, one, one, one], version, 5)
+
+
+@pytest.mark.parametrize("version", [6, 22])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_instance_normalization_of_equal_values_is_the_bias(version: int, kind: Any) -> None:
+    x, scale, bias = np.full((2, 2, 3), 0.3, kind), np.array([4, -2], kind), np.array([-0.15471292, 7], kind)
+    (y,) = run("InstanceNormalization", [x, scale, bias], version)
+    np.testing.assert_array_equal(y, np.broadcast_to(bias[None, :, None], x.shape))
+    (y,) = run("InstanceNormalization", [np.array([[[1, 3]]], kind), scale[:1], bias[1:]], version, epsilon=0.5)
+    np.testing.assert_allclose(y.ravel(), 7 + np.array([-4, 4]) / np.sqrt(1.5), 1e-3 if kind == np.float16 else 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize(("bias", "lambd"), [(0.5, 0.5), (-1.0, 1.0), (2.5, 1.0), (3.0, -2.0)])
+def test_shrink_of_integers_is_exact(kind: str, bias: float, lambd: float) -> None:
+    """By fractions; the kernel's float32 makes -2^31 of 2^31 - 1."""
+    limits = np.iinfo(kind)
+    values = [v for v in (limits.max - 9, limits.max // 3, 7, 5, 1, 0, -1, -7, limits.min + 9) if v >= limits.min]
+    (y,) = run("Shrink", [np.array(values, kind)], 9, bias=bias, lambd=lambd)
+    wanted = [v + Fraction(bias) if v < -lambd else v - Fraction(bias) if v > lambd else 0 for v in values]
+    assert [int(one) for one in y] == [int(one) if int(one) >= limits.min else int(one) % 2**64 % (limits.max + 1)
+                                       for one in wanted]  # fmt: skip
+
+
+def test_shrink_of_doubles_has_their_digits() -> None:
+    (y,) = run("Shrink", [np.array([1.0, -1.0, 0.25])], 9, bias=0.125, lambd=0.5)
+    assert y.tolist() == [0.875, -0.875, 0]
+    x = np.array([1 / 3 + 1])
+    (y,) = run("Shrink", [x], 9, bias=0.125)
+    assert y.tolist() == (x - 0.125).tolist()
+
+
+@pytest.mark.parametrize("version", [11, 18])
+@pytest.mark.parametrize("sizes", [False, True])
+def test_resize_crops_an_axis_whose_length_stays(version: int, sizes: bool) -> None:
+    """From 0.75 to 2.25 in four steps: 0.75, 1.25, 1.75, 2.25; the kernel takes all four elements."""
+    x, roi = floats(0, 1, 2, 3).reshape(1, 1, 1, 4), floats(0, 0, 0, 0.25, 1, 1, 1, 0.75)
+    given = [floats(), ints(1, 1, 1, 4)] if sizes else [floats(1, 1, 1, 1)]
+    for mode, wanted in (("nearest", [1, 1, 2, 2]), ("linear", [0.75, 1.25, 1.75, 2.25])):
+        (y,) = run("Resize", [x, roi, *given], version, mode=mode,
+                   coordinate_transformation_mode="tf_crop_and_resize")  # fmt: skip
+        np.testing.assert_allclose(y.reshape(-1), wanted, 1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int64])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("version", [11, 13, 19])
+def test_one_element_of_pytorch_half_pixel_is_the_first(kind: Any, mode: str, version: int) -> None:
+    """There are kernels of float32 only; onnx's reference takes -0.5 for the place."""
+    x = np.array([8, -3, 5, 1], kind).reshape(1, 1, 1, 4)
+    (y,) = run("Resize", [x, floats(), floats(1, 1, 2, 0.25)], version, mode=mode,
+               coordinate_transformation_mode="pytorch_half_pixel")  # fmt: skip
+    assert y.reshape(-1).tolist() == [8, 8]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_affine_grid_begins_at_minus_one(kind: Any) -> None:
+    theta = np.eye(3, 4, dtype=kind)[None]
+    (y,) = run("AffineGrid", [theta, ints(1, 1, 1, 2, 3)], 20, align_corners=1)
+    assert (y.dtype, y.shape) == (kind, (1, 1, 2, 3, 3))
+    assert y[0, 0].tolist() == [[[x, z, -1] for x in (-1, 0, 1)] for z in (-1, 1)]
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("start", [-9, -2, 0, 1, 4])
+@pytest.mark.parametrize("end", [None, -9, -1, 0, 2, 9])
+def test_axes_of_shape_are_clamped(kind: str, start: int, end: int | None) -> None:
+    bfloat = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    more = {"start": start} | ({} if end is None else {"end": end})
+    (y,) = run("Shape", [np.zeros((2, 3, 4), bfloat if kind == "bfloat16" else kind)], 21, **more)
+    assert y.tolist() == [2, 3, 4][start:end]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64"])
+def test_statistics_of_layer_normalization_have_their_own_type(kind: str) -> None:
+    bfloat = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    x = np.array([[1, 3], [5, 5]]).astype(bfloat if kind == "bfloat16" else kind)
+    scale = x[0]
+    y, mean, inverse = run("LayerNormalization", [x, scale], 17, 3, epsilon=3.0)
+    assert (y.dtype, mean.dtype, inverse.dtype) == (x.dtype, np.float32, np.float32)
+    assert mean.ravel().tolist() == [2, 5]
+    np.testing.assert_allclose(inverse.ravel(), [0.5, 3**-0.5], 1e-6)
+    assert y.astype(np.float64).tolist() == [[-0.5, 1.5], [0, 0]]

@@ -47,9 +47,19 @@ def conv_transpose(d: Draw) -> None:
     if d.maybe("kernel_shape"):
         d.attributes["kernel_shape"] = kernel
     strides = d.attributes.get("strides", [1] * spatial)
+    spread = d.attributes.get("dilations", [1] * spatial)
+    extra = [0] * spatial
     if d.maybe("output_padding"):
-        d.attributes["output_padding"] = [d.integer(0, s - 1) for s in strides]
-    d.x(d.array("T", (d.integer(1, 2), c, *(d.integer(1, 4) for _ in kernel)), "plain"))
+        d.attributes["output_padding"] = extra = [
+            d.integer(0, max(steps) - 1) for steps in zip(strides, spread, strict=True)
+        ]
+    sizes = [d.integer(1, 4) for _ in kernel]
+    if d.maybe("output_shape"):
+        parts = zip(sizes, kernel, strides, spread, extra, strict=True)
+        d.attributes["output_shape"] = [
+            d.integer(1, (n - 1) * step + (k - 1) * wide + 1 + max(more, step - 1)) for n, k, step, wide, more in parts
+        ]
+    d.x(d.array("T", (d.integer(1, 2), c, *sizes), "plain"))
     d.x(d.array("T", (c, m, *kernel), "plain"))
     if d.maybe("B"):
         d.x(d.array("T", (m * group,), "plain"))

@@ -47,6 +47,8 @@ def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
         from .hostrun import has_other  # only here: it takes long to import
 
         return "" if has_other(domain, node.op_type, version) else str(error)
+    except NativeError as error:
+        return str(error)
     return ""
 
 

@@ -17,7 +17,7 @@ from onnx import defs, numpy_helper, shape_inference
 
 from ..errors import InvalidModelError
 from .bodies import nested
-from .ceilings import rounded_up, whole_windows
+from .ceilings import Sizes, miscounted, whole_windows
 from .confined import infer_shapes
 from .declared import Contradiction, merged, put_away
 from .nodes import reads
@@ -144,13 +144,21 @@ def plain(model: onnx.ModelProto) -> onnx.GraphProto:
         return onnx.GraphProto()
 
 
-def undeclared(model: onnx.ModelProto) -> dict[str, Shape]:
-    """The static shapes that follow from inputs and constants alone, whatever the model says of other values."""
+def undeclared(model: onnx.ModelProto) -> dict[str, Sizes]:
+    """The shapes that follow from inputs and constants alone, whatever the model says of other values."""
     skeleton = skeleton_of(model)
     del skeleton.graph.value_info[:]
     for value in skeleton.graph.output:
         value.ClearField("type")
-    return static_shapes(plain(skeleton))
+    graph = plain(skeleton)
+    found: dict[str, Sizes] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in itertools.chain(graph.input, graph.value_info, graph.output):
+        kind = value.type.tensor_type
+        if kind.HasField("shape"):
+            found[value.name] = tuple(
+                dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim
+            )
+    return found
 
 
 def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
@@ -170,10 +178,10 @@ def _first(model: onnx.ModelProto, where: str) -> onnx.GraphProto:
 
 def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
     """The model for inference to see: operators that no version of their set has, which would end it, in an unknown
-    domain, defaults that inference forgets written out, axes as it reads them, pools with the windows that they have.
+    domain, defaults that inference forgets written out, axes as it reads them, windows that it would miscount.
     The same object if nothing is to do. With it, the result of `whole_windows`."""
     if not any(
-        _stranger(node) or _forgotten(node) or _without_intercepts(node) or rounded_up(node) or _padded_by_axes(node)
+        _stranger(node) or _forgotten(node) or _without_intercepts(node) or miscounted(node) or _padded_by_axes(node)
         for node in _nodes(model.graph)
     ):
         return model, {}

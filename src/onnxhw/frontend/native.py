@@ -65,8 +65,12 @@ of the default domain refuse what their text allows: an even size of LRN, satura
 _sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...]], Any]" = OrderedDict()
 
 
+EXHAUSTED = re.compile("bad_alloc|bad allocation|out of memory|failed to allocate", re.IGNORECASE)
+"""Where memory is short, which may be otherwise the next time."""
+
+
 class NativeError(ValueError):
-    """onnxruntime cannot compute a node of these operands; the text is its reason."""
+    """onnxruntime cannot compute a node of these operands, or cannot begin to; the text is its reason."""
 
 
 class NoKernelError(Exception):
@@ -94,7 +98,8 @@ class NativeNode:
         self.places = [index for index, name in enumerate(plain.output) if name]
 
     def session(self, kinds: tuple[Kind, ...]) -> Any:
-        """The session for operands of these kinds; `NoKernelError` if onnxruntime has none."""
+        """The session for operands of these kinds; `NoKernelError` if onnxruntime has none, `NativeError` if it fails
+        to make it for another reason, which is not remembered."""
         key = self.key, kinds
         found = _sessions.get(key)
         if found is None:
@@ -200,13 +205,31 @@ def _session(node: onnx.NodeProto, version: int, kinds: tuple[Kind, ...]) -> Any
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options(), providers=["CPUExecutionProvider"])
     except Exception as error:  # of a dozen classes
-        text = reason(error)
+        text = reason(error) or type(error).__name__
+        if not _lacks(error):
+            raise NativeError(text) from error
         refuses = node.domain in STRICT and bool(MAKING.search(str(error))) and not LACKING.search(text)
         raise NoKernelError(text, refuses) from error
     for value in session.get_outputs():
         if FOREIGN.search(value.type):
             raise NoKernelError(f"a result of type {value.type} does not pass from onnxruntime")
     return session
+
+
+def _lacks(error: Exception) -> bool:
+    """Does onnxruntime refuse the node in making its session (no kernel, types that its schema or a body lacks,
+    attributes that the kernel refuses), so that another implementation is right to compute it?
+
+    It ends with NotImplemented, InvalidGraph, InvalidArgument or Fail, in older versions with RuntimeException while
+    kernels are made. All else (memory, a broken installation) says nothing about the node.
+    """
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    if EXHAUSTED.search(str(error)):
+        return False
+    refusals = native.NotImplemented, native.InvalidGraph, native.InvalidArgument, native.Fail
+    making = isinstance(error, native.RuntimeException) and MAKING.search(str(error)) is not None
+    return isinstance(error, refusals) or making
 
 
 OLDEST_FUNCTIONS = 17

@@ -30,6 +30,14 @@ CASES: dict[str, tuple[list[int], int, int, dict[str, Any]]] = {
     "of one dimension": ([1, 4, 7], 6, 1, {"kernel_shape": [4], "strides": [2], "pads": [1, 1]}),
     "same upper": ([1, 4, 3, 5], 6, 1, {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     "same lower": ([1, 4, 3, 5], 6, 1, {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+    "same, steps longer than the kernel": (
+        [1, 4, 3, 5], 6, 1,
+        {"kernel_shape": [1, 2], "strides": [2, 3], "output_padding": [0, 2], "auto_pad": "SAME_LOWER"},
+    ),
+    "same with output padding": (
+        [1, 4, 3, 5], 6, 1,
+        {"kernel_shape": [3, 3], "strides": [2, 2], "output_padding": [1, 1], "auto_pad": "SAME_UPPER"},
+    ),
     "valid": ([1, 4, 3, 5], 6, 1, {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "VALID"}),
     "output shape": ([1, 4, 3, 5], 6, 1, {"kernel_shape": [4, 4], "strides": [2, 2], "output_shape": [7, 10]}),
 }  # fmt: skip

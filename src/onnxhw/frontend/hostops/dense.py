@@ -1,10 +1,11 @@
-"""Float convolutions as matrix products; BatchNormalization and the softmax family of older operator sets."""
+"""Float convolutions as matrix products; normalizations, and the softmax family of older operator sets."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import helper
 
 from .adapter import HostOp
 from .windows import convolve
@@ -40,7 +41,9 @@ def conv_transpose(
 ) -> Array:
     """ConvTranspose ``[N, M, *out]`` of ``x[N, C, *in]`` with ``w[C, M / group, *kernel]``.
 
-    It is the convolution of `x`, with ``stride - 1`` zeros between its elements, with the mirrored weights.
+    It is the convolution of `x`, with ``stride - 1`` zeros between its elements, with the mirrored weights. Padding
+    takes from it, and is never negative: SAME gives ``in * stride`` or what windows reach if that is less; an
+    output_shape beyond, by less than a stride, has zeros at its end, as onnxruntime has it.
     """
     spatial, kernel = x.ndim - 2, w.shape[2:]
     ones = [1] * spatial
@@ -54,10 +57,15 @@ def conv_transpose(
     margin = [span - 1 for span in spans]
     full = convolve(loose, mirrored, group, ones, spread, pads=[*margin, *margin])
     if output_shape is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        output_shape = [size * step for size, step in zip(x.shape[2:], steps, strict=True)]
+        reached = [n + e for n, e in zip(full.shape[2:], extra, strict=True)]
+        output_shape = [min(size * step, n) for size, step, n in zip(x.shape[2:], steps, reached, strict=True)]
     begin, end = [0] * spatial, [0] * spatial
     if output_shape is not None:
-        total = [n + e - o for n, e, o in zip(full.shape[2:], extra, output_shape[-spatial:], strict=True)]
+        asked = list(zip(full.shape[2:], extra, steps, output_shape, strict=True))
+        if any(not 1 <= o <= n + max(e, step - 1) for n, e, step, o in asked):
+            raise ValueError(f"output_shape {list(output_shape)} is not what windows make, {list(full.shape[2:])}")
+        extra = [max(e, o - n) for n, e, _, o in asked]
+        total = [n + e - o for n, e, o in zip(full.shape[2:], extra, output_shape, strict=True)]
         begin = [t // 2 if auto_pad == "SAME_UPPER" else t - t // 2 for t in total]
         end = [t - b for t, b in zip(total, begin, strict=True)]
     elif auto_pad == "NOTSET" and pads is not None:
@@ -112,6 +120,30 @@ def old_batch_normalization(*operands: Array, is_test: int = 0, consumed_inputs:
     return batch_normalization(x, scale, bias, mean, var, is_test=is_test, **more)
 
 
+def instance_normalization(
+    x: Array, scale: Array, bias: Array, epsilon: float = EPSILON, consumed_inputs: Any = None
+) -> Array:
+    """``scale * (x - mean) / sqrt(variance + epsilon) + bias`` for each channel of each example, in float64."""
+    wide, axes, trailing = x.astype(np.float64), tuple(range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
+    distance = wide - wide.mean(axes, keepdims=True)
+    normal = distance / np.sqrt((distance**2).mean(axes, keepdims=True) + epsilon)
+    scale, bias = (part.astype(np.float64).reshape(trailing) for part in (scale, bias))
+    return np.asarray((scale * normal + bias).astype(x.dtype))
+
+
+def layer_normalization(
+    x: Array, scale: Array, bias: Array | None = None, axis: int = -1, epsilon: float = EPSILON, stash_type: int = 1
+) -> tuple[Array, Array, Array]:
+    """LayerNormalization: mean and ``1 / sqrt(variance + epsilon)`` have the type of `stash_type`; scale and bias apply
+    in the type of `x`."""
+    wide, axes = x.astype(np.float64), tuple(range(axis % max(x.ndim, 1), x.ndim))
+    stash = helper.tensor_dtype_to_np_dtype(stash_type)
+    mean = wide.mean(axes, keepdims=True)
+    inverse = 1 / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + epsilon)
+    y = ((wide - mean) * inverse).astype(stash).astype(x.dtype) * scale
+    return np.asarray(y if bias is None else y + bias), mean.astype(stash), inverse.astype(stash)
+
+
 def softmax(x: Array) -> Array:
     """``exp(x - max) / sum`` over the last axis."""
     raised = np.exp(x - x.max(-1, keepdims=True))
@@ -154,6 +186,8 @@ OPERATORS = (
     HostOp("", "BatchNormalization", old_batch_normalization, until=6),
     HostOp("", "BatchNormalization", batch_normalization, since=7, until=13),
     HostOp("", "BatchNormalization", training_batch_normalization, since=14),
+    HostOp("", "InstanceNormalization", instance_normalization),
+    HostOp("", "LayerNormalization", layer_normalization, since=17),
     HostOp("", "Softmax", flattened(softmax), until=12),
     HostOp("", "LogSoftmax", flattened(log_softmax), until=12),
     HostOp("", "LogSoftmax", log_softmax_of_axis, since=13),

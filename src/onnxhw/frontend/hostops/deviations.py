@@ -93,6 +93,30 @@ def _double(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.asarray(operands[0]).dtype == np.float64)
 
 
+def _beyond_float32(call: Call, operands: Sequence[Any]) -> bool:
+    return np.asarray(operands[0]).dtype in (np.float64, np.int32, np.uint32, np.int64, np.uint64)
+
+
+def _cropped_of_one_size(call: Call, operands: Sequence[Any]) -> bool:
+    """Is an axis cut out of, by tf_crop_and_resize, whose length stays?"""
+    if call.attributes.get("coordinate_transformation_mode") != b"tf_crop_and_resize":
+        return False
+    shape, roi, *given = np.shape(operands[0]), *operands[1:]
+    axes = list(call.attributes.get("axes", range(len(shape))))
+    scales = next((np.ravel(one) for one in given[:1] if one is not None and np.size(one)), None)
+    if scales is None:
+        scales = np.ravel(given[1]) / np.array(shape)[axes]
+        policy = call.attributes.get("keep_aspect_ratio_policy", b"stretch")
+        limit = {b"not_larger": scales.min(), b"not_smaller": scales.max()}.get(policy)
+        scales = scales if limit is None else np.full(len(axes), limit)
+    starts, ends = np.reshape(roi, (2, -1))
+    return bool(np.any((scales == 1) & ((starts != 0) | (ends != 1))))
+
+
+def _aligned_of_one_element(call: Call, operands: Sequence[Any]) -> bool:
+    return bool(call.attributes.get("align_corners", 0)) and bool(np.any(np.ravel(operands[1])[2:] == 1))
+
+
 def _backward_to_the_end(call: Call, operands: Sequence[Any]) -> bool:
     if len(operands) < 5 or operands[4] is None:
         return False
@@ -118,6 +142,12 @@ def _padded_same(call: Call, operands: Sequence[Any]) -> bool:
     same = call.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     sizes = zip(call.attributes.get("strides", ()), call.attributes["kernel_shape"], strict=False)
     return same and (_dilated(call, operands) or any(step > size for step, size in sizes))
+
+
+def _added_within_a_dilation(call: Call, operands: Sequence[Any]) -> bool:
+    extra = call.attributes.get("output_padding", ())
+    strides = call.attributes.get("strides") or [1] * len(extra)
+    return any(more >= step for more, step in zip(extra, strides, strict=False))
 
 
 def _empty(call: Call, operands: Sequence[Any]) -> bool:
@@ -201,8 +231,21 @@ DEVIATIONS = (
     Deviation("", "Resize", _corners,
               "length_resized is the length that scale gives, a fraction; the kernel cuts it off to an integer first",
               "x_original = x_resized * (length_original - 1) / (length_resized - 1)"),
+    Deviation("", "Resize", _cropped_of_one_size,
+              "the kernel takes an axis whose length stays as it is, without its roi",
+              "start_x * (length_original - 1) + x_resized * (end_x - start_x) * (length_original - 1) / "
+              "(length_resized - 1)"),
+    Deviation("", "InstanceNormalization", _always,
+              "the kernel subtracts the mean after both were multiplied, so that of equal values 0.0001 is left",
+              "y = scale * (x - mean) / sqrt(variance + epsilon) + B"),
+    Deviation("", "Shrink", _beyond_float32, "the kernel computes in float32, so that it makes 2^31 of 2^31 - 1",
+              "If x < -lambd, y = x + bias; If x > lambd, y = x - bias; Otherwise, y = 0."),
+    Deviation("", "AffineGrid", _aligned_of_one_element, "of an axis of one element the kernel takes the end",
+              "with dimensions ranging from -1 to 1.", "start_w_else = Identity (minus_one_f)"),
     Deviation("", "Div", _integers, "the kernel ends the process where the least integer is divided by -1"),
-    Deviation("", "BatchNormalization", _statistics, "the kernel gives more outputs without computing them",
+    Deviation("", "BatchNormalization", _statistics,
+              "the kernel gives more outputs without computing them, or takes them for training, with "
+              "1 / sqrt(variance) for the saved variance",
               "Output case #2: Y (test mode)"),
     Deviation("", "Gather", _text, "of a slice of more than one string the kernel copies the first only",
               "gather entries of the axis dimension of data"),
@@ -224,6 +267,8 @@ DEVIATIONS = (
                   "strides[i])")
         for name in ("AveragePool", "LpPool", "MaxPool")
     ),
+    Deviation("", "ConvTranspose", _added_within_a_dilation, "the kernel refuses what is not less than the stride",
+              "must be less than the corresponding stride/dilation dimension."),
     *(
         Deviation("", name, _thresholded, "the kernel gives 0 at alpha",
                   "ThresholdedRelu(x) - x if x >= alpha else 0")
@@ -243,7 +288,8 @@ DEVIATIONS = (
               "Top class for each point"),
     Deviation("", "MatMul", _empty, "of no elements the kernel refuses integers",
               "Matrix product that behaves like numpy.matmul"),
-    Deviation("", "BatchNormalization", _of_types, "with two types of operands the kernel gives statistics of a third",
+    Deviation("", "BatchNormalization", _of_types,
+              "with two types of operands the kernel gives statistics of a third, or loses digits near the mean",
               "Constrain mean and variance types to float tensors."),
     Deviation("", "Unique", _empty, "with an axis the kernel ends the process where the tensor has no elements"),
     Deviation("", "Unique", _not_a_number_of_floats,

@@ -1,6 +1,7 @@
 """Operators on types that onnxruntime's kernels lack, where onnx's reference fails as well or is wrong."""
 
 from collections.abc import Callable, Sequence
+from math import ceil, floor
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,30 @@ def cast_like(x: Array, target: Array, saturate: int = 1, round_mode: Any = "up"
     text = target.dtype.kind in "OU"
     to = onnx.TensorProto.STRING if text else int(onnx.helper.np_dtype_to_tensor_dtype(target.dtype))
     return cast(x, to, saturate, round_mode)
+
+
+def shape(x: Any, start: int = 0, end: int | None = None) -> Array:
+    """Shape since operator set 15, of which axes are clamped to ``[0, r]``; onnx's reference clamps none."""
+    sizes = np.shape(x)
+    first, last = (min(max(at + len(sizes) if at < 0 else at, 0), len(sizes))
+                   for at in (start or 0, len(sizes) if end is None else end))  # fmt: skip
+    return np.array(sizes[first:last], np.int64)
+
+
+def shrink(x: Array, bias: float = 0.0, lambd: float = 0.5) -> Array:
+    """Shrink: ``x + bias`` below ``-lambd``, ``x - bias`` above `lambd`, else 0; what is no integer is cut off."""
+    if x.dtype.kind in "iu":
+        below, above = x < ceil(-lambd), x > floor(lambd)
+        return np.where(below, _plus(x, bias), np.where(above, _plus(x, -bias), x.dtype.type(0)))
+    below, above = x < -lambd, x > lambd
+    return np.where(below, x + bias, np.where(above, x - bias, 0)).astype(x.dtype)
+
+
+def _plus(x: Array, number: float) -> Array:
+    """``x + number`` for integers, cut off towards zero; beyond the range of the type it wraps around."""
+    whole = floor(number)
+    added = np.array(whole & np.iinfo(np.uint64).max, np.uint64).astype(x.dtype)
+    return np.asarray(x + added + ((x < -whole) & (whole != number)).astype(x.dtype))
 
 
 Mode = Literal["constant", "reflect", "edge", "wrap"]
@@ -165,6 +190,8 @@ OPERATORS = (
     HostOp("", "RandomNormalLike", random_like(RandomNormalLike, "RandomNormalLike")),
     HostOp("", "RandomUniformLike", random_like(RandomUniformLike, "RandomUniformLike")),
     HostOp("", "SequenceInsert", sequence_insert),
+    HostOp("", "Shape", shape, since=15),
+    HostOp("", "Shrink", shrink),
     HostOp("", "TopK", top_k, since=10),
     HostOp("", "Unique", unique),
     HostOp("ai.onnx.ml", "DictVectorizer", dict_vectorizer),

@@ -143,6 +143,17 @@ def cast_map(x: Mapping[int, Any], cast_to: str = "TO_FLOAT", map_form: str = "D
     return np.array([[float(value) for value in row]], np.float64).astype(types[cast_to])
 
 
+def affine_grid(theta: Array, size: Array, align_corners: int = 0) -> Array:
+    """AffineGrid in float64, of the type of `theta`; an aligned axis of one element is at -1."""
+
+    def places(count: int) -> Array:
+        return -1 + (2 * np.arange(count) / max(count - 1, 1) if align_corners else (2 * np.arange(count) + 1) / count)
+
+    axes = np.meshgrid(*(places(int(count)) for count in np.ravel(size)[2:]), indexing="ij")
+    base = np.stack([*axes[::-1], np.ones_like(axes[0])], -1)
+    return np.asarray(np.einsum("...j,nij->n...i", base, theta.astype(np.float64)).astype(theta.dtype))
+
+
 OPERATORS = (
     HostOp("", "Scatter", scatter, until=10),
     HostOp("", "Upsample", upsample, since=7, until=9),
@@ -150,6 +161,7 @@ OPERATORS = (
     HostOp("", "RoiAlign", roi_align, until=15),
     HostOp("", "GridSample", grid_sample, until=19),
     HostOp("", "GridSample", grid_sample_20, since=20),
+    HostOp("", "AffineGrid", affine_grid),
     HostOp("", "OneHot", one_hot),
     HostOp("", "LRN", lrn),
     HostOp("", "LpNormalization", lp_normalization),

@@ -1,4 +1,4 @@
-"""Resize with tf_half_pixel_for_nn, which only operator sets 11 and 12 have and onnx's reference does not."""
+"""Resize where onnx's reference lacks tf_half_pixel_for_nn (operator sets 11 and 12), or is wrong."""
 
 from typing import Any
 
@@ -28,6 +28,23 @@ def _neighbours(places: Array, mode: str, nearest_mode: str, a: float) -> tuple[
     return indices, np.where(distance <= 1, near, far)
 
 
+def referred(
+    x: Array, roi: Array | None, scales: Array | None = None, sizes: Array | None = None, **attributes: Any
+) -> Array:
+    """Resize by onnx's reference, which takes -0.5 for 0 where a pytorch_half_pixel axis gets one element: such an axis
+    is cut to its first element before. (With antialias others contribute, and the axis is left.)"""
+    given = sizes if sizes is not None and np.size(sizes) else scales
+    half = attributes.get("coordinate_transformation_mode") == "pytorch_half_pixel"
+    stretched = attributes.get("keep_aspect_ratio_policy") in (None, "stretch")
+    if given is not None and half and stretched and not attributes.get("antialias"):
+        factors, whole = np.array(given), given is sizes
+        for place, axis in enumerate(attributes.get("axes") or range(x.ndim)):
+            if x.shape[axis] > 1 and (factors[place] if whole else int(x.shape[axis] * factors[place])) == 1:
+                x, factors[place] = x.take([0], axis), 1
+        scales, sizes = (scales, factors) if whole else (factors, sizes)
+    return np.asarray(reference(Resize, "Resize", x, roi, scales, sizes, **attributes))
+
+
 def resize(x: Array, roi: Array | None, scales: Array | None, sizes: Array | None = None, **attributes: Any) -> Array:
     """Resize of operator sets 11 and 12: with tf_half_pixel_for_nn element i is at ``(i + 0.5) / scale``.
 
@@ -35,7 +52,7 @@ def resize(x: Array, roi: Array | None, scales: Array | None, sizes: Array | Non
     to onnx's reference.
     """
     if attributes.get("coordinate_transformation_mode") != "tf_half_pixel_for_nn":
-        return np.asarray(reference(Resize, "Resize", x, roi, scales, sizes, **attributes))
+        return referred(x, roi, scales, sizes, **attributes)
     own = np.array(x.shape)
     if sizes is not None and np.size(sizes):
         lengths, factors = np.ravel(sizes), np.ravel(sizes) / own
@@ -61,4 +78,4 @@ def resize(x: Array, roi: Array | None, scales: Array | None, sizes: Array | Non
     return np.asarray(found.astype(x.dtype))
 
 
-OPERATORS = (HostOp("", "Resize", resize, since=11, until=12),)
+OPERATORS = (HostOp("", "Resize", resize, since=11, until=12), HostOp("", "Resize", referred, since=13))

@@ -167,10 +167,10 @@ def _placed(
         pads = _listed(found, "pads", 2 * rank, 0)
         befores = pads[:rank]
         wanted = tuple(full[a] - pads[a] - pads[rank + a] for a in range(rank))
-    elif auto == "VALID":
+    elif auto == "VALID" and "output_shape" not in found:
         befores, wanted = (0,) * rank, full
     else:
-        wanted = tuple(size[a] * strides[a] for a in range(rank))
+        wanted = tuple(min(size[a] * strides[a], full[a]) for a in range(rank))
         if "output_shape" in found:
             wanted = _listed(found, "output_shape", rank, 1)
         total = [full[a] - wanted[a] for a in range(rank)]

@@ -27,9 +27,10 @@ LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
 READ = {
     **dict.fromkeys(["allowzero", "axis", "ceil_mode", "group"], A.INT),
-    **dict.fromkeys(["axes", "dilations", "kernel_shape", "pads", "perm", "shape", "split", "strides"], A.INTS),
+    **dict.fromkeys(["axes", "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "perm", "shape",
+                     "split", "strides"], A.INTS),
     "auto_pad": A.STRING,
-}
+}  # fmt: skip
 """The attributes that the rules read, by name; those of another type are refused elsewhere."""
 
 

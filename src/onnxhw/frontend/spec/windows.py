@@ -7,7 +7,7 @@ import onnx
 from .findings import Findings, label
 
 AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
-LISTS = ("kernel_shape", "strides", "dilations", "pads")
+LISTS = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")
 CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
 LARGEST = 4
 """How many times its input a window padded to the input's size may be. From twice on each window covers all of it, and
@@ -36,7 +36,9 @@ def window(
     elif attributes.get("group", 1) < 1:
         findings.error("E3381", where, f"group is {attributes['group']}")
     kernel = given.get("kernel_shape") or (list(weight[2:]) if weight is not None else None)
-    if kernel is not None and shape is not None and node.op_type != "ConvTranspose":
+    if node.op_type == "ConvTranspose":
+        _added(given, kernel, shape, where, findings)
+    elif kernel is not None and shape is not None:
         _extent(node, attributes, given, kernel, shape, findings)
 
 
@@ -108,6 +110,36 @@ def _groups(
         )
         return False
     return True
+
+
+def _added(
+    given: dict[str, list[int]], kernel: list[int] | None, shape: tuple[int, ...] | None, where: str, findings: Findings
+) -> None:
+    """E3374 for an output_padding of ConvTranspose that no stride or dilation leaves room for; E3375 for a result that
+    is empty, or an output_shape beyond its windows and what may be added to them."""
+    spatial = len(kernel or given.get("output_padding") or given.get("output_shape") or ())
+    extra = given.get("output_padding") or [0] * spatial
+    strides, dilations = (given.get(name) or [1] * spatial for name in ("strides", "dilations"))
+    if any(not 0 <= more < max(steps) for more, *steps in zip(extra, strides, dilations, strict=True) if more):
+        what = f"output_padding is {extra}: 0 or more, and less than stride {strides} or dilation {dilations}"
+        findings.error("E3374", where, what)
+        return
+    wanted, pads = given.get("output_shape"), given.get("pads") or [0] * (2 * spatial)
+    if wanted is not None and min(wanted, default=1) < 1:
+        findings.error("E3375", where, f"output_shape is {wanted}: every element must be at least 1")
+    elif kernel is not None and shape is not None and min(shape[2:], default=0) > 0:
+        reached = [
+            (size - 1) * stride + (k - 1) * dilation + 1
+            for size, k, stride, dilation in zip(shape[2:], kernel, strides, dilations, strict=True)
+        ]
+        if wanted is None:
+            total = map(sum, zip(pads[:spatial], pads[spatial:], strict=True))
+            if any(size + more <= less for size, more, less in zip(reached, extra, total, strict=True)):
+                findings.error("E3375", where, f"pads {pads} leave nothing of what its windows make, {reached}")
+            return
+        most = [size + max(more, step - 1) for size, more, step in zip(reached, extra, strides, strict=True)]
+        if any(one > limit for one, limit in zip(wanted, most, strict=True)):
+            findings.error("E3375", where, f"output_shape is {wanted}, its windows make at most {most}")
 
 
 def _extent(
