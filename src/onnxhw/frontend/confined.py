@@ -1,10 +1,11 @@
-"""`infer_shapes`, `convert_version`, `computed`, `refusal`: onnx's own code in a child of bounded memory and time.
+"""`infer_shapes`, `convert_version`, `computed`, `refusal`, `native`: others' code in a child that is bounded.
 
 That code takes attributes and constants as indices, sizes and counts without a look at them, so a model can make it
 read beyond its memory, abort, allocate without end or loop for ever. In a child all of that is an error with a code.
 The child is forked when it is first needed, serves calls until this process ends, and is replaced if it dies. That of
 a large process, whose memory it would hold, ends with the outermost `guarded` block. Where a process cannot fork
-(Windows), or not safely (macOS), the code runs in this one.
+(Windows), or not safely (macOS), the code runs in this one. What a model's run computes there (`native`) has the
+time and memory that it takes: only its end is not this process's.
 """
 
 import os
@@ -18,13 +19,16 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnx
 from onnx import shape_inference, version_converter
 
 from ..errors import InvalidModelError, OnnxhwError
 from .spec.findings import label
+
+if TYPE_CHECKING:
+    from .native import Kind, NativeNode
 
 MEMORY = 512 << 20
 """Address space that a call may take: a model of 100,000 nodes takes 400 MiB with its types."""
@@ -47,10 +51,10 @@ ANSWER = 64 << 20
 FORKS = sys.platform == "linux"
 HEAD = struct.Struct("<BqQ")
 """Of a request: what to do, its number, bytes. Of an answer: 0 or the number of the error's kind, bytes."""
-INFER, CONVERT, COMPUTE, TRY = 0, 1, 2, 3
-IMPOSSIBLE = ("E4750", "E4751", "E4752")
-"""Of `hostrun.evaluate`: what is not about the numbers of the inputs."""
-DONE, FAILED, MEMORY_ERROR, REFUSED = 0, 1, 2, 3
+INFER, CONVERT, COMPUTE, TRY, RUN = 0, 1, 2, 3, 4
+IMPOSSIBLE = ("E4750", "E4751", "E4752", "E4756")
+"""Of `hostrun.evaluate`: what need not be about the numbers of the inputs."""
+DONE, FAILED, MEMORY_ERROR, REFUSED, NO_KERNEL, NO_KERNEL_FOR_ATTRIBUTES = 0, 1, 2, 3, 4, 5
 CHECKED, STRICT, VALUES = 1, 2, 4
 """How to infer: with types checked, every failure an error, values propagated."""
 
@@ -64,7 +68,11 @@ class RefusedError(RuntimeError):
 
 
 class _DiedError(Exception):
-    """The child is gone; the text says why."""
+    """The child is gone; the text says why. `slow`: it took too long."""
+
+    def __init__(self, text: str, slow: bool = False) -> None:
+        super().__init__(text)
+        self.slow = slow
 
 
 def infer_shapes(
@@ -115,16 +123,52 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
 
 def refusal(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> str:
     """Why the host computes a model of none of several inputs; "" if it does of one, or if that cannot be told, for
-    lack of time or memory or because it crashes."""
-    question = (model.SerializeToString(), [dict(inputs) for inputs in attempts])
+    lack of time or memory. A crash is a reason, where each of the inputs has one.
+    """
     if not FORKS:
-        return _tried(*question)
+        return _tried(model.SerializeToString(), attempts)
     with guarded(), _LOCK:
+        reason, died = _asked_to_try(model, attempts)
+        if died is None or died.slow:
+            return "" if died else reason
+        every = [_asked_to_try(model, [one]) for one in attempts]  # what came behind the crash has not been tried
+        return reason if all(text and not (end and end.slow) for text, end in every) else ""
+
+
+def _asked_to_try(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> tuple[str, _DiedError | None]:
+    """The child's refusal, or how it ended."""
+    question = (model.SerializeToString(), [dict(inputs) for inputs in attempts])
+    try:
+        status, answer = _current().ask(TRY, 0, pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+    except _DiedError as died:
+        return f"its kernel {died}", died
+    return (answer.decode(errors="replace") if status == DONE else ""), None
+
+
+def native(node: "NativeNode", kinds: "tuple[Kind, ...]", operands: Sequence[Any] | None) -> Any:
+    """The results of a node in onnxruntime, of operands of these kinds; without operands, whether there is a kernel.
+
+    `native.NativeError` where the kernel refuses the operands, or ends its process; `native.NoKernelError`.
+    """
+    from .native import NativeError, NoKernelError  # only here: it imports this
+
+    if not FORKS or _serving:
+        return node.here(kinds, operands)
+    with guarded(), _LOCK:
+        child = _current()
+        known = child.pid and node.key in child.nodes
+        question = node.key, None if known else (node.node.SerializeToString(), node.version), kinds, operands
         try:
-            status, answer = _current().ask(TRY, 0, pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
-        except _DiedError:
-            return ""
-    return answer.decode(errors="replace") if status == DONE else ""
+            status, answer = child.ask(RUN, 0, pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+        except _DiedError as died:
+            raise NativeError(f"its kernel {died}") from None
+        child.nodes.add(node.key)
+    if status == DONE:
+        return pickle.loads(answer)
+    text = answer.decode(errors="replace")
+    if status in (NO_KERNEL, NO_KERNEL_FOR_ATTRIBUTES):
+        raise NoKernelError(text, status == NO_KERNEL_FOR_ATTRIBUTES)
+    raise NativeError(text or "it needs too much memory")
 
 
 @contextmanager
@@ -180,10 +224,12 @@ def _culprit(model: onnx.ModelProto, what: int, how: int) -> str:
 
 
 class _Child:
-    """The process, or none yet; `users` are the blocks of `guarded` that are open, `calls` how many it has served."""
+    """The process, or none yet; `users` are the blocks of `guarded` that are open, `calls` how many it has served but
+    for runs, `nodes` the keys of those that it has.
+    """
 
     def __init__(self) -> None:
-        self.users, self.pid, self.calls = 0, 0, 0
+        self.users, self.pid, self.calls, self.nodes = 0, 0, 0, set[bytes]()
         self._large = False
         self._to = self._from = -1
 
@@ -196,36 +242,36 @@ class _Child:
         """The status and bytes of an answer; `_DiedError` if there is none."""
         if not self.pid:
             self._start()
-        self.calls += 1
-        budget = SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)
+        self.calls += what != RUN
+        budget = WAIT * (SECONDS + SECONDS_PER_MIB * len(data) / (1 << 20)) if what != RUN else None
         whole = False
         try:
             _send(self._to, HEAD.pack(what, how, len(data)) + data)
-            deadline = time.monotonic() + WAIT * budget
-            if not select.select([self._from], [], [], WAIT * budget)[0]:
-                raise _DiedError(f"takes more than {WAIT * budget:.0f} seconds")
+            deadline = None if budget is None else time.monotonic() + budget
+            if not select.select([self._from], [], [], budget)[0]:
+                raise _DiedError(f"takes more than {budget:.0f} seconds", slow=True)
             status, _, size = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
             answer = _receive(self._from, size, deadline)
             whole = True
             return status, answer
         except (BrokenPipeError, EOFError):
-            raise _DiedError(self._ending()) from None
+            raise self._ending() from None
         finally:
             if not whole:  # an interrupt too: what comes next through the pipe is no answer to the next question
                 self.close()
 
-    def _ending(self) -> str:
-        """How the process ended, in words."""
+    def _ending(self) -> _DiedError:
+        """How the process ended."""
         pid, self.pid = self.pid, 0
         _, status = os.waitpid(pid, 0)
         os.close(self._to)
         os.close(self._from)
         if not os.WIFSIGNALED(status):
-            return f"ends its process with status {os.waitstatus_to_exitcode(status)}"
+            return _DiedError(f"ends its process with status {os.waitstatus_to_exitcode(status)}")
         number = os.WTERMSIG(status)
         if number == signal.SIGPROF:
-            return "takes too long"
-        return f"crashes ({signal.Signals(number).name})"
+            return _DiedError("takes too long", slow=True)
+        return _DiedError(f"crashes ({signal.Signals(number).name})")
 
     def close(self) -> None:
         """End the process."""
@@ -245,6 +291,7 @@ class _Child:
 
     def _start(self) -> None:
         self.calls, self._large = 0, _memory()[1] > LARGE
+        self.nodes.clear()
         requests, self._to = os.pipe()
         self._from, answers = os.pipe()
         with warnings.catch_warnings():
@@ -258,6 +305,8 @@ class _Child:
 
 _LOCK = threading.RLock()
 _children: list[_Child] = []
+_serving = False
+"""Is this process such a child?"""
 
 
 def _forked() -> None:
@@ -303,6 +352,8 @@ def _serve(requests: int, answers: int) -> NoReturn:
     """The child: answers until the pipe closes; nothing of the parent's is open here, and nothing of it runs."""
     import resource as limits  # not on Windows
 
+    global _serving
+    _serving = True
     try:
         for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
             signal.signal(caught, signal.SIG_DFL)
@@ -315,13 +366,15 @@ def _serve(requests: int, answers: int) -> NoReturn:
         os.closerange(low + 1, high)
         os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
         limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
-        space, _ = _memory()
+        (space, _), given = _memory(), limits.getrlimit(limits.RLIMIT_AS)
         while True:
             what, how, size = HEAD.unpack(_receive(requests, HEAD.size))
             data = _receive(requests, size)
-            if space:
+            if what == RUN:
+                limits.setrlimit(limits.RLIMIT_AS, given)
+            elif space:
                 _bound(limits.RLIMIT_AS, space + MEMORY + PER_BYTE * size)
-            signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20))
+            signal.setitimer(signal.ITIMER_PROF, 0 if what == RUN else SECONDS + SECONDS_PER_MIB * size / (1 << 20))
             status, answer = _answer(what, how, data)
             signal.setitimer(signal.ITIMER_PROF, 0)
             _send(answers, HEAD.pack(status, 0, len(answer)) + answer)
@@ -334,6 +387,8 @@ def _answer(what: int, how: int, data: bytes) -> tuple[int, bytes]:
     try:
         if what == COMPUTE:
             answer = pickle.dumps(_computed(*pickle.loads(data)), pickle.HIGHEST_PROTOCOL)
+        elif what == RUN:
+            return _ran(*pickle.loads(data))
         elif what == TRY:
             answer = _tried(*pickle.loads(data)).encode(errors="replace")
         elif what == CONVERT:
@@ -356,6 +411,21 @@ def _refuses(error: Exception) -> bool:
     from .native import NativeError  # only here: it takes long to import
 
     return isinstance(error, NativeError)
+
+
+_nodes: "dict[bytes, NativeNode]" = {}
+"""Of a child: the nodes that it has been sent."""
+
+
+def _ran(key: bytes, sent: tuple[bytes, int] | None, kinds: Any, operands: Sequence[Any] | None) -> tuple[int, bytes]:
+    from .native import NativeNode, NoKernelError  # only here: it imports this
+
+    if sent is not None:
+        _nodes[key] = NativeNode(onnx.NodeProto.FromString(sent[0]), sent[1])
+    try:
+        return DONE, pickle.dumps(_nodes[key].here(kinds, operands), pickle.HIGHEST_PROTOCOL)
+    except NoKernelError as error:
+        return NO_KERNEL_FOR_ATTRIBUTES if error.attributes else NO_KERNEL, str(error).encode(errors="replace")
 
 
 def _computed(node: bytes, opset: int, operands: Sequence[Any]) -> list[Any]:
