@@ -18,17 +18,6 @@ def inputs_of(program: Program) -> list[Value]:
     return [of_all(value, program.batch) for value in program.inputs if not value.optional]
 
 
-def check_names(program: Program, feeds: Mapping[str, Any]) -> None:
-    """`UsageError` E2502: inputs missing or unknown."""
-    needed, known = [v.name for v in inputs_of(program)], {v.name for v in program.inputs}
-    for name in feeds:
-        if name not in known:
-            raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
-    for name in needed:
-        if name not in feeds:
-            raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
-
-
 def open_sizes(program: Program, arrays: Mapping[str, Any]) -> dict[str, int]:
     """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
     (mostly 1) and samples may meet, or there are none."""

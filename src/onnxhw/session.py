@@ -24,7 +24,6 @@ from .errors import InvalidModelError, UsageError
 from .executors import Executors, Watch
 from .feeds import (
     check_elements,
-    check_names,
     check_variables,
     inputs_of,
     joined,
@@ -284,7 +283,7 @@ class InferenceSession(SessionMethods, Closing):
         wanted = list(output_names or names)  # none means all, as in onnxruntime
         if unknown := [name for name in wanted if name not in names]:
             raise UsageError("E2501", f"the model has no output {unknown[0]!r}", hint=f"outputs: {', '.join(names)}")
-        check_names(self.program, feeds)
+        self._check_names(feeds)
         if self.model is not None:
             refuse(self.model)
         given = {value.name for value in self.program.inputs if value.optional} & set(feeds)
@@ -372,6 +371,13 @@ class InferenceSession(SessionMethods, Closing):
                 raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
+
+    def _check_names(self, feeds: Mapping[str, Any]) -> None:
+        needed, known = [v.name for v in inputs_of(self.program)], {v.name for v in self.program.inputs}
+        wrong = [f"the model has no input {name!r}" for name in feeds if name not in known]
+        wrong += [f"input {name!r} is missing" for name in needed if name not in feeds]
+        if wrong:
+            raise UsageError("E2502", wrong[0], hint=f"inputs: {', '.join(needed)}")
 
     def _overridden(self, names: set[str], feeds: Mapping[str, Any]) -> "InferenceSession":
         """A session of the model with other values for some initializers."""
