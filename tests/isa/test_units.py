@@ -18,12 +18,12 @@ def test_a_unit_is_its_name(unit: Unit) -> None:
     assert {unit: 1}[name] == {name: 1}[unit] == 1
     assert [f"{unit}", str(unit), f"{unit:>12}".strip(), json.loads(json.dumps(unit))] == [name] * 4
     assert json.loads(json.dumps({unit: 1})) == {name: 1}
-    assert Unit.named(name) is unit
+    assert Unit(name) is unit
 
 
 def test_a_name_of_no_unit() -> None:
-    with pytest.raises(ValueError, match="no unit is called 'loads'"):
-        Unit.named("loads")
+    with pytest.raises(ValueError, match="'loads' is not a valid Unit"):
+        Unit("loads")
 
 
 @pytest.mark.parametrize("unit", Unit)
