@@ -15,10 +15,11 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from ..fixed import Ints
 from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
 from ..program.kept import Constants, Patches, Shape
 from ..program.variant import Variant
-from .known import VARIES, Ints, has_constants, known_channels, spans_padding
+from .known import VARIES, has_constants, known_channels, spans_padding
 from .last import Order, constants_last
 
 Mask = npt.NDArray[np.bool_]
@@ -101,8 +102,9 @@ def _agree(op: Op, graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) 
         x &= elements.reshape(len(x), -1).all(1)
         y &= elements.reshape(len(y), -1).all(1)
     else:
-        both = np.logical_and.reduce([y, *(drop[name] for name in op.inputs)])
-        for mask in (y, *(drop[name] for name in op.inputs)):
+        masks = [y, *(drop[name] for name in op.inputs)]
+        both = np.logical_and.reduce(masks) if op.channelwise else False
+        for mask in masks:
             mask &= both
 
 

@@ -7,8 +7,9 @@ the array's columns. At the end of the tensor they fill columns of their own, wh
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.graph import Concat, Conv, Graph, Op, Reshape
-from .known import VARIES, Ints
+from ..fixed import Ints
+from ..ir.graph import Conv, Graph, Op, Reshape
+from .known import VARIES
 
 Mask = npt.NDArray[np.bool_]
 Order = npt.NDArray[np.int64]
@@ -48,9 +49,5 @@ def constants_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) 
 
 def _one_by_one(op: Op, graph: Graph) -> bool:
     """Whether channel c of the result is made of channel c of each operand."""
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    if isinstance(op, Conv):
-        return op.groups == x.channels == y.channels
-    if isinstance(op, Reshape):
-        return x.channels == y.channels
-    return not isinstance(op, Concat)
+    keeps = isinstance(op, Reshape) and graph.tensors[op.inputs[0]].channels == graph.tensors[op.output].channels
+    return keeps or op.channelwise

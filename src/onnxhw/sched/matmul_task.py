@@ -30,8 +30,7 @@ def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> 
     try:
         scale = scale_for_dot(op.multiplier, count, a.zero_point, b.zero_point)
     except NotProvable as error:
-        where = f"node {op.name!r} (MatMul)"
-        raise UnsupportedError("E4304", str(error), where=where, hint=CALIBRATE) from error
+        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
     template = Vector(
         op=VectorOp.DOT,
         ow_n=y.width,

@@ -5,8 +5,9 @@ from functools import lru_cache
 
 from .. import fixed
 from ..config import HwConfig
-from ..errors import UnsupportedError
-from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Op, Table, Tensor
+from ..errors import UnsupportedError, assert_never
+from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Pool, Table, Tensor
+from ..ir.windows import Window
 from ..isa.instructions import Vector, VectorOp
 from .aliases import blocks
 from .images import Images
@@ -14,16 +15,6 @@ from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_rows
 
 ADDRESS = 0xFFFF
 Span = tuple[int, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Window:
-    """The window rule of a vector operation; elementwise ones have the 1 x 1 window."""
-
-    kernel: tuple[int, int] = (1, 1)
-    strides: tuple[int, int] = (1, 1)
-    dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,41 +36,44 @@ add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
 average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
 
 
-def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+VectorOperation = Add | Mul | Table | MaxPool | AveragePool
+"""Operations that `lower_vector` takes."""
+
+
+def lower_vector(op: VectorOperation, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
     """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    other: Tensor | None = None
-    window = Window()
-    everything = (0, y.height), (0, y.width)
+    x, *others = graph.operands(op)
+    y = graph.tensors[op.output]
+    other = others[0] if others else None
+    if isinstance(op, Mul) and other and x.shape != y.shape:
+        x, other = other, x
     try:
-        if isinstance(op, Add):
-            other = graph.tensors[op.inputs[1]]
-            parts = [Part(*everything, _add(op, x, other, y, images))]
-        elif isinstance(op, Mul):
-            other = graph.tensors[op.inputs[1]]
-            if x.shape != y.shape:
-                x, other = other, x
-            parts = [Part(*everything, _mul(op, x, other, y, images))]
-        elif isinstance(op, Table):
-            template = _plain(op.name, VectorOp.SUM, images)
-            table = images.table(op.table)
-            parts = [Part(*everything, dataclasses.replace(template, use_table=1, table_index=table & 15))]
-        elif isinstance(op, MaxPool):
-            window = Window(op.kernel, op.strides, op.dilations, op.pads)
-            _check_windows(op, window, x, y)
-            parts = [Part(*everything, _plain(op.name, VectorOp.MAX, images))]
-        elif isinstance(op, AveragePool):
-            window = Window(op.kernel, op.strides, op.dilations, op.pads)
-            parts = _average_parts(op, window, x, y, images)
-        else:
-            raise UnsupportedError("E4305", "no unit performs this operation", where=_where(op))
+        parts = _parts(op, x, other, y, images)
     except fixed.NotProvable as error:
-        raise UnsupportedError("E4304", str(error), where=_where(op), hint=CALIBRATE) from error
-    return lambda tiling: _tasks(op.name, parts, window, x, other, y, tiling, config)
+        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
+    return lambda tiling: _tasks(op.name, parts, op.window, x, other, y, tiling, config)
 
 
-def _where(op: Op) -> str:
-    return f"node {op.name!r} ({type(op).__name__})"
+def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: Images) -> list[Part]:
+    """The instructions' templates with their constants."""
+    match op:
+        case Add():
+            assert other
+            template = _add(op, x, other, y, images)
+        case Mul():
+            assert other
+            template = _mul(op, x, other, y, images)
+        case Table():
+            table = images.table(op.table)
+            template = _plain(op.name, VectorOp.SUM, images).but(use_table=1, table_index=table & 15)
+        case MaxPool():
+            _check_windows(op, x, y)
+            template = _plain(op.name, VectorOp.MAX, images)
+        case AveragePool():
+            return _average_parts(op, x, y, images)
+        case _:
+            assert_never(op)
+    return [Part((0, y.height), (0, y.width), template)]
 
 
 def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
@@ -116,20 +110,20 @@ def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]
     return _counts(out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
 
 
-def _check_windows(op: Op, window: Window, x: Tensor, y: Tensor) -> None:
-    if any(count == 0 for axis in (0, 1) for _, count in _inside(window, x, y, axis)):
+def _check_windows(op: Pool, x: Tensor, y: Tensor) -> None:
+    if any(count == 0 for axis in (0, 1) for _, count in _inside(op.window, x, y, axis)):
         hint = "pads must be smaller than the kernel: export the node with less padding"
-        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=_where(op), hint=hint)
+        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
 
 
-def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images: Images) -> list[Part]:
+def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: Images) -> list[Part]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
-    _check_windows(op, window, x, y)
+    _check_windows(op, x, y)
     whole = op.kernel[0] * op.kernel[1]
     if op.count_pad:
         regions = [((0, y.height), (0, y.width), whole)]
     else:
-        down, across = _inside(window, x, y, 0), _inside(window, x, y, 1)
+        down, across = _inside(op.window, x, y, 0), _inside(op.window, x, y, 1)
         regions = [(rows, cols, n * m) for rows, n in down for cols, m in across]
     parts = []
     for rows, cols, count in regions:

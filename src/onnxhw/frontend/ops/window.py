@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import InvalidModelError
-from ...ir.verify import window_size
+from ...ir.windows import window_size
 from ..blockers import BlockedError
 from ..shapes import Shape
 
