@@ -9,7 +9,8 @@ softmax at the outputs) is described by `Port`.
 from dataclasses import dataclass
 from typing import Any
 
-from .operation import Array8, Tensor
+from ..fixed import INT8_MAX, INT8_MIN
+from .operation import Array8, Interval, Tensor
 from .ops.conv import Conv
 from .ops.elementwise import Add, Mul, Table
 from .ops.matmul import MatMul
@@ -54,6 +55,13 @@ class Graph:
     def operands(self, op: Op) -> list[Tensor]:
         """The tensors that an operation reads."""
         return [self.tensors[name] for name in op.inputs]
+
+    def ranges(self) -> dict[str, Interval]:
+        """Smallest and largest value that every tensor can have, by name, whatever the inputs."""
+        ranges: dict[str, Interval] = {port.tensor: (INT8_MIN, INT8_MAX) for port in self.inputs}
+        for op in self.ops:
+            ranges[op.output] = op.range([ranges[name] for name in op.inputs])
+        return ranges
 
     def macs(self) -> int:
         """Multiply-accumulates of all operations."""

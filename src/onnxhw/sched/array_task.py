@@ -10,7 +10,7 @@ from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
 from .columns import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
-from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_rows
+from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
 ArrayOp = Conv | Concat
@@ -129,12 +129,9 @@ def _task(
             pad=g.pad,
             accumulate=int(bool(arrays)),
         )
-        seen_rows = window_rows(*rows, w.strides[0], w.pads[0], w.kernel[0], w.dilations[0], x.height)
-        seen_cols = window_rows(*cols, w.strides[1], w.pads[1], w.kernel[1], w.dilations[1], x.width)
-        region = Region(x.name, (run.plane, run.plane + run.kt_n), seen_rows, seen_cols)
-        empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+        region = window_region(x, (run.plane, run.plane + run.kt_n), w, rows, cols)
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
-        arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
+        arrays.append(ArrayStep(load, array, x.name, () if region.empty else (region,)))
     found = drain_sets([column.drains for column in tiles], per_plane)
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 

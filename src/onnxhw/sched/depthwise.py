@@ -7,12 +7,13 @@ import numpy as np
 
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Tensor
+from ..ir.windows import Window
 from ..isa.instructions import WINDOW_BANK, Depthwise, Load
 from .array_task import ADDRESS, Geometry, drain_steps, limit
 from .columns import Drain, drain_sets, drains
 from .degenerate import ChannelScale
 from .images import Images
-from .task import ArrayStep, Region, TileTask, Tiling, window_rows
+from .task import ArrayStep, TileTask, Tiling, window_region
 
 MAX_STRIDE = 7
 """What the fields `sh` and `sw` of the instruction hold."""
@@ -104,12 +105,10 @@ def _task(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int
         sh=w.strides[0],
         sw=w.strides[1],
     )
-    seen_rows = window_rows(*rows, w.strides[0], w.pads[0], WINDOW * down, 1, x.height)
-    seen_cols = window_rows(*cols, w.strides[1], w.pads[1], WINDOW * across, 1, x.width)
-    region = Region(x.name, (lanes.plane, lanes.plane + 1), seen_rows, seen_cols)
-    empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+    seen = Window((WINDOW * down, WINDOW * across), w.strides, pads=w.pads)
+    region = window_region(x, (lanes.plane, lanes.plane + 1), seen, rows, cols)
     load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
-    step = ArrayStep(load, strip, x.name, () if empty else (region,))
+    step = ArrayStep(load, strip, x.name, () if region.empty else (region,))
     drains = drain_steps(g, drain_sets([lanes.drains]), rows, cols)
     vectors = (replace(drain, vector=drain.vector.but(acc_bank=WINDOW_BANK)) for drain in drains)
     return TileTask(g.op, (step,), tuple(vectors))

@@ -17,7 +17,6 @@ from .depthwise import depthwise_lanes, depthwise_tasks, possible
 from .heuristics import ALL, Heuristics
 from .images import Images
 from .matmul_task import lower_matmul
-from .ranges import value_ranges
 from .refusals import TooLargeError, UnmappedError
 from .sums import cycles_alone
 from .task import MakeTasks, TileTask, Tiling
@@ -50,7 +49,7 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     aliases = find_aliases(graph, config)
     images = Images(config)
-    ranges = value_ranges(graph)
+    ranges = graph.ranges()
     ops: dict[str, MakeTasks] = {}
     blockers: list[UnsupportedError] = []
 

@@ -64,11 +64,7 @@ def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Tili
     """For every operation the cuts that let it begin before its producers end, where tiles stay large enough."""
     chosen: dict[str, Tiling] = {}
     for op in graph.ops:
-        y = graph.tensors[op.output]
-        cuts = follow(op, graph, chosen, part)
-        if isinstance(op, ArrayOp):
-            cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Tiling(cuts)
+        chosen[op.name] = Tiling(_large_enough(op, follow(op, graph, chosen, part), graph.tensors[op.output], config))
     return chosen
 
 
@@ -79,14 +75,14 @@ def pieces(graph: Graph, config: HwConfig, most: int, least: int) -> dict[str, T
         y = graph.tensors[op.output]
         count = min(most, y.height * y.width // least)
         cuts = even(y.height, count) if count > 2 else follow(op, graph, chosen)
-        if isinstance(op, ArrayOp):
-            cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Tiling(cuts)
+        chosen[op.name] = Tiling(_large_enough(op, cuts, y, config))
     return chosen
 
 
-def _large_enough(cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[int, ...]:
-    """Cuts of an array operation as far as the array need not wait for weights, and as many as the sums need."""
+def _large_enough(op: Op, cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[int, ...]:
+    """Cuts, of an array operation as far as the array need not wait for weights, and as many as the sums need."""
+    if not isinstance(op, ArrayOp):
+        return cuts
     least = min(end - first for first, end in pairwise(cuts)) * y.width
     return limit((0, y.height) if least < short_tile(config) else cuts, max_rows(y, config))
 

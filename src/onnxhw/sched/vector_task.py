@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import lru_cache
+from itertools import product
 
 from .. import fixed
 from ..config import HwConfig
@@ -11,7 +12,7 @@ from ..ir.windows import Window
 from ..isa.instructions import Vector, VectorOp
 from .aliases import blocks
 from .images import Images
-from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_rows
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
 Span = tuple[int, int]
@@ -57,12 +58,9 @@ def lower_vector(op: VectorOperation, graph: Graph, images: Images, config: HwCo
 def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: Images) -> list[Part]:
     """The instructions' templates with their constants."""
     match op:
-        case Add():
+        case Add() | Mul():
             assert other
-            template = _add(op, x, other, y, images)
-        case Mul():
-            assert other
-            template = _mul(op, x, other, y, images)
+            template = _pair(op, x, other, y, images)
         case Table():
             table = images.table(op.table)
             template = _plain(op.name, VectorOp.SUM, images).but(use_table=1, table_index=table & 15)
@@ -80,34 +78,28 @@ def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
     return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
 
 
-def _add(op: Add, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
-    scale, exact = add_scale(op.ratio_a, op.ratio_b, a.zero_point, b.zero_point, op.lo, op.hi, y.zero_point)
+def _pair(op: Add | Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
+    kind, za, zb, zy = VectorOp.MUL, a.zero_point, b.zero_point, y.zero_point
+    if isinstance(op, Add):
+        kind, (scale, exact) = VectorOp.ADD, add_scale(op.ratio_a, op.ratio_b, za, zb, op.lo, op.hi, zy)
+    else:
+        scale, exact = fixed.scale_for_multiply(op.ratio), True
     base = images.scalar(op.name, scale)
-    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
-    return Vector(op=VectorOp.ADD, exact=int(exact), param_base=base, lo=op.lo, hi=op.hi, **points)
+    return Vector(op=kind, exact=int(exact), param_base=base, za=za, zb=zb, zy=zy, lo=op.lo, hi=op.hi)
 
 
-def _mul(op: Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
-    base = images.scalar(op.name, fixed.scale_for_multiply(op.ratio))
-    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
-    return Vector(op=VectorOp.MUL, exact=1, param_base=base, lo=op.lo, hi=op.hi, **points)
-
-
-def _counts(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> list[tuple[Span, int]]:
-    """Runs of output rows whose windows have equally many rows inside the input: ``((first, end), count)``."""
+def _inside(window: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
+    """Runs of output rows (or columns) whose windows have equally many inside the input: ``((first, end), count)``."""
     found: list[tuple[Span, int]] = []
-    for row in range(out):
+    pad, _, kernel, stride, dilation = window.axis(axis)
+    size = x.shape[2 + axis]
+    for row in range(y.shape[2 + axis]):
         count = sum(0 <= row * stride - pad + k * dilation < size for k in range(kernel))
         if found and found[-1][1] == count:
             found[-1] = (found[-1][0][0], row + 1), count
         else:
             found.append(((row, row + 1), count))
     return found
-
-
-def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
-    size, out = (x.height, y.height) if axis == 0 else (x.width, y.width)
-    return _counts(out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
 
 
 def _check_windows(op: Pool, x: Tensor, y: Tensor) -> None:
@@ -146,20 +138,24 @@ def _tasks(
     tiling: Tiling,
     config: HwConfig,
 ) -> list[TileTask]:
-    """One task per row tile (and per plane, if so chosen), rows outermost."""
+    """One task per box of rows and planes."""
+    tasks = []
+    for (first, end), span in boxes(y, tiling, config):
+        steps: list[VectorStep] = []
+        for part in parts:
+            rows = max(first, part.rows[0]), min(end, part.rows[1])
+            if rows[0] < rows[1]:
+                for some, groups in even_planes(span, y, config):
+                    steps.append(_step(part, window, x, other, y, rows, some, groups))
+        tasks.append(TileTask(name, (), tuple(steps)))
+    return tasks
+
+
+def boxes(y: Tensor, tiling: Tiling, config: HwConfig) -> list[tuple[Span, Span]]:
+    """Rows and planes of the result that each task of a vector operation writes, rows outermost."""
     count = blocks(y, config)
     planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
-    tasks = []
-    for first, end in tiling.tiles:
-        for span in planes:
-            steps: list[VectorStep] = []
-            for part in parts:
-                rows = max(first, part.rows[0]), min(end, part.rows[1])
-                if rows[0] < rows[1]:
-                    for some, groups in even_planes(span, y, config):
-                        steps.append(_step(part, window, x, other, y, rows, some, groups))
-            tasks.append(TileTask(name, (), tuple(steps)))
-    return tasks
+    return list(product(tiling.tiles, planes))
 
 
 def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
@@ -179,8 +175,6 @@ def _step(
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     in_plane, out_plane = x.height * x.width, y.height * y.width
     out_at = planes[0] * out_plane + rows[0] * y.width + cols[0]
-    seen_rows = window_rows(*rows, w.strides[0], w.pads[0], w.kernel[0], w.dilations[0], x.height)
-    seen_cols = window_rows(*cols, w.strides[1], w.pads[1], w.kernel[1], w.dilations[1], x.width)
     b, b_fields = None, {}
     if other is not None and other.shape == y.shape:
         b = Region(other.name, planes, rows, cols)
@@ -216,4 +210,4 @@ def _step(
         groups=groups,
         **b_fields,
     )
-    return VectorStep(vector, Region(x.name, planes, seen_rows, seen_cols), b, Region(y.name, planes, rows, cols))
+    return VectorStep(vector, window_region(x, planes, w, rows, cols), b, Region(y.name, planes, rows, cols))
