@@ -121,7 +121,7 @@ class Operation(ABC):
         self.require(min(*window.strides, *window.dilations, *window.kernel) >= 1, "window is not positive")
         left_out = max(0, -top) + max(0, -bottom) < x.height and max(0, -left) + max(0, -right) < x.width
         self.require(left_out, "pads {} leave nothing of the input", window.pads)
-        size = window.positions(x.height, x.width)
+        size = window.size((x.height, x.width))
         self.require(size == y.shape[2:], "result must be {} x {}, not {} x {}", *size, *y.shape[2:])
 
 

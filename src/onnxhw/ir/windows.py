@@ -13,6 +13,15 @@ def window_size(size: int, before: int, after: int, kernel: int, stride: int, di
     return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
 
 
+def _meets(size: int, positions: int, before: int, _: int, kernel: int, stride: int, dilation: int) -> bool:
+    """Does the first tap at or after the input's start lie in it, and is there one, at every position?"""
+    for first in range(-before, positions * stride - before, stride):
+        skipped = max(0, -(first // dilation))
+        if skipped >= kernel or first + skipped * dilation >= size:
+            return False
+    return True
+
+
 @dataclass(frozen=True)
 class Window:
     """Numbers of rows and of columns each; `pads` is (top, left, bottom, right), a negative one leaves out as many rows
@@ -27,15 +36,20 @@ class Window:
         """Of rows (0) or columns (1) what `window_size` takes: pads before and after, kernel, stride, dilation."""
         return self.pads[axis], self.pads[axis + 2], self.kernel[axis], self.strides[axis], self.dilations[axis]
 
-    def positions(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of the result on an input of this size."""
-        return window_size(height, *self.axis(0)), window_size(width, *self.axis(1))
+    def size(self, spatial: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of the result on an input of this height and width."""
+        return window_size(spatial[0], *self.axis(0)), window_size(spatial[1], *self.axis(1))
+
+    def always_inside(self, spatial: tuple[int, int]) -> bool:
+        """Does every position of the window meet at least one element?"""
+        rows, cols = self.size(spatial)
+        return _meets(spatial[0], rows, *self.axis(0)) and _meets(spatial[1], cols, *self.axis(1))
 
     def taps(self, x: npt.NDArray[np.generic], fill: float) -> Iterator[tuple[int, int, npt.NDArray[np.generic]]]:
         """For each tap ``(kh, kw)`` the view ``[N, C, OH, OW]`` of what it meets in ``[N, C, H, W]``, `fill` in the
         padding."""
         height, width = x.shape[2:]
-        rows, cols = self.positions(height, width)
+        rows, cols = self.size((height, width))
         x = x[:, :, max(0, -self.pads[0]) : height + min(0, self.pads[2])]
         x = x[:, :, :, max(0, -self.pads[1]) : width + min(0, self.pads[3])]
         top, left, bottom, right = (max(0, pad) for pad in self.pads)

@@ -65,7 +65,7 @@ def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, imag
             table = images.table(op.table)
             template = _plain(op.name, VectorOp.SUM, images).but(use_table=1, table_index=table & 15)
         case MaxPool():
-            _check_windows(op, x, y)
+            _check_windows(op, x)
             template = _plain(op.name, VectorOp.MAX, images)
         case AveragePool():
             return _average_parts(op, x, y, images)
@@ -102,15 +102,15 @@ def _inside(window: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span,
     return found
 
 
-def _check_windows(op: Pool, x: Tensor, y: Tensor) -> None:
-    if any(count == 0 for axis in (0, 1) for _, count in _inside(op.window, x, y, axis)):
+def _check_windows(op: Pool, x: Tensor) -> None:
+    if not op.window.always_inside((x.height, x.width)):
         hint = "pads must be smaller than the kernel: export the node with less padding"
         raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
 
 
 def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: Images) -> list[Part]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
-    _check_windows(op, x, y)
+    _check_windows(op, x)
     whole = op.kernel[0] * op.kernel[1]
     if op.count_pad:
         regions = [((0, y.height), (0, y.width), whole)]
