@@ -1,4 +1,4 @@
-"""`known_channels`: which channels of a graph hold one value everywhere, whatever the input."""
+"""`constant_channels`: which channels of a graph hold one value everywhere, whatever the input."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ VARIES = 1 << 16
 """In the place of the value of a channel that is not known to be constant."""
 
 
-def known_channels(graph: Graph) -> dict[str, Ints]:
+def constant_channels(graph: Graph) -> dict[str, Ints]:
     """Per tensor ``[C]``: the value that every element of the channel has, or `VARIES`."""
     known = {port.tensor: np.full(graph.tensors[port.tensor].channels, VARIES, np.int64) for port in graph.inputs}
     for op in graph.ops:

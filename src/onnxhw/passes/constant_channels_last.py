@@ -1,4 +1,4 @@
-"""`constants_last`: an order of the channels in which those that an operation need not compute lie together.
+"""`constant_channels_last`: an order of the channels in which those that an operation need not compute lie together.
 
 A convolution whose channels 3, 17 and 40 are constant, but seen at a border, computes them with all their neighbours in
 the array's columns. At the end of the tensor they fill columns of their own, which stream no weights.
@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from ..fixed import Ints
 from ..ir.graph import Conv, Graph, Op, Reshape
-from .known import VARIES
+from .constant_propagation import VARIES
 
 Mask = npt.NDArray[np.bool_]
 Order = npt.NDArray[np.int64]
 
 
-def constants_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
+def constant_channels_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
     """Per tensor its channels without those in `drop`: the model's order, but for constant ones of a convolution.
 
     Tensors whose channels an operation takes one by one have one order. Inputs keep the model's, and what is
