@@ -12,7 +12,7 @@ from onnxhw import golden
 from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.ir.graph import Conv, Graph, Port, Tensor
-from onnxhw.ir.verify import window_size
+from onnxhw.ir.windows import window_size
 from onnxhw.isa.timing import MEMORY, weight_skew
 from onnxhw.rtl.depthwise import DepthwiseUnit, WindowCounter
 from onnxhw.sched import lower, schedule

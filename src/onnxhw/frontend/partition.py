@@ -14,7 +14,7 @@ a stage; no division changes what the model computes.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..ir.graph import Concat, Copy, Graph, Op, Port, Reshape
+from ..ir.graph import Graph, Op, Port
 from ..ir.verify import verify
 from .convert import Conversion
 from .dead import remove_dead
@@ -129,7 +129,7 @@ def _aside(made: Conversion, found: Stages, division: Division) -> set[str]:
     for item in reversed(found.order):
         if isinstance(item, int):
             continue
-        if isinstance(item, (Concat, Copy, Reshape)) and item.output in read and item.output not in kept:
+        if item.moves and item.output in read and item.output not in kept:
             aside.add(item.output)
         (read if item.output in aside else kept).update(item.inputs)
     return aside
