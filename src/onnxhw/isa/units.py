@@ -13,16 +13,32 @@ from .memory import Control, Space
 
 
 @dataclass(frozen=True)
-class Ports:
-    """What a unit reads and writes of activation memory and of the accumulators.
+class Stream:
+    """How a unit streams pixels under weight tiles into sums of its own.
 
-    `reads`: its read ports of activation memory. `writes`: whether it has the write port. `streams`: whether it streams
-    pixels under weight tiles into sums, which the vector unit drains.
+    `enables`: bits that say which of its shadow registers take a weight word. `banks`, `rows`, `row_bits`: its sums.
+    """
+
+    enables: Callable[[HwConfig], int]
+    banks: int
+    rows: Callable[[HwConfig], int]
+    row_bits: Callable[[HwConfig], int]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a unit reads and writes.
+
+    `reads`: its read ports of activation memory. `writes`: whether it writes there. `streams`: what it needs to stream
+    pixels, if it does. `loads`: whether it gives such units their weight tiles. `drains`: whether it reads their sums,
+    and tells when an instruction has read all its operands.
     """
 
     reads: tuple[str, ...] = ()
     writes: bool = False
-    streams: bool = False
+    streams: Stream | None = None
+    loads: bool = False
+    drains: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,11 +65,18 @@ class _Declared:
 
 _UNITS = {
     "load": _Declared(
-        Space.LOAD_UCODE, lambda config: config.load_ucode, Ports(),
+        Space.LOAD_UCODE, lambda config: config.load_ucode, Ports(loads=True),
         Registers(Control.LOAD_COUNT, Control.LOAD_DONE, Control.STALL_ORDER_LOAD),
     ),
     "array": _Declared(
-        Space.ARRAY_UCODE, lambda config: config.array_ucode, Ports(reads=("array",), streams=True),
+        Space.ARRAY_UCODE, lambda config: config.array_ucode,
+        Ports(
+            reads=("array",),
+            streams=Stream(
+                lambda config: config.tile_words, 2, lambda config: config.acc_depth,
+                lambda config: config.cols * config.acc_bits,
+            ),
+        ),
         Registers(
             Control.ARRAY_COUNT, Control.ARRAY_DONE, Control.STALL_ORDER_ARRAY, Control.STALL_WEIGHTS_ARRAY,
             Control.BUSY_ARRAY,
@@ -61,14 +84,20 @@ _UNITS = {
     ),
     "depthwise": _Declared(
         Space.DEPTHWISE_UCODE, lambda config: config.depthwise_ucode,
-        Ports(reads=("depthwise",), streams=True),
+        Ports(
+            reads=("depthwise",),
+            streams=Stream(
+                lambda config: 1, 1, lambda config: config.window_depth,
+                lambda config: config.depthwise_lanes * config.sum_bits,
+            ),
+        ),
         Registers(
             Control.DEPTHWISE_COUNT, Control.DEPTHWISE_DONE, Control.STALL_ORDER_DEPTHWISE,
             Control.STALL_WEIGHTS_DEPTHWISE, Control.BUSY_DEPTHWISE,
         ),
     ),
     "vector": _Declared(
-        Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True),
+        Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True, drains=True),
         Registers(
             Control.VECTOR_COUNT, Control.VECTOR_DONE, Control.STALL_ORDER_VECTOR, busy=Control.BUSY_VECTOR
         ),
@@ -124,8 +153,8 @@ class Unit(str, Enum):
         return self is not Unit.DEPTHWISE or config.depthwise > 0
 
 
-STREAMING = tuple(unit for unit in Unit if unit.ports.streams)
-"""The units that stream pixels under weight tiles: the array and the depthwise unit."""
+STREAMING = {unit: stream for unit in Unit if (stream := unit.ports.streams)}
+"""The units that stream pixels under weight tiles, and how: the array and the depthwise unit."""
 
 
 def units_of(config: HwConfig) -> list[Unit]:
