@@ -128,7 +128,7 @@ class RunControl(wiring.Component):
         events: dict[Control, Value] = {}
         progress = by_name(self.progress)
         for unit, told in by_name(self.status).items():
-            registers = Unit.named(unit).registers
+            registers = Unit(unit).registers
             events[registers.stall_order] = progress[unit].waiting
             if registers.stall_weights is not None:
                 events[registers.stall_weights] = told.starved
