@@ -22,7 +22,7 @@ from onnxhw.bench.measure import model as benchmark
 from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, Mul, Op, Port, Tensor
-from onnxhw.ir.verify import window_size
+from onnxhw.ir.windows import window_size
 from onnxhw.passes.variants import variants
 from onnxhw.sched import fastest
 from onnxhw.sched.heuristics import ALL, NAMES

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -154,10 +155,8 @@ def _quick() -> None:
     whole = _whole()
     summaries = artifacts.profiles(whole)
     drawings = page.svg.units(whole.only(), summaries[0]), page.svg.memory(whole.only(), summaries[0])
-    artifacts.load = lambda path: whole  # type: ignore[assignment]
-    artifacts.profiles = lambda program: summaries  # type: ignore[assignment]
-    page.svg.units = lambda *_: drawings[0]  # type: ignore[assignment]
-    page.svg.memory = lambda *_: drawings[1]  # type: ignore[assignment]
+    mock.patch.multiple(artifacts, load=lambda path: whole, profiles=lambda program: summaries).start()
+    mock.patch.multiple(page.svg, units=lambda *_: drawings[0], memory=lambda *_: drawings[1]).start()
 
 
 def directory(name: str) -> Callable[[Path, CoreModel], str]:

@@ -13,7 +13,7 @@ from mutation import TEXTS, Base, damaged, json_text, number
 
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
-from onnxhw.isa.instructions import UNITS
+from onnxhw.isa.instructions import UNITS, Load
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container, records
 from onnxhw.program.schema import message
@@ -60,7 +60,7 @@ def _code(record: Any, rng: random.Random) -> None:
 def _right_cycles(record: Any) -> None:
     """The cycles of the code, if it ends and is not too long to tell."""
     code = records._code(record.code)
-    tiles = sum(i.tiles * i.nt_n for i in code["load"])  # type: ignore[attr-defined]
+    tiles = sum(i.tiles * i.nt_n for i in code["load"] if isinstance(i, Load))
     if tiles < 100_000:
         try:
             record.cycles = timeline(HwConfig.fromjson_text(record.config), code).cycles

@@ -26,7 +26,7 @@ async def fetches_in_order(dut: Any) -> None:
     for address, word in enumerate(pack(program)):
         dut.w_addr.value, dut.w_data.value, dut.w_en.value = address, word, 1
         await tick(dut)
-    dut.w_en.value, dut.count.value = 0, len(program)
+    dut.w_en.value, dut.progress__count.value = 0, len(program)
     await tick(dut)
     dut.rst.value = 0
 
@@ -38,14 +38,14 @@ async def fetches_in_order(dut: Any) -> None:
         for unit in UNITS:
             if random.random() < 0.05 and completed[unit] < len(program):
                 completed[unit] += 1
-            getattr(dut, f"completed_{unit}").value = completed[unit]
+            getattr(dut, f"completed__{unit}").value = completed[unit]
         before = dict(completed)
-        dut.take.value = int(taking)
+        dut.issue__take.value = int(taking)
         await tick(dut)
         since = 0 if taking else since + 1
         index += taking
         taking = False
-        valid = known(dut.valid, "valid")
+        valid = known(dut.issue__valid, "valid")
         if index == len(program):
             assert not valid, "an instruction after the last"
             idle += 1
@@ -54,10 +54,10 @@ async def fetches_in_order(dut: Any) -> None:
             continue
         if valid:
             instruction = program[index]
-            got = known(dut.bits, "bits")
+            got = known(dut.issue__bits, "bits")
             want = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
             assert got == want, f"instruction {index} is {got:#x}, not {want:#x}"
-            assert known(dut.index, "index") == index
+            assert known(dut.progress__index, "index") == index
             assert since >= words[index] + overhead, f"instruction {index} is valid after {since} cycles"
             assert all(before[unit] >= getattr(instruction, f"after_{unit}") for unit in UNITS), f"{index} is too early"
             taking = random.random() < 0.3

@@ -41,31 +41,31 @@ async def streams_tiles(dut: Any) -> None:
     waiting, seen, started, taken, owed = list(program), 0, 0, 0, 0
     for cycle in range(6000):
         valid = bool(waiting) and random.random() < 0.5
-        dut.valid.value = int(valid)
-        dut.bits.value = sum(word << (32 * i) for i, word in enumerate(waiting[0].encode())) if valid else 0
+        dut.issue__valid.value = int(valid)
+        dut.issue__bits.value = sum(word << (32 * i) for i, word in enumerate(waiting[0].encode())) if valid else 0
         take_tile = owed > 0 and random.random() < 0.15
-        dut.taken.value = int(take_tile)
+        dut.tiles__array__taken.value = int(take_tile)
         await tick_low(dut)
-        if known(dut.take, "take"):
+        if known(dut.issue__take, "take"):
             assert valid, "take without valid"
             waiting.pop(0)
-        if known(dut.started, "started"):
+        if known(dut.tiles__array__started, "started"):
             now_taken = taken + (take_tile if shadow_free(c) == 0 else 0)
             assert started == now_taken or started == 0, f"tile {started} starts when {now_taken} have been taken"
             started += 1
             owed += 1
         taken, owed = taken + take_tile, owed - take_tile
-        ends += [cycle] * known(dut.done, "done")
-        enable = known(dut.row_enable, "row_enable")
+        ends += [cycle] * known(dut.status__done, "done")
+        enable = known(dut.tiles__array__enable, "enable")
         if enable:
             step, word = wanted[seen]
-            assert enable == 1 << step, f"step {seen}: row_enable is {enable:#b}"
+            assert enable == 1 << step, f"step {seen}: enable is {enable:#b}"
             for byte, cycles in enumerate(late):
                 due.setdefault(cycle + cycles, {})[byte] = word[byte]
             seen += 1
             last_steps += [cycle] * (seen in lasts)
         if now := due.pop(cycle, {}):
-            got = known(dut.weights, "weights").to_bytes(c.weight_word, "little")
+            got = known(dut.tiles__array__weights, "weights").to_bytes(c.weight_word, "little")
             for byte, value in now.items():
                 assert got[byte] == value, f"step {seen}: weight {byte} is {got[byte]:#x}, not {value:#x}"
         await tick(dut)

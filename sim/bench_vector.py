@@ -75,21 +75,21 @@ async def equals_emulator(dut: Any) -> None:
     def memories() -> None:
         """Answer this cycle's requests a fixed number of cycles later; what was not asked for is garbage."""
         for port in ("a", "b"):
-            request = known(getattr(dut, f"read_{port}"), f"read_{port}")
+            request = known(getattr(dut, f"read__{port}__request"), port)
             pipes[port].append(int.from_bytes(machine.act[request >> 1].tobytes(), "little") if request & 1 else None)
-        row = machine.acc[known(dut.drain_bank, "drain_bank"), known(dut.drain_row, "drain_row") % c.acc_depth]
+        row = machine.acc[known(dut.drain__array__bank, "bank"), known(dut.drain__array__row, "row") % c.acc_depth]
         pipes["drain"].append(sum((int(v) & ((1 << c.acc_bits) - 1)) << (i * c.acc_bits) for i, v in enumerate(row)))
         for port, target, size in (
-            ("a", "word_a", c.word * 8),
-            ("b", "word_b", c.word * 8),
-            ("drain", "drain", c.cols * c.acc_bits),
+            ("a", "read__a__word", c.word * 8),
+            ("b", "read__b__word", c.word * 8),
+            ("drain", "drain__array__sums", c.cols * c.acc_bits),
         ):
             value = pipes[port].pop(0) if len(pipes[port]) > latency[port] else None
             garbage = int.from_bytes(random.bytes(size // 8), "little")
             getattr(dut, target).value = garbage if value is None else value
 
     def writes() -> None:
-        request = known(dut.write, "write")
+        request = known(dut.write__request, "write")
         enable, address = request & ((1 << c.word) - 1), request >> c.word & 0xFFFF
         data = request >> (c.word + 16)
         for lane in range(c.word):
@@ -111,15 +111,15 @@ async def equals_emulator(dut: Any) -> None:
             dut.param_data.value = sum(entry << 64 * lane for lane, entry in enumerate(entries))
             await cycle()
         dut.param_en.value = 0
-        dut.bits.value = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
+        dut.issue__bits.value = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
         for _ in range(int(random.integers(0, 4))):
             await cycle()
-        dut.valid.value = 1
+        dut.issue__valid.value = 1
         await cycle()
-        dut.valid.value = 0
-        dut.bits.value = 0
+        dut.issue__valid.value = 0
+        dut.issue__bits.value = 0
         cycles = 0
-        while not known(dut.done, "done"):
+        while not known(dut.status__done, "done"):
             cycles += 1
             assert cycles < vector_cycles(instruction, c) + 200, f"not done: {instruction.text()}"
             await cycle()

@@ -54,7 +54,7 @@ class VectorBench(wiring.Component):
     """`VectorUnit` with the write ports of its parameter and table memories."""
 
     def __init__(self, config: HwConfig) -> None:
-        from onnxhw.rtl.vector import VectorUnit
+        from onnxhw.rtl.units.vector import VectorUnit
 
         self.unit = VectorUnit(config)
         self.inner = {"param": self.unit.params, "table": self.unit.tables}
@@ -70,24 +70,23 @@ class VectorBench(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.unit = self.unit
-        pairs = [(self, name, self.unit, name) for name in self.unit.signature.members]
+        for name in self.unit.signature.members:
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(self.unit, name))
         for prefix, names in self.wires.items():
-            pairs += [(self, f"{prefix}_{name.removeprefix('w_')}", self.inner[prefix], name) for name in names]
-        for outer, outer_name, inner, inner_name in pairs:
-            outside, inside = getattr(outer, outer_name), getattr(inner, inner_name)
-            flow = inner.signature.members[inner_name].flow
-            m.d.comb += inside.eq(outside) if flow == In else outside.eq(inside)
+            for name in names:
+                outside = getattr(self, f"{prefix}_{name.removeprefix('w_')}")
+                m.d.comb += getattr(self.inner[prefix], name).eq(outside)
         return m
 
 
 def benches() -> list[Bench]:
     """Every bench."""
-    from onnxhw.rtl.array import SystolicArray
     from onnxhw.rtl.cells import BlockRam, Multiplier
     from onnxhw.rtl.core import Core
     from onnxhw.rtl.fetch import Fetcher
-    from onnxhw.rtl.load import LoadUnit
     from onnxhw.rtl.requantize import RequantizeLane
+    from onnxhw.rtl.systolic import SystolicArray
+    from onnxhw.rtl.units.load import LoadUnit
 
     small = HwConfig("small", rows=4, cols=4, word=4, lanes=2, load_rows=4, acc_bits=22, act_depth=256, weight_depth=64)
     fast = HwConfig("fast", rows=6, cols=3, word=6, lanes=1, load_rows=2, acc_bits=22, inner_product="fast")

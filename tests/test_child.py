@@ -52,7 +52,7 @@ def running(pid):
 
 
 def test_what_does_not_end_is_ended(monkeypatch):
-    def endless(task, question):
+    def endless(task, question, bounded):
         while True:
             pass
 

@@ -38,8 +38,9 @@ LARGE = 512 << 20
 ANSWER = 64 << 20
 """Bytes of an answer, and `PER_BYTE` per byte of the question."""
 FORKS = sys.platform == "linux"
-HEAD = struct.Struct("<QQ")
-"""Of a request: bytes of the pickled task and of the question. Of an answer: how it ended, and bytes."""
+HEAD = struct.Struct("<QQ?")
+"""Of a request: bytes of the pickled task and of the question, and whether it is bounded. Of an answer: how it ended,
+and bytes."""
 DONE, FAILED, MEMORY_ERROR = 0, 1, 2
 
 Task = Callable[[bytes], bytes]
@@ -47,22 +48,28 @@ Task = Callable[[bytes], bytes]
 
 
 class DiedError(Exception):
-    """The child is gone; the text says why."""
+    """The child is gone; the text says why. `slow`: it took too long."""
+
+    def __init__(self, text: str, slow: bool = False) -> None:
+        super().__init__(text)
+        self.slow = slow
 
 
 class FailedError(Exception):
     """The task raised an error; the text is that of the error."""
 
 
-def ask(task: Task, question: bytes) -> bytes:
-    """What `task` makes of `question`, in the child.
+def ask(task: Task, question: bytes, bounded: bool = True) -> bytes:
+    """What `task` makes of `question`, in the child; in this process, if it is one.
+
+    What is not `bounded` has the time and memory that it takes: only its end is not this process's.
 
     `DiedError` if that ends the child or takes too long, `FailedError` if it raises an error, `MemoryError` if it
     takes more memory than `memory_of` a question of that size.
     """
-    if FORKS:
+    if FORKS and not _serving:
         with guarded(), _LOCK:
-            status, answer = _current().ask(task, question)
+            status, answer = _current().ask(task, question, bounded)
     else:
         status, answer = _answer(task, question)
     if status == MEMORY_ERROR:
@@ -105,40 +112,40 @@ class _Child:
         """Whether it is there for more calls when nobody has asked for it to be."""
         return not self._large and self.calls < CALLS
 
-    def ask(self, task: Task, question: bytes) -> tuple[int, bytes]:
+    def ask(self, task: Task, question: bytes, bounded: bool = True) -> tuple[int, bytes]:
         """The status and bytes of an answer; `DiedError` if there is none."""
         if not self.pid:
             self._start()
-        self.calls += 1
-        budget = SECONDS + SECONDS_PER_MIB * len(question) / (1 << 20)
+        self.calls += bounded
+        budget = WAIT * (SECONDS + SECONDS_PER_MIB * len(question) / (1 << 20)) if bounded else None
         whole, name = False, pickle.dumps(task)
         try:
-            _send(self._to, HEAD.pack(len(name), len(question)) + name + question)
-            deadline = time.monotonic() + WAIT * budget
-            if not select.select([self._from], [], [], WAIT * budget)[0]:
-                raise DiedError(f"takes more than {WAIT * budget:.0f} seconds")
-            status, size = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
+            _send(self._to, HEAD.pack(len(name), len(question), bounded) + name + question)
+            deadline = None if budget is None else time.monotonic() + budget
+            if not select.select([self._from], [], [], budget)[0]:
+                raise DiedError(f"takes more than {budget:.0f} seconds", slow=True)
+            status, size, _ = HEAD.unpack(_receive(self._from, HEAD.size, deadline))
             answer = _receive(self._from, size, deadline)
             whole = True
             return status, answer
         except (BrokenPipeError, EOFError):
-            raise DiedError(self._ending()) from None
+            raise self._ending() from None
         finally:
             if not whole:  # an interrupt too: what comes next through the pipe is no answer to the next question
                 self.close()
 
-    def _ending(self) -> str:
-        """How the process ended, in words."""
+    def _ending(self) -> DiedError:
+        """How the process ended."""
         pid, self.pid = self.pid, 0
         _, status = os.waitpid(pid, 0)
         os.close(self._to)
         os.close(self._from)
         if not os.WIFSIGNALED(status):
-            return f"ends its process with status {os.waitstatus_to_exitcode(status)}"
+            return DiedError(f"ends its process with status {os.waitstatus_to_exitcode(status)}")
         number = os.WTERMSIG(status)
         if number == signal.SIGPROF:
-            return "takes too long"
-        return f"crashes ({signal.Signals(number).name})"
+            return DiedError("takes too long", slow=True)
+        return DiedError(f"crashes ({signal.Signals(number).name})")
 
     def close(self) -> None:
         """End the process."""
@@ -171,6 +178,8 @@ class _Child:
 
 _LOCK = threading.RLock()
 _children: list[_Child] = []
+_serving = False
+"""Is this process such a child?"""
 
 
 def _forked() -> None:
@@ -216,6 +225,8 @@ def _serve(requests: int, answers: int) -> NoReturn:
     """The child: answers until the pipe closes; nothing of the parent's is open here, and nothing of it runs."""
     import resource as limits  # not on Windows
 
+    global _serving
+    _serving = True
     try:
         for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
             signal.signal(caught, signal.SIG_DFL)
@@ -228,16 +239,18 @@ def _serve(requests: int, answers: int) -> NoReturn:
         os.closerange(low + 1, high)
         os.closerange(high + 1, min(limits.getrlimit(limits.RLIMIT_NOFILE)[0], 1 << 16))
         limits.setrlimit(limits.RLIMIT_CORE, (0, 0))
-        space, _ = _memory()
+        (space, _), given = _memory(), limits.getrlimit(limits.RLIMIT_AS)
         while True:
-            name, size = HEAD.unpack(_receive(requests, HEAD.size))
+            name, size, bounded = HEAD.unpack(_receive(requests, HEAD.size))
             task, question = _receive(requests, name), _receive(requests, size)
-            if space:
+            if not bounded:
+                limits.setrlimit(limits.RLIMIT_AS, given)
+            elif space:
                 _bound(limits.RLIMIT_AS, space + memory_of(size))
-            signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20))
-            status, answer = _answer(partial(_named, task), question)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS + SECONDS_PER_MIB * size / (1 << 20) if bounded else 0)
+            status, answer = _answer(partial(_named, task), question, bounded)
             signal.setitimer(signal.ITIMER_PROF, 0)
-            _send(answers, HEAD.pack(status, len(answer)) + answer)
+            _send(answers, HEAD.pack(status, len(answer), bounded) + answer)
             del question, answer
     finally:
         os._exit(0)
@@ -249,14 +262,15 @@ def _named(name: bytes, question: bytes) -> bytes:
     return answer
 
 
-def _answer(task: Task, question: bytes) -> tuple[int, bytes]:
+def _answer(task: Task, question: bytes, bounded: bool = True) -> tuple[int, bytes]:
     try:
         answer = task(question)
     except MemoryError:
         return MEMORY_ERROR, b""
     except Exception as error:
         return FAILED, str(error).encode(errors="replace")
-    return (MEMORY_ERROR, b"") if len(answer) > ANSWER + PER_BYTE * len(question) else (DONE, answer)
+    too_large = bounded and len(answer) > ANSWER + PER_BYTE * len(question)
+    return (MEMORY_ERROR, b"") if too_large else (DONE, answer)
 
 
 def _memory() -> tuple[int, int]:

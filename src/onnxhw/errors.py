@@ -6,6 +6,7 @@ case and never changes its meaning.
 """
 
 import re
+from typing import NoReturn
 
 
 def short(value: object, most: int = 60) -> str:
@@ -74,6 +75,11 @@ class InternalError(OnnxhwError):
 
     exit_status = 1
     kind = "internal error"
+
+
+def assert_never(value: NoReturn) -> NoReturn:
+    """`typing.assert_never` of Python 3.11: where mypy can see a way to get here, a case is missing."""
+    raise InternalError("E1390", f"{type(value).__name__} is not provided for")
 
 
 class UsageError(OnnxhwError):

@@ -18,8 +18,8 @@ from onnxhw.build.flow import Options, elaborate
 from onnxhw.config import HwConfig
 from onnxhw.devices import family_of
 from onnxhw.devices.ecp5.pll import Clocked
+from onnxhw.rtl.link.uart import MIN_RATIO, bit_phase, fastest
 from onnxhw.rtl.top import Top
-from onnxhw.rtl.uart import MIN_RATIO, bit_phase, fastest
 
 TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
                 param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip

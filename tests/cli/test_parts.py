@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from onnxhw.build import flow
 from onnxhw.build.built import Built
@@ -21,6 +21,8 @@ from onnxhw.host import artifact
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.program import container
+
+from .half_models import Nodes, constants
 
 SHAPE = [1, 4, 4, 4]
 
@@ -33,25 +35,12 @@ def run_json(capsys, *arguments, status=0):
 
 def model(op_type="Trilu", domain="", shape=SHAPE, weights=4, **attributes):
     """Convolution on the hardware, one other node, addition on the hardware."""
-    nodes, count = [], 0
-
-    def node(kind, *inputs, **more):
-        nonlocal count
-        count += 1
-        nodes.append(helper.make_node(kind, inputs, [f"v{count}"], name=f"{kind}_{count}", **more))
-        return f"v{count}"
-
-    def grid(x):
-        return node("DequantizeLinear", node("QuantizeLinear", x, "s", "z"), "s", "z")
-
-    x = grid(node("Conv", grid("x"), node("DequantizeLinear", "w", "s", "z")))
-    y = grid(node("Add", x, grid(node(op_type, x, domain=domain, **attributes))))
-    w = np.random.default_rng(3).integers(-8, 8, (weights, shape[1], 1, 1)).astype(np.int8)
-    constants = [("s", np.float32(0.125)), ("z", np.int8(0)), ("w", w)]
+    nodes = Nodes()
+    x = nodes.conv("x")
+    y = nodes.grid(nodes.node("Add", x, nodes.grid(nodes.node(op_type, x, domain=domain, **attributes))))
     graph = helper.make_graph(
-        nodes, "half", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(y, TensorProto.FLOAT, [None] * 4)],
-        [numpy_helper.from_array(value, name) for name, value in constants],
+        nodes.made, "half", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(y, TensorProto.FLOAT, [None] * 4)], constants(weights, shape[1]),
     )  # fmt: skip
     imports = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
     return helper.make_model(graph, opset_imports=imports, ir_version=8)

@@ -15,32 +15,21 @@ from onnxhw.program import container
 from onnxhw.program.traffic import load_bytes, traffic_of
 from onnxhw.runtime import session as sessions
 
+from .half_models import Nodes, constants
+
 COUNT = 3
 SHAPE = [1, 4, 4, 4]
 
 
 def model(batch=1):
     """Host, hardware, host, hardware, host; two inputs and two outputs."""
-    nodes, count = [], 0
-
-    def node(kind, *inputs, **more):
-        nonlocal count
-        count += 1
-        nodes.append(helper.make_node(kind, inputs, [f"v{count}"], name=f"{kind}_{count}", **more))
-        return f"v{count}"
-
-    def grid(x):
-        return node("DequantizeLinear", node("QuantizeLinear", x, "s", "z"), "s", "z")
-
-    conv = grid(node("Conv", grid(node("Trilu", "a")), node("DequantizeLinear", "w", "s", "z")))
-    both = grid(node("Add", grid(node("Trilu", conv)), grid("b")))
-    last = node("Trilu", both, upper=0)
-    w = np.random.default_rng(3).integers(-8, 8, (4, 4, 1, 1)).astype(np.int8)
-    constants = [("s", np.float32(0.125)), ("z", np.int8(0)), ("w", w)]
+    nodes = Nodes()
+    conv = nodes.conv(nodes.node("Trilu", "a"))
+    both = nodes.grid(nodes.node("Add", nodes.grid(nodes.node("Trilu", conv)), nodes.grid("b")))
+    last = nodes.node("Trilu", both, upper=0)
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, *SHAPE[1:]])
               for name in ("a", "b", conv, last)]  # fmt: skip
-    tensors = [numpy_helper.from_array(value, name) for name, value in constants]
-    graph = helper.make_graph(nodes, "parts", values[:2], values[2:], tensors)
+    graph = helper.make_graph(nodes.made, "parts", values[:2], values[2:], constants(4, 4))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 

@@ -68,7 +68,9 @@ def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, t
     assert synthesis.recipe(preset("ulx3s-25f"), 1, 9600) != mini != synthesis.recipe(preset("mini"), 2, 9600)
     assert synthesis.recipe(preset("mini"), 1, 19200) != mini
     read = Path.read_bytes
-    for path in ("rtl/fetch.py", "rtl/uart.py", "rtl/primitives.py", "isa/instructions.py", "config.py", "isa/link.py"):
+    for path in (
+        "rtl/fetch.py", "rtl/link/uart.py", "rtl/primitives.py", "isa/instructions.py", "config.py", "isa/link.py",
+    ):  # fmt: skip
         with monkeypatch.context() as change:
             end = f"onnxhw/{path}"
             change.setattr(Path, "read_bytes", lambda self, end=end: read(self) + b"#" * self.as_posix().endswith(end))

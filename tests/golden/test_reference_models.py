@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from onnxhw import golden
+from onnxhw.ir.ops import conv
 from onnxhw.partition import load
 
 MODELS = {
@@ -54,8 +55,8 @@ def test_comparison_notices_a_wrong_bias(
 ) -> None:
     """The test above can fail: one unit in the bias of every channel shows in most layers."""
     model = onnx.load(reference_models / "ic_resnet8_int8_qdq.onnx")
-    right = golden.ops.accumulate
-    monkeypatch.setattr(golden.ops, "accumulate", lambda op, x, tensor: right(op, x, tensor) + 1)
+    right = conv.accumulate
+    monkeypatch.setattr(conv, "accumulate", lambda op, x, tensor: right(op, x, tensor) + 1)
     layers = against_ort.compare_layers(
         model, inputs(against_ort, model, reference_data, "cifar10_test1000_jpeg_nhwc_u8.npz", 2)
     )

@@ -139,3 +139,19 @@ def test_what_no_run_could_compute_is_refused_before(code: str, broken: Any, rig
         specialise(made(right))
         with pytest.raises(InvalidModelError, match=code):
             specialise(made(broken))
+
+
+def test_an_output_shape_below_the_input_on_one_axis_and_beyond_the_windows_on_the_other() -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[1, 3], output_shape=[3, 6])
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "g", [value("x", 1, [1, 1, 5, 2]), value("w", 1, [1, 1, 2, 1])],
+                              [value("y", 1, None)])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=8)
+    fixed, shapes = specialise(model)
+    x = np.arange(10, dtype=np.float32).reshape(1, 1, 5, 2)
+    found = evaluate(fixed, {"x": x, "w": np.ones((1, 1, 2, 1), np.float32)})["y"]
+    assert shapes["y"] == found.shape == (1, 1, 3, 6)
+    rows = np.zeros((6, 6))
+    rows[:5, ::3] += x[0, 0]
+    rows[1:, ::3] += x[0, 0]
+    np.testing.assert_array_equal(found[0, 0], rows[2:5])  # of three rows too many two are cut at the beginning

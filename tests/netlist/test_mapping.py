@@ -14,8 +14,8 @@ from onnxhw.build.netlist import Simulation, Step, Target, synthesize_netlist
 from onnxhw.config import PRESETS
 from onnxhw.devices import find_family
 from onnxhw.isa.timing import MULTIPLY
-from onnxhw.rtl.array import SystolicArray
 from onnxhw.rtl.cells import Multiplier
+from onnxhw.rtl.systolic import SystolicArray
 
 pytestmark = [pytest.mark.netlist, pytest.mark.synth]
 

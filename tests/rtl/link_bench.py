@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from onnxhw.isa.memory import Control, Space
-from onnxhw.rtl.loader import Loader
+from onnxhw.rtl.link.commands import CommandEngine
 
 CLOCK = 1_000_000
 SPAN = 256
@@ -192,7 +192,7 @@ class NoisyLine:
 
 
 class LoaderBench(wiring.Component):
-    """A `Loader` before a `MemoryCore`."""
+    """A `CommandEngine` before a `MemoryCore`."""
 
     def __init__(self, loader, core) -> None:
         self.loader, self.core = loader, core
@@ -221,7 +221,7 @@ class Bench:
 
     def __init__(self, info, core=None) -> None:
         self.core = core if core is not None else MemoryCore()
-        self.top = LoaderBench(Loader(info), self.core)
+        self.top = LoaderBench(CommandEngine(info), self.core)
         self.line = StreamLine(self.top)
 
     def poke(self, signal, value) -> None:

@@ -6,7 +6,7 @@ from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
 from onnxhw.isa.timing import LOAD_TO_SHADOW, STREAM_TO_SWAP, array_pipeline, shadow_free, shadow_ready, weight_skew
-from onnxhw.rtl.array import SystolicArray
+from onnxhw.rtl.systolic import SystolicArray
 
 pytestmark = pytest.mark.rtl
 TILES = 4

@@ -6,7 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from onnxhw.host.framing import cobs_decode, cobs_encode
-from onnxhw.rtl.cobs import CobsDecoder, CobsEncoder
+from onnxhw.rtl.link.cobs import CobsDecoder, CobsEncoder
 
 
 def frames(seed):

@@ -12,9 +12,9 @@ from onnxhw import golden
 from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.ir.graph import Conv, Graph, Port, Tensor
-from onnxhw.ir.verify import window_size
+from onnxhw.ir.windows import window_size
 from onnxhw.isa.timing import MEMORY, weight_skew
-from onnxhw.rtl.depthwise import DepthwiseUnit, WindowCounter
+from onnxhw.rtl.kernel_window import KernelWindow, WindowCounter
 from onnxhw.sched import lower, schedule
 
 pytestmark = pytest.mark.rtl
@@ -37,7 +37,7 @@ def test_unit(config: HwConfig, columns: int) -> None:
     images = np.zeros((2, config.depthwise_words * config.weight_word), np.uint8)
     images[:, : 9 * lanes] = w.reshape(2, -1).view(np.uint8)
     words = images.reshape(2, config.depthwise_words, config.weight_word)
-    unit = DepthwiseUnit(config)
+    unit = KernelWindow(config)
     found: list[list[int]] = []
     start, pixels = 20, rows * columns
 

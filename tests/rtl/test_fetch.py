@@ -43,26 +43,26 @@ def test_instructions_come_whole_and_in_time(unit: str, wait: int) -> None:
             ctx.set(dut.w_data, word)
             await ctx.tick()
         ctx.set(dut.w_en, 0)
-        ctx.set(dut.count, len(code))
+        ctx.set(dut.progress.count, len(code))
         since = -1  # whether there is an instruction is compared a cycle ahead
         while len(found) < len(code):
             await ctx.tick()
             since += 1
             assert since < 100
-            if ctx.get(dut.valid):
+            if ctx.get(dut.issue.valid):
                 times.append(since)
                 for _ in range(wait):
                     await ctx.tick()
-                bits = ctx.get(dut.bits)
+                bits = ctx.get(dut.issue.bits)
                 found.append(kind.decode([bits >> 32 * w & 0xFFFFFFFF for w in range(kind.words())]))
-                assert ctx.get(dut.index) == len(found) - 1
-                ctx.set(dut.take, 1)
+                assert ctx.get(dut.progress.index) == len(found) - 1
+                ctx.set(dut.issue.take, 1)
                 await ctx.tick()
-                ctx.set(dut.take, 0)
+                ctx.set(dut.issue.take, 0)
                 since = 0
         for _ in range(40):
             await ctx.tick()
-            assert not ctx.get(dut.valid), "there is none behind the last"
+            assert not ctx.get(dut.issue.valid), "there is none behind the last"
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-8)

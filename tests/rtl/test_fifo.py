@@ -4,7 +4,7 @@ import random
 
 from amaranth.sim import Simulator
 
-from onnxhw.rtl.fifo import ByteFifo
+from onnxhw.rtl.link.fifo import ByteFifo
 
 
 def test_order_room_and_waiting_when_full():

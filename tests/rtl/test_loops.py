@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.sim import Simulator
 
 from onnxhw.rtl.loops import LoopNest
+from onnxhw.rtl.ports import by_name
 
 LEVELS = {"x": 4, "y": 4, "z": 4}
 VALUES = {"a": (16, ("x", "z")), "b": (16, ("y",)), "c": (16, ("x", "y", "z"))}
@@ -14,6 +15,8 @@ VALUES = {"a": (16, ("x", "z")), "b": (16, ("y",)), "c": (16, ("x", "y", "z"))}
 
 def test_loops_of_all_counts_stepped_at_any_time() -> None:
     loops, rng = LoopNest(LEVELS, VALUES), random.Random(7)
+    count, last_of, base_of, value_of = map(by_name, (loops.count, loops.last, loops.base, loops.value))
+    stride_of = {name: by_name(port) for name, port in by_name(loops.stride).items()}
     seen = 0
 
     async def nest(ctx: Any, counts: dict[str, int]) -> None:
@@ -21,26 +24,26 @@ def test_loops_of_all_counts_stepped_at_any_time() -> None:
         base = {value: rng.randrange(1 << 16) for value in VALUES}
         stride = {(value, level): rng.randrange(1 << 16) for value in VALUES for level in VALUES[value][1]}
         for level in LEVELS:
-            ctx.set(getattr(loops, f"n_{level}"), counts[level])
+            ctx.set(count[level], counts[level])
         for value, level in stride:
-            ctx.set(getattr(loops, f"{value}_{level}"), stride[value, level])
+            ctx.set(stride_of[value][level], stride[value, level])
         for value in VALUES:
-            ctx.set(getattr(loops, f"base_{value}"), base[value])
+            ctx.set(base_of[value], base[value])
         ctx.set(loops.start, 1)
         await ctx.tick()
         ctx.set(loops.start, 0)
         for value in VALUES:
-            ctx.set(getattr(loops, f"base_{value}"), 0)
-        for index in itertools.product(*(range(count) for count in counts.values())):
+            ctx.set(base_of[value], 0)
+        for index in itertools.product(*(range(n) for n in counts.values())):
             at, step = dict(zip(LEVELS, index, strict=True)), False
             while not step:
                 for value, (width, on) in VALUES.items():
                     expected = base[value] + sum(at[level] * stride[value, level] for level in on)
-                    assert ctx.get(getattr(loops, value)) == expected % (1 << width), (value, at, counts)
+                    assert ctx.get(value_of[value]) == expected % (1 << width), (value, at, counts)
                 for number, level in enumerate(LEVELS):
                     inner = list(LEVELS)[number:]
                     last = all(at[other] == counts[other] - 1 for other in inner)
-                    assert ctx.get(getattr(loops, f"last_{level}")) == last, (level, at, counts)
+                    assert ctx.get(last_of[level]) == last, (level, at, counts)
                 step = rng.random() < 0.7
                 ctx.set(loops.step, step)
                 await ctx.tick()

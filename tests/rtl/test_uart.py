@@ -7,7 +7,7 @@ from amaranth import Module
 from amaranth.sim import Simulator
 
 from onnxhw.errors import UsageError
-from onnxhw.rtl.uart import UartReceiver, UartTransmitter, bit_phase
+from onnxhw.rtl.link.uart import UartReceiver, UartTransmitter, bit_phase
 
 CLOCK = 25_000_000
 

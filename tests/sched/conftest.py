@@ -21,7 +21,7 @@ from onnxhw.ir.graph import (
     Table,
     Tensor,
 )
-from onnxhw.ir.verify import window_size
+from onnxhw.ir.windows import window_size
 
 Pads = tuple[int, int, int, int]
 

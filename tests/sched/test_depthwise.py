@@ -12,7 +12,8 @@ from onnxhw import emu, golden
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.ir.graph import Graph
-from onnxhw.ir.verify import verify, window_size
+from onnxhw.ir.verify import verify
+from onnxhw.ir.windows import window_size
 from onnxhw.isa.instructions import Load
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, depthwise, lower, schedule

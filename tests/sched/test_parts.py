@@ -9,11 +9,11 @@ import pytest
 from onnxhw import fixed, golden
 from onnxhw.errors import UnsupportedError
 from onnxhw.ir.graph import Conv
+from onnxhw.ir.windows import Window
 from onnxhw.sched.aliases import find_aliases
 from onnxhw.sched.alloc import Needs, allocate, banks_meet, share_banks
 from onnxhw.sched.certificate import certify, drain_bias
 from onnxhw.sched.degenerate import channel_scale
-from onnxhw.sched.ranges import value_ranges
 from onnxhw.sched.reorder import short_first
 from onnxhw.sched.task import window_rows
 from onnxhw.sched.tiling import even, limit
@@ -57,8 +57,10 @@ def test_allocation_never_overlaps_the_living(order: str, configure: Any) -> Non
 def test_window_rows_are_the_hull_of_the_taps() -> None:
     for stride, pad, kernel, dilation in [(1, 1, 3, 1), (2, 0, 3, 1), (3, 2, 2, 3), (1, 5, 2, 1)]:
         taps = [y * stride - pad + k * dilation for y in range(2, 5) for k in range(kernel)]
-        assert window_rows(2, 5, stride, pad, kernel, dilation, 9) == (max(0, min(taps)), min(9, max(taps) + 1))
-    low, high = window_rows(0, 1, 1, 5, 2, 1, 9)
+        seen = Window((1, kernel), (1, stride), (1, dilation), (0, pad, 0, 0))
+        assert window_rows((2, 5), seen, 1, 9) == (max(0, min(taps)), min(9, max(taps) + 1))
+        assert window_rows((2, 5), seen, 0, 9) == (2, 5)
+    low, high = window_rows((0, 1), Window((2, 1), pads=(5, 0, 0, 0)), 0, 9)
     assert low >= high  # in the padding altogether
 
 
@@ -126,12 +128,12 @@ def test_large_sums_of_few_values_keep_their_outputs() -> None:
         narrow(6.950277e-07, 26571660, 1, 20000000, 36636685, -128)  # many
 
 
-def test_value_ranges_hold(new_net: Any) -> None:
+def test_ranges_hold(new_net: Any) -> None:
     net = new_net(14)
     x = net.conv(net.input(3, 8, 8), 6)
     y = net.concat(net.table(x), net.max_pool(net.add(x, net.conv(x, 6, (1, 1))), (1, 1)))
     graph = net.graph(y)
-    ranges = value_ranges(graph)
+    ranges = graph.ranges()
     for name, values in golden.run(graph, net.values()).items():
         assert ranges[name][0] <= values.min()
         assert values.max() <= ranges[name][1]

@@ -14,7 +14,7 @@ from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.blocks import blocks, tail
-from ..rtl.depthwise import SHORT_UCODE
+from ..rtl.kernel_window import SHORT_UCODE
 
 COMMON = {
     **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in Unit},

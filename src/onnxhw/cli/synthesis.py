@@ -17,7 +17,7 @@ from ..program.model import DeviceProgram
 
 def line_speed(board: Board, clock_hz: int) -> int:
     """The fastest rate of the board's serial adapter that the core's clock allows."""
-    from ..rtl.uart import fastest
+    from ..rtl.link.uart import fastest
 
     return fastest(clock_hz, board.baud)
 

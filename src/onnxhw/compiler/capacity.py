@@ -20,7 +20,7 @@ import numpy as np
 from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Add, Conv, Graph, Mul, Op, Table
+from ..ir.graph import Conv, Graph
 from ..passes import choose, variants
 from ..program.traffic import Rates, Traffic, plain_traffic, traffic_of
 
@@ -131,16 +131,12 @@ def scheduled(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> 
 def _too_many_tables(parts: Sequence[Sequence[Graph]], config: HwConfig) -> DoesNotFitError | None:
     """E5105 of a part that needs more tables than there are in each of its forms."""
     for forms in parts:
-        if sum(_reads_table(op) for op in forms[0].ops) > config.tables:
+        if sum(op.elementwise and len(set(op.inputs)) == 1 for op in forms[0].ops) > config.tables:
             from ..sched import tables_of
 
             if (needed := min(len(set(tables_of(form).values())) for form in forms)) > config.tables:
                 return DoesNotFitError("E5105", f"needs {needed} tables, {config.name} has {config.tables}")
     return None
-
-
-def _reads_table(op: Op) -> bool:
-    return isinstance(op, Table) or (isinstance(op, (Add, Mul)) and op.inputs[0] == op.inputs[1])
 
 
 def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:

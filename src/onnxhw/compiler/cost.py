@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ..board import boards
 from ..config import HwConfig
-from ..ir.graph import AveragePool, Conv, Graph, MaxPool, Op
+from ..ir.graph import Conv, Graph, Op, Pool
 from ..program.model import DeviceProgram
 from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
 from .capacity import Fit, weight_bytes
@@ -84,13 +84,12 @@ def golden_ms(graph: Graph) -> float:
 
 
 def _golden_ns(graph: Graph, op: Op) -> float:
-    elements = ELEMENT_NS * prod(graph.tensors[op.output].shape)
+    elements, rate = ELEMENT_NS * prod(graph.tensors[op.output].shape), MAC_NS
     if isinstance(op, Conv):
-        taps: int = op.weight.shape[2] * op.weight.shape[3]
         rate = SINGLE_MAC_NS if op.weight.shape[1] == 1 and op.groups > 1 else MAC_NS
-        return OP_NS + TAP_NS * taps + rate * graph.macs_of(op) + WEIGHT_NS * int(op.weight.size) + elements
-    taps = prod(op.kernel) if isinstance(op, AveragePool | MaxPool) else 0
-    return OP_NS + TAP_NS * taps + MAC_NS * graph.macs_of(op) + elements
+        elements += WEIGHT_NS * int(op.weight.size)
+    taps = prod(op.window.kernel) if isinstance(op, Conv | Pool) else 0
+    return OP_NS + TAP_NS * taps + rate * graph.macs_of(op) + elements
 
 
 def onnxruntime_ms(program: DeviceProgram) -> float:

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ..errors import InternalError, InvalidModelError
-from ..ir.graph import Concat, Copy, Graph, Op, Reshape
+from ..ir.graph import Graph, Op
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import DEFAULT, Node
 from ..onnxmodel.reading.limits import DEFAULT as LIMITS
@@ -102,7 +102,7 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
         for op in readers.get(left.pop().output, ()):
             if op.output in seen:
                 continue
-            if not isinstance(op, (Concat, Copy, Reshape)):
+            if not op.moves:
                 return True
             seen.add(op.output)
             left.append(op)

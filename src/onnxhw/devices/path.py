@@ -24,7 +24,7 @@ BLOCKS = (
     (r"core\.vector", "the vector unit", "lanes"),
     (r"core\.load", "the weight memory", "weight_depth"),
     (r"core\.act", "the activation memory", "act_depth, word"),
-    (r"core\.(load|array|depthwise|vector)_fetch", "the {0} unit's fetcher", "{0}_ucode"),
+    (r"core\.(\w+)_fetch", "the {0} unit's fetcher", "{0}_ucode"),
     (r"core\.control", "the run control", ""),
     (r"core", "the core's host port", ""),
     (r"loader", "the link", ""),

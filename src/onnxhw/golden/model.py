@@ -6,15 +6,12 @@ import numpy as np
 
 from ..errors import UsageError
 from ..ir.graph import Array8, Graph, Op
-from .ops import OPS
 
 
 def evaluate(graph: Graph, op: Op, tensors: Mapping[str, Array8]) -> Array8:
     """One operation on given int8 arrays ``[N, C, H, W]``."""
     arrays = [tensors[name] for name in op.inputs]
-    inputs = [graph.tensors[name] for name in op.inputs]
-    out = OPS[type(op)](op, arrays, inputs, graph.tensors[op.output])
-    return out.astype(np.int8)
+    return op.evaluate(arrays, graph.operands(op), graph.tensors[op.output]).astype(np.int8)
 
 
 def run(graph: Graph, tensors: Mapping[str, Array8]) -> dict[str, Array8]:

@@ -77,7 +77,7 @@ class Inferences:
             raise LinkError(
                 "E9108",
                 f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"({', '.join(Unit)}): {state[Control.LOAD_DONE : Control.VECTOR_DONE + 1]}",
+                f"({', '.join(Unit)}): {[state[unit.registers.done] for unit in Unit]}",
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

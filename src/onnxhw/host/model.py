@@ -1,4 +1,4 @@
-"""`DeviceModel`: the device's end of the link in Python, answer by answer what `onnxhw.rtl.loader` does."""
+"""`DeviceModel`: the device's end of the link in Python, answer by answer what `onnxhw.rtl.link.commands` does."""
 
 import struct
 from collections import deque
@@ -17,6 +17,7 @@ from ..isa.link import (
     RECENT,
     REGISTERS,
     REPLY,
+    SIZED,
     VERSION,
     WINDOW,
     Command,
@@ -222,7 +223,7 @@ class DeviceModel:
             return header.kind < REPLY
         known = {
             Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS),
-            Command.WRITE: Space.ACT <= space <= Space.VECTOR_UCODE and count > 0,
+            Command.WRITE: space in SIZED and count > 0,
             Command.COMMIT: count == COMMIT_WORDS,
         }
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)

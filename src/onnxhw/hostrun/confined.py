@@ -1,4 +1,4 @@
-"""`computed`, `refusal`: what the host computes of a model's own constants, in a child (`onnxhw.child`)."""
+"""`computed`, `refusal`: what the host computes before a run, in a child (`onnxhw.child`): constants, and trials."""
 
 import pickle
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,11 @@ from typing import Any
 
 import onnx
 
-from ..child import DiedError, FailedError, ask
+from ..child import DiedError, FailedError, ask, guarded
 from ..errors import OnnxhwError
 
-IMPOSSIBLE = ("E4750", "E4751", "E4752")
-"""Of `evaluate`: what is not about the numbers of the inputs."""
+IMPOSSIBLE = ("E4750", "E4751", "E4752", "E4756")
+"""Of `evaluate`: what need not be about the numbers of the inputs."""
 
 
 class RefusedError(RuntimeError):
@@ -39,12 +39,25 @@ def computed(node: onnx.NodeProto, opset: int, operands: Sequence[Any]) -> list[
 
 def refusal(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> str:
     """Why the host computes a model of none of several inputs; "" if it does of one, or if that cannot be told, for
-    lack of time or memory or because it crashes."""
+    lack of time or memory. A crash is a reason, where each of the inputs has one.
+    """
+    with guarded():
+        reason, died = _asked_to_try(model, attempts)
+        if died is None or died.slow:
+            return "" if died else reason
+        every = [_asked_to_try(model, [one]) for one in attempts]  # what came behind the crash has not been tried
+        return reason if all(text and not (end and end.slow) for text, end in every) else ""
+
+
+def _asked_to_try(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]]) -> tuple[str, DiedError | None]:
+    """The child's refusal, or how it ended."""
     question = model.SerializeToString(), [dict(inputs) for inputs in attempts]
     try:
-        return ask(_try, pickle.dumps(question, pickle.HIGHEST_PROTOCOL)).decode(errors="replace")
-    except (DiedError, FailedError, MemoryError):
-        return ""
+        return ask(_try, pickle.dumps(question, pickle.HIGHEST_PROTOCOL)).decode(errors="replace"), None
+    except DiedError as died:
+        return f"its kernel {died}", died
+    except (FailedError, MemoryError):
+        return "", None
 
 
 def _compute(question: bytes) -> bytes:

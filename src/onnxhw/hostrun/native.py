@@ -4,6 +4,7 @@ A session holds one node, without graph optimisation, with one thread. It is mad
 come, and is shared by all nodes of the same operator, attributes and types.
 """
 
+import pickle
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..child import DiedError, FailedError, ask, guarded
 from ..onnxmodel.specification.contributed import CONTRIB, schemas
 from ..onnxmodel.specification.signatures import canonical, signature
 
@@ -27,6 +29,10 @@ ENDLESS = 1000
 """No operator set is that high: the end of a kernel that has none, which serves the version it begins with only."""
 DOMAINS = ("", "ai.onnx.ml", CONTRIB)
 """Operator sets of which kernels are used. (The others of onnxruntime are its own layouts, which differ by machine.)"""
+CONFINED = frozenset(["ai.onnx.ml", CONTRIB, ("", "TfIdfVectorizer")])
+"""Domains, and operators, whose kernels run in the child (`onnxhw.child`): of operands and attributes that no text
+allows some of them end the process. Of a million random nodes of the default domain no other one did.
+"""
 TENSORS = frozenset(
     getattr(onnx.TensorProto, name)
     for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16",
@@ -61,7 +67,7 @@ STRICT = ("ai.onnx.ml",)
 """Where it is not made of attributes that contradict each other, of which onnx's reference computes something. Kernels
 of the default domain refuse what their text allows: an even size of LRN, saturate of a Cast to float."""
 
-_sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...]], Any]" = OrderedDict()
+_sessions: "OrderedDict[tuple[bytes, tuple[Kind, ...], bool], Any]" = OrderedDict()
 
 
 EXHAUSTED = re.compile("bad_alloc|bad allocation|out of memory|failed to allocate", re.IGNORECASE)
@@ -95,15 +101,20 @@ class NativeNode:
         self.node, self.version = plain, native_version(plain.domain, plain.op_type, version) or 1
         self.key = b"%d:" % self.version + plain.SerializeToString(deterministic=True)
         self.places = [index for index, name in enumerate(plain.output) if name]
+        self.confined = plain.domain in CONFINED or (plain.domain, plain.op_type) in CONFINED
 
-    def session(self, kinds: tuple[Kind, ...]) -> Any:
-        """The session for operands of these kinds; `NoKernelError` if onnxruntime has none, `NativeError` if it fails
-        to make it for another reason, which is not remembered."""
-        key = self.key, kinds
+    def require(self, kinds: tuple[Kind, ...]) -> None:
+        """`NoKernelError` if onnxruntime has no kernel for operands of these kinds, `NativeError` if it fails to make
+        it for another reason, which is not remembered."""
+        self._found(kinds, self.confined)
+
+    def _found(self, kinds: tuple[Kind, ...], elsewhere: bool) -> Any:
+        """The session, or what stands for one that is `elsewhere`, in the child."""
+        key = self.key, kinds, elsewhere
         found = _sessions.get(key)
         if found is None:
             try:
-                found = _session(self.node, self.version, kinds)
+                found = _elsewhere(self, kinds, None) if elsewhere else _session(self.node, self.version, kinds)
             except NoKernelError as error:
                 found = error
             _sessions[key] = found
@@ -124,20 +135,77 @@ class NativeNode:
         operands = [np.asarray(value) if isinstance(value, np.generic) else value for value in operands]
         types = [*declared, *[None] * (len(operands) - len(declared))]
         kinds = tuple(kind(value, given) for value, given in zip(operands, types, strict=True))
-        session = self.session(kinds)
-        feeds = {name: value for name, value in zip(self.inputs, operands, strict=True) if name}
-        from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NotThere
-
-        try:
-            found = session.run(None, feeds)
-        except NotThere as error:
-            raise NoKernelError(reason(error)) from error
-        except Exception as error:  # of a dozen classes
-            raise NativeError(reason(error)) from error
+        if self.confined:
+            self.require(kinds)
+            found = _elsewhere(self, kinds, operands)
+        else:
+            found = self.here(kinds, operands)
         results: list[Any] = [None] * len(self.node.output)
         for place, value in zip(self.places, found, strict=True):
             results[place] = value
         return tuple(results)
+
+    def here(self, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
+        """The named results, computed in this process; without operands, only the kernel is made."""
+        session = self._found(kinds, elsewhere=False)
+        if operands is None:
+            return True
+        feeds = {name: value for name, value in zip(self.inputs, operands, strict=True) if name}
+        from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NotThere
+
+        try:
+            return session.run(None, feeds)
+        except NotThere as error:
+            raise NoKernelError(reason(error)) from error
+        except Exception as error:  # of a dozen classes
+            raise NativeError(reason(error)) from error
+
+
+def _elsewhere(node: NativeNode, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
+    """What `NativeNode.here` gives, computed in the child; `NativeError` too where the kernel ends its process."""
+    proto = node.node.SerializeToString(), node.version
+    try:
+        with guarded():
+            for sent in ([None, proto] if node.key in _sent else [proto]):
+                question = pickle.dumps((node.key, sent, kinds, operands), pickle.HIGHEST_PROTOCOL)
+                status, found = pickle.loads(ask(_run, question, bounded=False))
+                if status != UNKNOWN:
+                    break
+    except DiedError as died:
+        raise NativeError(f"its kernel {died}") from None
+    except FailedError as error:
+        raise NativeError(str(error)) from None
+    except MemoryError:
+        raise NativeError("it needs too much memory") from None
+    _sent.add(node.key)
+    if status in (NO_KERNEL, NO_KERNEL_FOR_ATTRIBUTES):
+        raise NoKernelError(found, status == NO_KERNEL_FOR_ATTRIBUTES)
+    if status == REFUSED:
+        raise NativeError(found)
+    return found
+
+
+DONE, REFUSED, NO_KERNEL, NO_KERNEL_FOR_ATTRIBUTES, UNKNOWN = range(5)
+"""How a run in the child ends; `UNKNOWN`: the child has not been sent the node."""
+_nodes: dict[bytes, NativeNode] = {}
+"""Of a child: the nodes that it has been sent."""
+_sent: set[bytes] = set()
+"""Of its parent: the keys of nodes that a child has been sent."""
+
+
+def _run(question: bytes) -> bytes:
+    """Of a node of `NativeNode`: how its run ended, and results or why."""
+    key, sent, kinds, operands = pickle.loads(question)
+    if sent is not None:
+        _nodes[key] = NativeNode(onnx.NodeProto.FromString(sent[0]), sent[1])
+    answer: tuple[int, Any]
+    try:
+        answer = (DONE, _nodes[key].here(kinds, operands)) if key in _nodes else (UNKNOWN, None)
+    except NoKernelError as error:
+        answer = NO_KERNEL_FOR_ATTRIBUTES if error.attributes else NO_KERNEL, str(error)
+    except NativeError as error:
+        answer = REFUSED, str(error)
+    return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
 
 def kind(value: Any, declared: onnx.TypeProto | None = None) -> Kind:

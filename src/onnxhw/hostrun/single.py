@@ -67,7 +67,7 @@ def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
     if fault := guards.fault(domain, node.op_type, attributes):
         return fault
     try:
-        NativeNode(node, version).session(tuple(kind_of(name) for name in types))
+        NativeNode(node, version).require(tuple(kind_of(name) for name in types))
     except NoKernelError as error:
         if error.attributes and not deviations.alone(domain, node.op_type, list(node.output), attributes):
             return str(error)

@@ -80,10 +80,14 @@ FUNCTIONS: dict[str, Function] = {
     "HardSwish": _single(
         lambda x, a: x * np.clip(np.float32(1 / 6) * x + np.float32(0.5), np.float32(0), np.float32(1))
     ),
+    "LeakyRelu": _single(lambda x, a: np.where(x >= 0, x, a["alpha"] * x)),
+    "BipolarQuant": _single(lambda x, a: np.where(x >= 0, np.float32(1), np.float32(-1))),
     "ThresholdedRelu": _single(lambda x, a: np.where(x > a["alpha"], x, np.float32(0))),
     "Shrink": _single(
         lambda x, a: np.where(x < -a["lambd"], x + a["bias"], np.where(x > a["lambd"], x - a["bias"], np.float32(0)))
     ),
+    "Sigmoid": _double(lambda x, a: logistic(x)),
+    "Tanh": _double(lambda x, a: np.tanh(x)),
     "Exp": _double(lambda x, a: np.exp(x)),
     "Log": _double(lambda x, a: np.log(x)),
     "Sin": _double(lambda x, a: np.sin(x)),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import fixed
 from ..errors import InternalError, UsageError
-from .functions import FUNCTIONS, logistic
+from .functions import FUNCTIONS
 
 Array = npt.NDArray[Any]
 Step = Mapping[str, Any]
@@ -77,21 +77,6 @@ def clip(x: Array, step: Step) -> Array:
     return x
 
 
-def sigmoid(x: Array, step: Step) -> Array:
-    """``1 / (1 + exp(-x))`` in float64, rounded to float32."""
-    return np.asarray(logistic(x.astype(np.float64)), np.float32)
-
-
-def tanh(x: Array, step: Step) -> Array:
-    """``tanh(x)`` in float64, rounded to float32."""
-    return np.tanh(x.astype(np.float64)).astype(np.float32)
-
-
-def leaky_relu(x: Array, step: Step) -> Array:
-    """``x`` where positive, else ``alpha * x``."""
-    return np.where(x >= 0, x, np.float32(step["alpha"]) * x)
-
-
 def arithmetic(x: Array, step: Step) -> Array:
     """`Add`, `Sub`, `Mul` or `Div` with a constant on the right (or left, if `swapped`).
 
@@ -103,11 +88,6 @@ def arithmetic(x: Array, step: Step) -> Array:
     functions: dict[str, Callable[..., Any]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
     with np.errstate(all="ignore"):  # NaN and infinity are results like others
         return np.asarray(functions[step["op"]](a, b), np.float32)
-
-
-def bipolar_quant(x: Array, step: Step) -> Array:
-    """1 where ``x >= 0``, else -1."""
-    return np.where(x >= 0, np.float32(1), np.float32(-1))
 
 
 def sums(x: Array, step: Step) -> Array:
@@ -134,14 +114,10 @@ ELEMENTWISE: dict[str, Callable[[Array, Step], Array]] = {
     "DequantizeLinear": dequantize_linear,
     "Relu": relu,
     "Clip": clip,
-    "Sigmoid": sigmoid,
-    "Tanh": tanh,
-    "LeakyRelu": leaky_relu,
     "Add": arithmetic,
     "Sub": arithmetic,
     "Mul": arithmetic,
     "Div": arithmetic,
-    "BipolarQuant": bipolar_quant,
 }
 """Steps that treat every element alike: any chain of them from int8 to int8 is a 256-entry table."""
 

@@ -14,34 +14,17 @@ import base64
 import dataclasses
 import hashlib
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from .graph import (
-    Add,
-    AveragePool,
-    Concat,
-    Conv,
-    Copy,
-    Graph,
-    MatMul,
-    MaxPool,
-    Mul,
-    Op,
-    Piece,
-    Port,
-    Reshape,
-    Table,
-    Tensor,
-)
+from .graph import Graph, Op, Piece, Port, Tensor
+from .operation import Operation
 
-KINDS: dict[str, type[Op]] = {
-    kind.__name__: kind for kind in (Conv, Add, Mul, MatMul, MaxPool, AveragePool, Table, Concat, Reshape, Copy)
-}
-_COMMON = {field.name for field in dataclasses.fields(Op)} - {"nodes"}
+KINDS: dict[str, type[Op]] = {kind.__name__: kind for kind in get_args(Op)}
+_COMMON = {field.name for field in dataclasses.fields(Operation)} - {"nodes"}
 
 
 def text(graph: Graph, constants: bool = False) -> str:

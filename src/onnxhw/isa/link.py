@@ -81,7 +81,8 @@ class Command(IntEnum):
     run that is in progress has ended."""
 
 
-COMMIT_WORDS = 7
+COMMIT_WORDS = 1 + len(Unit) + 2
+"""Payload of COMMIT: the CRC, a count for each unit, BUDGET and INPUT_FREE."""
 
 
 class Status(IntEnum):
@@ -151,10 +152,10 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-HEAD_WORDS = 19
+SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL))
+"""Spaces whose sizes are in the description, in the order of their numbers; WRITE reaches them."""
+HEAD_WORDS = 11 + len(SIZED)
 """Words of the description before the configuration's text."""
-SIZED = tuple(space for space in Space if Space.ACT <= space <= Space.VECTOR_UCODE)
-"""Spaces whose sizes are in the description, in the order of their numbers."""
 
 
 @dataclass(frozen=True)

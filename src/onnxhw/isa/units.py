@@ -13,16 +13,32 @@ from .memory import Control, Space
 
 
 @dataclass(frozen=True)
-class Ports:
-    """What a unit reads and writes of activation memory and of the accumulators.
+class Stream:
+    """How a unit streams pixels under weight tiles into sums of its own.
 
-    `reads`: its read ports of activation memory. `writes`: whether it has the write port. `streams`: whether it streams
-    pixels under weight tiles into sums, which the vector unit drains.
+    `enables`: bits that say which of its shadow registers take a weight word. `banks`, `rows`, `row_bits`: its sums.
+    """
+
+    enables: Callable[[HwConfig], int]
+    banks: int
+    rows: Callable[[HwConfig], int]
+    row_bits: Callable[[HwConfig], int]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a unit reads and writes.
+
+    `reads`: its read ports of activation memory. `writes`: whether it writes there. `streams`: what it needs to stream
+    pixels, if it does. `loads`: whether it gives such units their weight tiles. `drains`: whether it reads their sums,
+    and tells when an instruction has read all its operands.
     """
 
     reads: tuple[str, ...] = ()
     writes: bool = False
-    streams: bool = False
+    streams: Stream | None = None
+    loads: bool = False
+    drains: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,10 +53,62 @@ class Registers:
     busy: Control | None = None
 
 
+@dataclass(frozen=True)
+class _Declared:
+    """A unit's microcode memory, how many words a configuration gives it, its ports and registers."""
+
+    microcode: Space
+    words: Callable[[HwConfig], int]
+    ports: Ports
+    registers: Registers
+
+
+_UNITS = {
+    "load": _Declared(
+        Space.LOAD_UCODE, lambda config: config.load_ucode, Ports(loads=True),
+        Registers(Control.LOAD_COUNT, Control.LOAD_DONE, Control.STALL_ORDER_LOAD),
+    ),
+    "array": _Declared(
+        Space.ARRAY_UCODE, lambda config: config.array_ucode,
+        Ports(
+            reads=("array",),
+            streams=Stream(
+                lambda config: config.tile_words, 2, lambda config: config.acc_depth,
+                lambda config: config.cols * config.acc_bits,
+            ),
+        ),
+        Registers(
+            Control.ARRAY_COUNT, Control.ARRAY_DONE, Control.STALL_ORDER_ARRAY, Control.STALL_WEIGHTS_ARRAY,
+            Control.BUSY_ARRAY,
+        ),
+    ),
+    "depthwise": _Declared(
+        Space.DEPTHWISE_UCODE, lambda config: config.depthwise_ucode,
+        Ports(
+            reads=("depthwise",),
+            streams=Stream(
+                lambda config: 1, 1, lambda config: config.window_depth,
+                lambda config: config.depthwise_lanes * config.sum_bits,
+            ),
+        ),
+        Registers(
+            Control.DEPTHWISE_COUNT, Control.DEPTHWISE_DONE, Control.STALL_ORDER_DEPTHWISE,
+            Control.STALL_WEIGHTS_DEPTHWISE, Control.BUSY_DEPTHWISE,
+        ),
+    ),
+    "vector": _Declared(
+        Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True, drains=True),
+        Registers(
+            Control.VECTOR_COUNT, Control.VECTOR_DONE, Control.STALL_ORDER_VECTOR, busy=Control.BUSY_VECTOR
+        ),
+    ),
+}  # fmt: skip
+
+
 class Unit(str, Enum):
     """A unit of the core, in the order of the completion counters and of the numbers in the ring.
 
-    A unit is its name: it is equal to the word by which files and reports know it.
+    A unit is its name: it is equal to the word by which files and reports know it, and `Unit` of the word is the unit.
     """
 
     microcode: Space
@@ -48,39 +116,15 @@ class Unit(str, Enum):
     registers: Registers
     _words: Callable[[HwConfig], int]
 
-    LOAD = (
-        "load", Space.LOAD_UCODE, lambda config: config.load_ucode, Ports(),
-        Registers(Control.LOAD_COUNT, Control.LOAD_DONE, Control.STALL_ORDER_LOAD),
-    )  # fmt: skip
-    ARRAY = (
-        "array", Space.ARRAY_UCODE, lambda config: config.array_ucode, Ports(reads=("array",), streams=True),
-        Registers(
-            Control.ARRAY_COUNT, Control.ARRAY_DONE, Control.STALL_ORDER_ARRAY, Control.STALL_WEIGHTS_ARRAY,
-            Control.BUSY_ARRAY,
-        ),
-    )  # fmt: skip
-    DEPTHWISE = (
-        "depthwise", Space.DEPTHWISE_UCODE, lambda config: config.depthwise_ucode,
-        Ports(reads=("depthwise",), streams=True),
-        Registers(
-            Control.DEPTHWISE_COUNT, Control.DEPTHWISE_DONE, Control.STALL_ORDER_DEPTHWISE,
-            Control.STALL_WEIGHTS_DEPTHWISE, Control.BUSY_DEPTHWISE,
-        ),
-    )  # fmt: skip
-    VECTOR = (
-        "vector", Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True),
-        Registers(
-            Control.VECTOR_COUNT, Control.VECTOR_DONE, Control.STALL_ORDER_VECTOR, busy=Control.BUSY_VECTOR
-        ),
-    )  # fmt: skip
+    LOAD = "load"
+    ARRAY = "array"
+    DEPTHWISE = "depthwise"
+    VECTOR = "vector"
 
-    def __new__(
-        cls, name: str, microcode: Space, words: Callable[[HwConfig], int], ports: Ports, registers: Registers
-    ) -> "Unit":
-        unit = str.__new__(cls, name)
-        unit._value_, unit.microcode, unit.ports, unit.registers = name, microcode, ports, registers
-        unit._words = words
-        return unit
+    def __init__(self, name: str) -> None:
+        declared = _UNITS[name]
+        self.microcode, self.ports, self.registers = declared.microcode, declared.ports, declared.registers
+        self._words = declared.words
 
     def __str__(self) -> str:
         """The name, in every Python: some show `Unit.LOAD`."""
@@ -89,14 +133,6 @@ class Unit(str, Enum):
     def __format__(self, form: str) -> str:
         """The same."""
         return str.__format__(self, form)
-
-    @classmethod
-    def named(cls, name: str) -> "Unit":
-        """The unit of that name; `ValueError` if there is none."""
-        for unit in cls:
-            if unit == name:
-                return unit
-        raise ValueError(f"no unit is called {name!r}")
 
     @property
     def number(self) -> int:
@@ -117,8 +153,8 @@ class Unit(str, Enum):
         return self is not Unit.DEPTHWISE or config.depthwise > 0
 
 
-STREAMING = tuple(unit for unit in Unit if unit.ports.streams)
-"""The units that stream pixels under weight tiles: the array and the depthwise unit."""
+STREAMING = {unit: stream for unit in Unit if (stream := unit.ports.streams)}
+"""The units that stream pixels under weight tiles, and how: the array and the depthwise unit."""
 
 
 def units_of(config: HwConfig) -> list[Unit]:

@@ -2,10 +2,19 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .providers import CPU_PROVIDER, PROVIDER, chosen_providers, refused, unsupported
 from .values import IOBinding, OrtValue
+
+
+class Runs(Protocol):
+    """What the methods need that call `run`."""
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]:
+        """See `onnxhw.runtime.session.InferenceSession.run`."""
 
 
 class SessionMethods:
@@ -13,12 +22,6 @@ class SessionMethods:
 
     device: str
     _options: Any
-
-    def run(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
-    ) -> list[Any]:
-        """See `onnxhw.runtime.session.InferenceSession.run`."""
-        raise NotImplementedError
 
     def get_providers(self) -> list[str]:
         """What computes: the hardware's operations, then the host's nodes."""
@@ -37,8 +40,9 @@ class SessionMethods:
         return self._options
 
     def run_with_ort_values(
-        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
-    ) -> list[OrtValue]:
+        self: Runs, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: Any = None,
+    ) -> list[OrtValue]:  # fmt: skip
         """`run` with values around the arrays."""
         feeds = {name: value.numpy() for name, value in input_dict_ort_values.items()}
         return [OrtValue(result) for result in self.run(output_names, feeds, run_options)]
@@ -47,12 +51,12 @@ class SessionMethods:
         """A binding for `run_with_iobinding`."""
         return IOBinding()
 
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+    def run_with_iobinding(self: Runs, iobinding: IOBinding, run_options: Any = None) -> None:
         """`run` on the inputs that are bound; the outputs that are bound are then in the binding."""
         iobinding.results = self.run(iobinding.wanted, iobinding.inputs, run_options)
 
     def run_async(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
+        self: Runs, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
         callback: Callable[[list[Any] | None, Any, str], None], user_data: Any, run_options: Any = None,
     ) -> None:  # fmt: skip
         """`run` in a thread of its own; `callback(results, user_data, error)`: the error is a text, "" for none."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ..convert.conversion import Conversion
 from ..convert.values import Held, Hosted
-from ..ir.graph import Concat, Copy, Graph, Op, Port, Reshape
+from ..ir.graph import Graph, Op, Port
 from ..ir.verify import verify
 from ..passes.dead_operations import remove_dead
 from ..passes.merge_copies import merge_copies
@@ -129,7 +129,7 @@ def _aside(made: Conversion, found: Stages, division: Division) -> set[str]:
     for item in reversed(found.order):
         if isinstance(item, int):
             continue
-        if isinstance(item, (Concat, Copy, Reshape)) and item.output in read and item.output not in kept:
+        if item.moves and item.output in read and item.output not in kept:
             aside.add(item.output)
         (read if item.output in aside else kept).update(item.inputs)
     return aside

@@ -7,6 +7,7 @@ constant. A node is refused if it fails of several kinds of numbers.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,21 +22,27 @@ from ..convert.values import Const, QuantConst
 from ..hostrun.confined import refusal
 from ..hostrun.operators import is_ours
 from ..onnxmodel.bodies import nested
+from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.persample import RANDOM
 from ..onnxmodel.shapes import Shape
+from ..onnxmodel.specification.contributed import CONTRIB
 
 Array = npt.NDArray[Any]
-LARGEST = 1 << 14
-"""Most elements of a node's operands and results together: it then takes about a millisecond."""
-MOST = 200
-"""Most kinds of nodes of a model that are tried."""
-DOMAINS = ("", "ai.onnx.ml")
+LARGEST = 1 << 20
+"""Most elements of a node's operands and results together."""
+TOTAL = 1 << 22
+"""Most elements of all trials of a model: half a second for convolutions."""
+MOST = 500
+"""Most kinds of nodes of a model that are tried, at about a millisecond."""
+DOMAINS = ("", "ai.onnx.ml", CONTRIB)
 """Those whose operators are tried all; of others, what is ours."""
 NUMBERS = frozenset(["float16", "float32", "float64", "int8", "uint8", "bool"])
 """Types of operands that are data; integers that are wider may be sizes and places."""
 DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
 """Those of a first operand, which is data in every operator but `VALUED`."""
+INTEGERS = frozenset(["BitShift", "GRU", "LSTM", "Mod", "NegativeLogLikelihoodLoss", "RNN", "SoftmaxCrossEntropyLoss"])
+"""Operators whose integers behind the first are data too, or lengths and classes of which one of `FILLS` is right."""
 VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "OneHotEncoder", "Range", "SequenceAt"])
 """Operators that fail of some values of data: of sizes, of what is no image, of an unknown category."""
 REAL_SIZES = frozenset(["Pad", "Resize", "Split", "Tile", "Upsample"])
@@ -50,6 +57,12 @@ class Trials:
 
     def __init__(self, static: Static, context: Context) -> None:
         self.static, self.context, self.known = static, context, dict[tuple[Any, ...], str]()
+        self.tried = 0
+
+    @cached_property
+    def inferred(self) -> Mapping[str, tuple[int | None, ...]]:
+        """The shapes that follow from inputs and constants, whatever the model declares."""
+        return undeclared(self.static.model)
 
     def refused(self, node: Node) -> str:
         """Why no run can compute a node; "" if one can, or if that is not known."""
@@ -71,26 +84,33 @@ class Trials:
                 return ""
             if operand is not None:
                 operands[name] = operand
-        if sum(prod(shapes.get(name, ())) for name in node.results) > LARGEST:
+        asked = sum(prod(one.shape) for one in operands.values()) + sum(prod(shapes.get(n, ())) for n in node.results)
+        if asked > LARGEST:
             return ""
         kept = (one if isinstance(one, Asked) else (one.shape, str(one.dtype), one.tobytes())
                 for one in operands.values())  # fmt: skip
         attributes = (one.SerializeToString() for one in node.proto.attribute)
         places = tuple(list(operands).index(name) if name else None for name in node.input)
-        key = node.key, places, tuple(map(bool, node.output)), tuple(attributes), tuple(kept)
+        known = tuple(self.inferred.get(name) for name in node.results) if shapes is self.context.shapes else ()
+        key = node.key, places, known, tuple(map(bool, node.output)), tuple(attributes), tuple(kept)
         if key not in self.known:
-            if len(self.known) >= MOST:
+            self.tried += asked
+            if len(self.known) >= MOST or self.tried > TOTAL:
                 return ""
-            self.known[key] = refusal(self._alone(node, operands), [_filled(operands, fill) for fill in FILLS])
+            self.known[key] = refusal(self._alone(node, operands, shapes), [_filled(operands, fill) for fill in FILLS])
         return self.known[key]
 
-    def _alone(self, node: Node, operands: Mapping[str, Any]) -> onnx.ModelProto:
-        """A model of one node."""
+    def _alone(self, node: Node, operands: Mapping[str, Any], shapes: Mapping[str, Shape]) -> onnx.ModelProto:
+        """A model of one node, whose results are said to be what onnx infers, not what the file declares."""
         types = {name: helper.np_dtype_to_tensor_dtype(np.dtype(one.dtype)) for name, one in operands.items()}
         graph = onnx.GraphProto(name="node", node=[node.proto])
         value = helper.make_tensor_value_info
         graph.input.extend(value(name, types[name], one.shape) for name, one in operands.items())
-        graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.results)
+        for name in node.results:
+            shape, dtype = self.inferred.get(name), self.context.dtypes.get(name)
+            known = shape is not None and shapes is self.context.shapes and dtype in DATA | NUMBERS
+            kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) if known else 0
+            graph.output.append(value(name, kind, shape) if known else onnx.ValueInfoProto(name=name))
         imports = self.static.model.opset_import
         return onnx.ModelProto(ir_version=self.static.model.ir_version, opset_import=imports, graph=graph)
 
@@ -103,7 +123,8 @@ class Trials:
             return np.asarray(value.array if isinstance(value, Const) else value.real()) if small else None
         if index and node.op_type in REAL_SIZES:
             return None
-        if shape is None or prod(shape) > LARGEST or dtype not in (NUMBERS if index else DATA):
+        data = not index or node.op_type in INTEGERS
+        if shape is None or prod(shape) > LARGEST or dtype not in (DATA if data else NUMBERS):
             return None
         return Asked(shape, str(dtype))
 

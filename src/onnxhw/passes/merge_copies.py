@@ -8,7 +8,7 @@ A side that is cut is merged only where the window adds no padding of its own th
 
 from dataclasses import replace
 
-from ..ir.graph import AveragePool, Conv, Copy, Graph, MaxPool, Op, Tensor
+from ..ir.graph import Conv, Copy, Graph, Op, Pool, Tensor
 
 Pads = tuple[int, int, int, int]
 
@@ -25,10 +25,8 @@ def merge_copies(graph: Graph) -> Graph:
 
 
 def _merged(op: Op, graph: Graph, makers: dict[str, Op]) -> Op:
-    if not isinstance(op, (Conv, MaxPool, AveragePool)):
-        return op
     copy = makers.get(op.inputs[0])
-    if not isinstance(copy, Copy):
+    if not isinstance(op, Conv | Pool) or not isinstance(copy, Copy):
         return op
     pads = _pads(copy, graph.tensors[copy.inputs[0]], graph.tensors[copy.output])
     if pads is None or any(side < 0 < own for side, own in zip(pads, op.pads, strict=True)):

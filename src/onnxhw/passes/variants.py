@@ -7,8 +7,8 @@ from typing import TypeVar
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.variant import Variant
-from .constants import without_constants
-from .patches import WINDOWS, as_patches
+from .dead_channels import without_dead_channels
+from .im2col import WINDOWS, as_im2col
 
 T = TypeVar("T")
 
@@ -29,11 +29,11 @@ def variants(graph: Graph, *, patches: bool = True) -> list[list[Variant]]:
     """
     base = Variant(graph)
     found = [[base]]
-    reduced = without_constants(graph)
+    reduced = without_dead_channels(graph)
     if reduced is not None:
         base = reduced
         found.append([base])
     if patches:
-        packed = [as_patches(base.graph, axes) for axes in WINDOWS]
+        packed = [as_im2col(base.graph, axes) for axes in WINDOWS]
         found.append([Variant(each.graph, {**base.kept, **each.kept}) for each in packed if each])
     return found

@@ -76,7 +76,7 @@ def assemble(text: str) -> tuple[HwConfig, dict[Unit, list[Ordered]]]:
                     raise UsageError("E2127", "a second configuration")
                 config = HwConfig.from_json(rest)
             elif word in list(Unit):
-                code[Unit.named(word)].append(_instruction(line))
+                code[Unit(word)].append(_instruction(line))
             else:
                 raise UsageError("E2127", f"a line is 'config' or one of {', '.join(Unit)}, not {word!r}")
         except UsageError as error:
@@ -92,7 +92,7 @@ def _instruction(line: str) -> Ordered:
     names = [field.partition("=")[0] for field in fields[1:]]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise UsageError("E2127", f"{fields[0]}.{min(repeated)} is given twice")
-    instruction = UNITS[Unit.named(fields[0])].parse(" ".join(fields))
+    instruction = UNITS[Unit(fields[0])].parse(" ".join(fields))
     try:
         instruction.encode()
     except InternalError as error:

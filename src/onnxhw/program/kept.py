@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.verify import window_size
+from ..ir.windows import window_size
 
 Array8 = npt.NDArray[np.int8]
 Shape = tuple[int, int, int, int]

@@ -184,7 +184,7 @@ def _program(record: Any, where: str) -> DeviceProgram:
 def _code(codes: Any) -> dict[Unit, list[Ordered]]:
     out: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
     for code in codes:
-        unit = Unit.named(code.unit)
+        unit = Unit(code.unit)
         kind = UNITS[unit]
         if out[unit]:
             raise ValueError(f"{unit} has two lists of instructions")
@@ -229,7 +229,7 @@ def _kept(entry: Any) -> tuple[Patches | Constants | None, Shape | None]:
 def _layer(layer: Any) -> Layer:
     runs: dict[Unit, list[tuple[int, int]]] = {}
     for run in layer.instructions:
-        runs.setdefault(Unit.named(run.unit), []).append((run.first, run.last))
+        runs.setdefault(Unit(run.unit), []).append((run.first, run.last))
     return Layer(layer.name, layer.kind, layer.macs, runs, layer.nominal)
 
 

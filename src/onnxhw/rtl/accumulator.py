@@ -5,37 +5,37 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import MEMORY
+from ..isa.units import STREAMING, Unit
 from .cells import BlockRam, DuplicatedRegister
 from .delay import delay
-from .depthwise import SHORT
+from .kernel_window import SHORT
+from .ports import drain
 
 
-def target(config: HwConfig) -> data.StructLayout:
-    """Where a row of sums goes: bank, row, and whether it replaces what is there."""
-    return data.StructLayout({"valid": 1, "bank": 1, "row": bits_for(config.acc_depth), "replace": 1})
+def target(unit: Unit, config: HwConfig) -> data.StructLayout:
+    """Where a row of a unit's sums goes: bank, if there are two, and row; and whether it replaces what is there."""
+    bank = {"bank": 1} if STREAMING[unit].banks > 1 else {}
+    return data.StructLayout({"valid": 1, **bank, "row": bits_for(STREAMING[unit].rows(config)), "replace": 1})
 
 
 class Accumulators(wiring.Component):
     """``acc[bank][row][c] = (0 if replace else acc[bank][row][c]) + sums[c]``.
 
     `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. A row can be read by the drain, or added to again, when
-    its sum is `ACCUMULATE` cycles past the first read. ``drain_bank``, ``drain_row`` -> ``drain`` takes
-    `DRAIN_READ` cycles; the drain must not read the bank that is being added to.
+    its sum is `ACCUMULATE` cycles past the first read. The drain must not read the bank that is being added to.
     """
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         super().__init__(
             {
-                "i_target": In(target(config)),
+                "i_target": In(target(Unit.ARRAY, config)),
                 "i_sums": In(signed(config.psum_bits)).array(config.cols),
-                "drain_bank": In(1),
-                "drain_row": In(bits_for(config.acc_depth)),
-                "drain": Out(config.cols * config.acc_bits),
+                "drain": In(drain(Unit.ARRAY, config)),
             }
         )
 
@@ -49,12 +49,12 @@ class Accumulators(wiring.Component):
         # Cycle 1: the row to read, in a register of each bank's own.
         adding = self.i_target.valid & (self.i_target.bank == 0), self.i_target.valid & (self.i_target.bank == 1)
         for i, (bank, busy) in enumerate(zip(banks, adding, strict=True)):
-            row_1 = Signal.like(self.drain_row, name=f"row_1_{i}", reset_less=True)
-            m.d.sync += row_1.eq(Mux(busy, self.i_target.row, self.drain_row))
+            row_1 = Signal.like(self.drain.row, name=f"row_1_{i}", reset_less=True)
+            m.d.sync += row_1.eq(Mux(busy, self.i_target.row, self.drain.row))
             m.d.comb += bank.r_addr.eq(row_1)
 
         # Cycle 1 + MEMORY: add. Cycle 2 + MEMORY: write.
-        target_2, target_3, target_4 = Signal(target(config)), Signal(target(config)), Signal(target(config))
+        target_2, target_3, target_4 = (Signal(target(Unit.ARRAY, config)) for _ in range(3))
         m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
         m.d.sync += target_3.eq(target_2)
         m.submodules.how = how = DuplicatedRegister(2, config.cols)  # bank and whether to replace, for each column
@@ -77,33 +77,27 @@ class Accumulators(wiring.Component):
                 bank.w_en.eq(target_4.valid & (target_4.bank == i)),
             ]
 
-        drain_bank_3 = delay(m, self.drain_bank, 1 + MEMORY, name="drain_bank")
-        drain = Signal.like(self.drain, reset_less=True)
+        drain_bank_3 = delay(m, self.drain.bank, 1 + MEMORY, name="drain_bank")
+        drain = Signal.like(self.drain.sums, name="drain", reset_less=True)
         m.d.sync += drain.eq(Mux(drain_bank_3, banks[1].r_data, banks[0].r_data))
-        m.d.comb += self.drain.eq(drain)
+        m.d.comb += self.drain.sums.eq(drain)
         return m
-
-
-def window_target(config: HwConfig) -> data.StructLayout:
-    """Where a row of the depthwise unit's sums goes, and whether it replaces what is there."""
-    return data.StructLayout({"valid": 1, "row": bits_for(config.window_depth), "replace": 1})
 
 
 class WindowSums(wiring.Component):
     """``window[row][d] = (0 if replace else window[row][d]) + sums[d]``.
 
-    `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. ``drain_row`` -> ``drain`` takes `DRAIN_READ` cycles; the
-    drain must not read what is being written, nor anything while sums are added to, for they share a read port.
+    `i_target` comes `MEMORY` + 1 cycles before its `i_sums`. The drain must not read what is being written, nor
+    anything while sums are added to, for they share a read port.
     """
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         super().__init__(
             {
-                "i_target": In(window_target(config)),
+                "i_target": In(target(Unit.DEPTHWISE, config)),
                 "i_sums": In(signed(config.window_bits)).array(config.depthwise_lanes),
-                "drain_row": In(bits_for(config.window_depth)),
-                "drain": Out(config.depthwise_lanes * config.sum_bits),
+                "drain": In(drain(Unit.DEPTHWISE, config)),
             }
         )
 
@@ -117,12 +111,12 @@ class WindowSums(wiring.Component):
         )
 
         # Cycle 1: the row to read.
-        row_1 = Signal.like(self.drain_row, reset_less=True)
-        m.d.sync += row_1.eq(Mux(self.i_target.valid & ~self.i_target.replace, self.i_target.row, self.drain_row))
+        row_1 = Signal.like(self.drain.row, name="row_1", reset_less=True)
+        m.d.sync += row_1.eq(Mux(self.i_target.valid & ~self.i_target.replace, self.i_target.row, self.drain.row))
         m.d.comb += rows.r_addr.eq(row_1)
 
         # Cycle 1 + MEMORY: add. Cycle 2 + MEMORY: write.
-        target_2, target_3, target_4 = (Signal(window_target(config)) for _ in range(3))
+        target_2, target_3, target_4 = (Signal(target(Unit.DEPTHWISE, config)) for _ in range(3))
         m.d.comb += target_2.eq(delay(m, self.i_target.as_value(), MEMORY, name="target"))
         m.d.sync += [target_3.eq(target_2), target_4.eq(target_3)]
         m.submodules.how = how = DuplicatedRegister(1, lanes)  # whether to replace, for each lane
@@ -137,7 +131,7 @@ class WindowSums(wiring.Component):
             m.d.sync += sums_4.word_select(d, bits).eq(after)
         m.d.comb += [rows.w_addr.eq(target_4.row), rows.w_data.eq(sums_4), rows.w_en.eq(target_4.valid)]
 
-        drain = Signal.like(self.drain, reset_less=True)
+        drain = Signal.like(self.drain.sums, name="drain", reset_less=True)
         m.d.sync += drain.eq(rows.r_data)
-        m.d.comb += self.drain.eq(drain)
+        m.d.comb += self.drain.sums.eq(drain)
         return m

@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.memory import RING_SIZE, Control
-from ..isa.units import units_of
-from .fetch import COUNT_BITS
+from ..isa.units import Unit, units_of
+from .ports import COUNT_BITS, READS, by_name, completions, each, progress, status
 
 ADDRESS_BITS = 6
 GROUP_BITS = 3
@@ -21,10 +21,9 @@ class RunControl(wiring.Component):
     """Everything behind `onnxhw.isa.memory.Control`.
 
     A run starts (`running` rises) two cycles after RUN was written and ends `FINISH` cycles after the last
-    completion, or when the cycle count reaches a non-zero BUDGET, or two after 0 was written to RUN. Per unit:
-    ``done_reads`` counts a vector instruction that has read its operands, ``completed_reads`` is the count.
-    ``done_UNIT`` counts a completion, ``completed_UNIT`` is the count, ``count_UNIT`` the program's length.
-    ``input_free`` tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
+    completion, or when the cycle count reaches a non-zero BUDGET, or two after 0 was written to RUN. ``status`` and
+    ``progress`` are by unit: what it and its fetcher tell; ``completed`` counts what they have done. ``input_free``
+    tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
     """
 
     latency = 2
@@ -32,29 +31,19 @@ class RunControl(wiring.Component):
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         self.units = units_of(config)
-        members: dict[str, In | Out] = {
-            "addr": In(ADDRESS_BITS),
-            "w_en": In(1),
-            "w_data": In(32),
-            "r_data": Out(32),
-            "running": Out(1),
-            "input_free": Out(1),
-            "vector_busy": In(1),
-            "done_reads": In(1),
-            "completed_reads": Out(COUNT_BITS),
-        }
-        for unit in self.units:
-            if unit.ports.streams:
-                members |= {f"starved_{unit}": In(1), f"streaming_{unit}": In(1)}
-            members |= {
-                f"done_{unit}": In(1),
-                f"take_{unit}": In(1),
-                f"index_{unit}": In(COUNT_BITS),
-                f"waiting_{unit}": In(1),
-                f"completed_{unit}": Out(COUNT_BITS),
-                f"count_{unit}": Out(COUNT_BITS),
+        super().__init__(
+            {
+                "addr": In(ADDRESS_BITS),
+                "w_en": In(1),
+                "w_data": In(32),
+                "r_data": Out(32),
+                "running": Out(1),
+                "input_free": Out(1),
+                "status": In(each(self.units, status)),
+                "progress": In(each(self.units, lambda _: progress())),
+                "completed": Out(completions(config)),
             }
-        super().__init__(members)
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -67,28 +56,24 @@ class RunControl(wiring.Component):
         m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
         m.d.comb += start.eq(begin & ~self.running)
 
-        finished = []
-        for unit in self.units:
-            completed, count = getattr(self, f"completed_{unit}"), getattr(self, f"count_{unit}")
-            finished_unit = Signal(name=f"finished_{unit}")
-            m.d.sync += finished_unit.eq((completed == count) & self.running)
-            finished.append(finished_unit)
-            with m.If(getattr(self, f"done_{unit}") & self.running):
-                m.d.sync += completed.eq(completed + 1)
+        units, counts = by_name(self.status), {unit: port.count for unit, port in by_name(self.progress).items()}
+        completed = by_name(self.completed)
+        done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
+        for name, number in completed.items():
+            with m.If(done[name] & self.running):
+                m.d.sync += number.eq(number + 1)
             with m.If(start):
-                m.d.sync += completed.eq(0)
-        with m.If(self.done_reads & self.running):
-            m.d.sync += self.completed_reads.eq(self.completed_reads + 1)
-        with m.If(start):
-            m.d.sync += self.completed_reads.eq(0)
+                m.d.sync += number.eq(0)
+        finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
+        m.d.sync += [end.eq((completed[unit] == counts[unit]) & self.running) for unit, end in finished.items()]
         over = Signal()
         m.d.sync += over.eq((cycles + 2 >= budget) & (budget != 0) & self.running)
-        m.d.comb += stop.eq(self.running & (Cat(*finished).all() | over | abort))
+        m.d.comb += stop.eq(self.running & (Cat(finished.values()).all() | over | abort))
 
         with m.If(self.running):
             m.d.sync += cycles.eq(cycles + 1)
         with m.If(stop):
-            m.d.sync += [self.running.eq(0), ended.eq(1), overrun.eq(~Cat(*finished).all())]
+            m.d.sync += [self.running.eq(0), ended.eq(1), overrun.eq(~Cat(finished.values()).all())]
         with m.If(start):
             m.d.sync += [self.running.eq(1), ended.eq(0), overrun.eq(0), cycles.eq(0)]
 
@@ -98,20 +83,16 @@ class RunControl(wiring.Component):
             Control.CYCLES: cycles,
         }
         for unit in self.units:
-            count = unit.registers.count
-            registers[count] = getattr(self, f"count_{unit}")
-            registers[unit.registers.done] = getattr(self, f"completed_{unit}")
-            with m.If(self.w_en & (self.addr == count) & ~self.running):
-                m.d.sync += getattr(self, f"count_{unit}").eq(self.w_data)
-        with m.If(self.w_en & (self.addr == Control.BUDGET) & ~self.running):
-            m.d.sync += budget.eq(self.w_data)
+            registers[unit.registers.count] = counts[unit]
+            registers[unit.registers.done] = completed[unit]
         free_from = Signal(2 * COUNT_BITS)
-        with m.If(self.w_en & (self.addr == Control.INPUT_FREE) & ~self.running):
-            m.d.sync += free_from.eq(self.w_data)
         registers[Control.INPUT_FREE] = free_from
+        for register in (*(unit.registers.count for unit in self.units), Control.BUDGET, Control.INPUT_FREE):
+            with m.If(self.w_en & (self.addr == register) & ~self.running):
+                m.d.sync += registers[register].eq(self.w_data)
         done_with = [
-            self.completed_array >= free_from[:COUNT_BITS],
-            self.completed_vector >= free_from[COUNT_BITS:],
+            self.completed.array >= free_from[:COUNT_BITS],
+            self.completed.vector >= free_from[COUNT_BITS:],
         ]
         m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
         fingerprint = int(self.config.fingerprint, 16)
@@ -144,13 +125,15 @@ class RunControl(wiring.Component):
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
         """Stall and busy counters."""
-        events: dict[Control, Value] = {Control.BUSY_VECTOR: self.vector_busy}
-        for unit in self.units:
-            registers = unit.registers
-            events[registers.stall_order] = getattr(self, f"waiting_{unit}")
-            if registers.stall_weights is not None and registers.busy is not None:
-                events[registers.stall_weights] = getattr(self, f"starved_{unit}")
-                events[registers.busy] = getattr(self, f"streaming_{unit}")
+        events: dict[Control, Value] = {}
+        progress = by_name(self.progress)
+        for unit, told in by_name(self.status).items():
+            registers = Unit(unit).registers
+            events[registers.stall_order] = progress[unit].waiting
+            if registers.stall_weights is not None:
+                events[registers.stall_weights] = told.starved
+            if registers.busy is not None:
+                events[registers.busy] = told.busy
         counters: dict[int, Signal] = {}
         for number, event in events.items():
             counter = Signal(32, name=number.name.lower())
@@ -168,10 +151,10 @@ class RunControl(wiring.Component):
         head, entry = Signal(range(RING_SIZE)), Signal(32)
         taken = Signal()
         m.d.sync += taken.eq(0)
+        progress = by_name(self.progress)
         for unit in reversed(self.units):
-            with m.If(getattr(self, f"take_{unit}") & self.running):
-                index = getattr(self, f"index_{unit}")
-                m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(unit.number << 12, 16)))]
+            with m.If(progress[unit].take & self.running):
+                m.d.sync += [taken.eq(1), entry.eq(Cat(progress[unit].index, Const(unit.number << 12, 16)))]
         m.submodules.ring = ring = memory.Memory(shape=32, depth=RING_SIZE, init=[])
         write, read = ring.write_port(), ring.read_port(domain="comb")
         m.d.comb += [write.addr.eq(head), write.data.eq(entry), write.en.eq(taken)]

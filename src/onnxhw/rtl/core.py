@@ -8,16 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.memory import Space, host_stride
-from ..isa.units import Unit, units_of
+from ..isa.units import STREAMING, Unit, units_of
 from .cells import DuplicatedRegister
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
-from .load import LoadUnit
 from .memory import ActMemory
-from .stream import ArrayUnit
-from .vector import VectorUnit
-from .window import WindowUnit
+from .ports import by_name
+from .units import COMPONENTS
 
 ADDRESS = 24
 
@@ -61,83 +59,35 @@ class Core(wiring.Component):
         names = units_of(config)
         m.submodules.resting = resting = DuplicatedRegister(1, 2 * len(names), init=1)
         m.d.comb += resting.i.eq(~control.running)
-        load, array, vector = LoadUnit(config), ArrayUnit(config), VectorUnit(config)
-        units: dict[Unit, Any] = {Unit.LOAD: load, Unit.ARRAY: array, Unit.VECTOR: vector}
-        if config.depthwise:
-            units[Unit.DEPTHWISE] = WindowUnit(config)
+        units: dict[str, Any] = {name: COMPONENTS[name](config) for name in names}
+        streams = [name for name in names if name in STREAMING]
         fetchers = {name: Fetcher(name, config) for name in names}
+        status, progress, read, write = map(by_name, (control.status, control.progress, act.read, act.write))
         for number, name in enumerate(names):
-            unit, fetch = units[name], fetchers[name]
+            ports, unit, fetch = name.ports, units[name], fetchers[name]
             m.submodules[name] = ResetInserter(resting.o[2 * number])(unit)
             m.submodules[f"{name}_fetch"] = ResetInserter(resting.o[2 * number + 1])(fetch)
-            m.d.comb += [
-                fetch.count.eq(getattr(control, f"count_{name}")),
-                unit.valid.eq(fetch.valid),
-                unit.bits.eq(fetch.bits),
-                fetch.take.eq(unit.take),
-                getattr(control, f"done_{name}").eq(unit.done),
-                getattr(control, f"take_{name}").eq(unit.take),
-                getattr(control, f"index_{name}").eq(fetch.index),
-                getattr(control, f"waiting_{name}").eq(fetch.waiting & unit.free),
-                *(getattr(fetch, f"completed_{n}").eq(getattr(control, f"completed_{n}")) for n in (*names, "reads")),
-            ]
-        if config.depthwise:
-            self._window(m, control, act, load, units[Unit.DEPTHWISE], vector)
+            for one, other in (
+                (control.completed, fetch.completed),
+                (fetch.progress, progress[name]),
+                (fetch.issue, unit.issue),
+                (unit.status, status[name]),
+                *((by_name(unit.read)[port], read[port]) for port in ports.reads),
+                *([(unit.write, write[name])] if ports.writes else []),
+                *((by_name(unit.tiles)[stream], units[stream].tiles) for stream in streams if ports.loads),
+                *((by_name(unit.drain)[stream], units[stream].drain) for stream in streams if ports.drains),
+            ):
+                wiring.connect(m, one, other)
         m.d.comb += [
             self.running.eq(control.running),
             self.input_free.eq(control.input_free),
             self.host_waiting.eq(act.waiting),
-            # weights: load -> array
-            array.loaded.eq(load.started),
-            load.taken.eq(array.taken),
-            array.weights.eq(load.weights),
-            array.row_enable.eq(load.row_enable),
-            # activations
-            act.read_array.eq(array.read),
-            array.word.eq(act.word_array),
-            act.read_a.eq(vector.read_a),
-            vector.word_a.eq(act.word_a),
-            act.read_b.eq(vector.read_b),
-            vector.word_b.eq(act.word_b),
-            act.write_vector.eq(vector.write),
-            # accumulators: array -> vector
-            array.drain_bank.eq(vector.drain_bank[0]),
-            array.drain_row.eq(vector.drain_row),
-            vector.drain.eq(array.drain),
-            # counters
-            control.starved_array.eq(array.starved),
-            control.streaming_array.eq(array.streaming),
-            control.vector_busy.eq(vector.busy | vector.take),
-            control.done_reads.eq(vector.done_reads),
         ]
-        self._host(m, control, act, load, vector, fetchers)
+        self._host(m, control, act, units, fetchers)
         return m
 
-    def _window(
-        self, m: Module, control: RunControl, act: ActMemory, load: LoadUnit, window: WindowUnit, vector: VectorUnit
-    ) -> None:
-        """The depthwise unit among the others."""
-        m.d.comb += [
-            window.loaded.eq(load.started_depthwise),
-            load.taken_depthwise.eq(window.taken),
-            window.weights.eq(load.weights),
-            window.enable.eq(load.depthwise_enable),
-            act.read_depthwise.eq(window.read),
-            window.word.eq(act.word_depthwise),
-            window.drain_row.eq(vector.drain_row),
-            vector.drain_window.eq(window.drain),
-            control.starved_depthwise.eq(window.starved),
-            control.streaming_depthwise.eq(window.streaming),
-        ]
-
     def _host(
-        self,
-        m: Module,
-        control: RunControl,
-        act: ActMemory,
-        load: LoadUnit,
-        vector: VectorUnit,
-        fetchers: dict[Unit, Fetcher],
+        self, m: Module, control: RunControl, act: ActMemory, units: dict[str, Any], fetchers: dict[Unit, Fetcher]
     ) -> None:
         """Decode host accesses."""
         # Cycle 1: the access, registered.
@@ -163,7 +113,7 @@ class Core(wiring.Component):
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             return address, data, write
 
-        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value, late: bool = False) -> tuple[Value, Value]:
+        def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value, late: bool = True) -> tuple[Value, Value]:
             """Write lanes of a wide memory word; returns the word's address and the host word's place in it.
 
             A `late` memory is written in cycle 3: it has more block RAMs than one register reaches from afar.
@@ -186,18 +136,19 @@ class Core(wiring.Component):
             ]
             return address[shift:], place
 
-        word_2, place_2 = wide(Space.ACT, act.write_host.addr, act.write_host.data, act.write_host.en)
-        wide(Space.WEIGHT, load.w_addr, load.w_data, load.w_en, late=True)
-        wide(Space.PARAM, vector.params.w_addr, vector.params.w_data, vector.params.w_en, late=True)
-        address, data, write = own(Space.TABLE)
-        m.d.comb += [vector.tables.w_addr.eq(address), vector.tables.w_data.eq(data), vector.tables.w_en.eq(write)]
+        into = act.write.host.request
+        word_2, place_2 = wide(Space.ACT, into.addr, into.data, into.en, late=False)
         address, data, write = own(Space.CONTROL, ADDRESS_BITS)
         m.d.comb += [control.addr.eq(address), control.w_data.eq(data), control.w_en.eq(write)]
-        for unit, fetch in fetchers.items():
-            address, data, write = own(unit.microcode)
-            m.d.comb += [fetch.w_addr.eq(address), fetch.w_data.eq(data), fetch.w_en.eq(write)]
+        memories = {space: memory for unit in units.values() for space, memory in unit.memories.items()}
+        for space, memory in (memories | {name.microcode: fetch for name, fetch in fetchers.items()}).items():
+            if len(memory.w_en) > 1:
+                wide(space, memory.w_addr, memory.w_data, memory.w_en)
+            else:
+                address, data, write = own(space)
+                m.d.comb += [memory.w_addr.eq(address), memory.w_data.eq(data), memory.w_en.eq(write)]
 
-        m.d.comb += act.read_host.addr.eq(word_2)
+        m.d.comb += act.read.host.request.addr.eq(word_2)
         self._host_reads(m, control, act, read_1, space_1, place_2)
 
     def _host_reads(
@@ -206,13 +157,13 @@ class Core(wiring.Component):
         """Answer the host: activation words take `ActMemory.latency` cycles, registers fewer."""
         read_act, from_act = Signal(), Signal()
         m.d.sync += [read_act.eq(read_1 & (space_1 == Space.ACT)), from_act.eq(space_1 == Space.ACT)]
-        m.d.comb += act.read_host.en.eq(read_act)
+        m.d.comb += act.read.host.request.en.eq(read_act)
         place_7 = delay(m, place_2, act.latency, name="place", reset=False)
         from_act_8 = delay(m, from_act, act.latency + 1, name="from_act", reset=False)
         register_7 = delay(m, control.r_data, act.latency - control.latency, name="register", reset=False)
         word_7 = Signal(32 * host_stride(self.config.word))
         value_8, register_8 = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        m.d.comb += word_7.eq(act.word_host)
+        m.d.comb += word_7.eq(act.read.host.word)
         m.d.sync += [
             value_8.eq(word_7.word_select(place_7, 32)),
             register_8.eq(register_7),

@@ -8,15 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS, Array, Depthwise
+from ..isa.instructions import UNITS
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
-from ..isa.units import Unit, units_of
+from ..isa.units import STREAMING, Unit, units_of
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
-from .depthwise import SHORT_UCODE
-
-COUNT_BITS = 16
+from .kernel_window import SHORT_UCODE
+from .ports import COUNT_BITS, READS, by_name, completions, issue, progress
 
 
 class Fetcher(wiring.Component):
@@ -25,13 +24,12 @@ class Fetcher(wiring.Component):
     It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
     ``take``, words being those that are given, if the ordering fields are satisfied by ``completed`` (one cycle after
     the counter shows it). ``bits`` holds the instruction until it is taken.
-    ``waiting``: fetched, but other units are not far enough. ``index``: number of the instruction in `bits`.
     """
 
     latency = FETCH_OVERHEAD
 
     def __init__(self, unit: Unit, config: HwConfig) -> None:
-        self.unit, self.config, self.units = unit, config, units_of(config)
+        self.unit, self.config = unit, config
         self.instruction, self.depth = UNITS[unit], unit.ucode(config)
         self.words = self.instruction.words()
         address = bits_for(self.depth)
@@ -40,22 +38,19 @@ class Fetcher(wiring.Component):
                 "w_addr": In(address),
                 "w_data": In(WORD_BITS),
                 "w_en": In(1),
-                "count": In(COUNT_BITS),
-                **{f"completed_{unit}": In(COUNT_BITS) for unit in (*self.units, "reads")},
-                "bits": Out(self.words * WORD_BITS),
-                "valid": Out(1),
-                "waiting": Out(1),
-                "take": In(1),
-                "index": Out(COUNT_BITS),
+                "issue": Out(issue(unit)),
+                "progress": Out(progress()),
+                "completed": In(completions(config)),
             }
         )
-        self.fields = Decoded(self.instruction, self.bits)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        short = self.unit == Unit.DEPTHWISE and self.depth <= SHORT_UCODE
-        role = f"ucode_{self.unit}"
-        m.submodules.ucode = ucode = BlockRam(width=WORD_BITS, depth=self.depth, role=role, distributed=short)
+        valid, take, index, count = self.issue.valid, self.issue.take, self.progress.index, self.progress.count
+        m.submodules.ucode = ucode = BlockRam(
+            width=WORD_BITS, depth=self.depth, role=f"ucode_{self.unit}",
+            distributed=self.unit == Unit.DEPTHWISE and self.depth <= SHORT_UCODE,
+        )  # fmt: skip
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
@@ -66,8 +61,8 @@ class Fetcher(wiring.Component):
         # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
         more, more_then, following = Signal(reset_less=True), Signal(reset_less=True), Signal(COUNT_BITS, init=1)
         m.d.sync += [
-            more.eq(Mux(self.take, more_then, self.index != self.count)),
-            more_then.eq(following != self.count),
+            more.eq(Mux(take, more_then, index != count)),
+            more_then.eq(following != count),
         ]
         m.d.comb += [
             ucode.r_addr.eq(address),
@@ -85,7 +80,7 @@ class Fetcher(wiring.Component):
         data = Signal(WORD_BITS, reset_less=True)
         m.d.sync += data.eq(ucode.r_data)
         bits = Signal(self.words * WORD_BITS, reset_less=True)
-        m.d.comb += self.bits.eq(bits)
+        m.d.comb += self.issue.bits.eq(bits)
         arriving = delay(m, left & ~rest & reading.replicate(self.words), MEMORY + 1, name="arriving")
         for w in range(self.words):
             with m.If(arriving[w]):
@@ -93,23 +88,23 @@ class Fetcher(wiring.Component):
         with m.If(delay(m, last, MEMORY + 1, name="last")):
             m.d.sync += mask.eq(data)
         ordered = Signal()
-        fields = self.fields
-        reads = fields.after_vector + fields.more_reads if self.instruction in (Array, Depthwise) else Const(0)
-        waits = [getattr(self, f"completed_{unit}") >= fields[unit.after] for unit in self.units]
-        m.d.comb += ordered.eq(Cat(*waits, self.completed_reads >= reads).all())
+        fields, completed = Decoded(self.instruction, bits), by_name(self.completed)
+        reads = fields.after_vector + fields.more_reads if self.unit in STREAMING else Const(0)
+        waits = [completed[unit] >= fields[unit.after] for unit in units_of(self.config)]
+        m.d.comb += ordered.eq(Cat(*waits, completed[READS] >= reads).all())
         fetched, fetched_1 = Signal(), Signal()
-        m.d.comb += self.waiting.eq(fetched_1 & ~self.valid)
+        m.d.comb += [self.progress.take.eq(take), self.progress.waiting.eq(fetched_1 & ~valid & self.issue.free)]
         with m.If(delay(m, final, MEMORY + 1, name="final")):
             m.d.sync += fetched.eq(1)
-        with m.If(self.take):
+        with m.If(take):
             m.d.sync += [
                 fetched.eq(0),
-                self.valid.eq(0),
+                valid.eq(0),
                 fetched_1.eq(0),
                 left.eq(mask),
-                self.index.eq(following),
+                index.eq(following),
                 following.eq(following + 1),
             ]
         with m.Else():
-            m.d.sync += [self.valid.eq(fetched & ordered), fetched_1.eq(fetched)]
+            m.d.sync += [valid.eq(fetched & ordered), fetched_1.eq(fetched)]
         return m

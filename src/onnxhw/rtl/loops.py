@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .decode import Decoded
+from .ports import by_name, each
 
 Fields = Decoded | Mapping[str, Value]
 """Fields of an instruction by name."""
@@ -22,29 +23,35 @@ class LoopNest(wiring.Component):
     - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
       iteration show in the next cycle.
     - ``step`` advances to the next iteration.
-    - ``n_LEVEL`` (in): count, at least 1. ``base_VALUE`` (in), ``VALUE_LEVEL`` (in): base and stride.
-    - ``VALUE`` (out). ``last_LEVEL`` (out): this level and all inside it are in their last iteration.
+    - ``count`` (in), by level: at least 1. ``last`` (out), by level: it and all inside it are in their last iteration.
+    - ``base`` (in) and ``value`` (out), by value. ``stride`` (in), by value and then by level.
     """
 
     def __init__(self, levels: Mapping[str, int], values: Mapping[str, tuple[int, Sequence[str]]]) -> None:
         self.levels, self.values = dict(levels), {name: (w, tuple(on)) for name, (w, on) in values.items()}
-        members: dict[str, In | Out] = {"start": In(1), "step": In(1)}
-        for level, bits in self.levels.items():
-            members[f"n_{level}"] = In(bits)
-            members[f"last_{level}"] = Out(1)
-        for name, (width, on) in self.values.items():
-            members[f"base_{name}"] = In(width)
-            members[name] = Out(width)
-            members |= {f"{name}_{level}": In(width) for level in on}
-        super().__init__(members)
+        width = {name: bits for name, (bits, _) in self.values.items()}
+        super().__init__(
+            {
+                "start": In(1),
+                "step": In(1),
+                "count": In(each(self.levels, self.levels.__getitem__)),
+                "last": Out(each(self.levels, lambda _: 1)),
+                "base": In(each(width, width.__getitem__)),
+                "stride": In(each(width, lambda name: each(self.values[name][1], lambda _: width[name]))),
+                "value": Out(each(width, width.__getitem__)),
+            }
+        )
 
     def counts(self, fields: Fields) -> list[Any]:
         """Assignments that give every level the count ``LEVEL_n`` of an instruction's fields."""
-        return [getattr(self, f"n_{level}").eq(fields[f"{level}_n"]) for level in self.levels]
+        return [count.eq(fields[f"{level}_n"]) for level, count in by_name(self.count).items()]
 
-    def strides(self, name: str, fields: Fields) -> list[Any]:
-        """Assignments that give every stride of a value the field that is called like it."""
-        return [getattr(self, f"{name}_{level}").eq(fields[f"{name}_{level}"]) for level in self.values[name][1]]
+    def strides(self, fields: Fields, *names: str) -> list[Any]:
+        """Assignments that give every stride of these values the field ``VALUE_LEVEL``."""
+        strides = by_name(self.stride)
+        return [
+            stride.eq(fields[f"{name}_{level}"]) for name in names for level, stride in by_name(strides[name]).items()
+        ]
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -56,13 +63,14 @@ class LoopNest(wiring.Component):
     def _counters(self, m: Module) -> dict[str, Signal]:
         """Count each level; the result says which single level a step increments.
 
-        Both that and ``last_LEVEL`` are registers: what they will be is worked out a step ahead.
+        Both that and ``last`` are registers: what they will be is worked out a step ahead.
         """
         advance: dict[str, Signal] = {}
         inner_last: Value = Const(1)
         inner_last_next: Value = Const(1)
+        counts, lasts = by_name(self.count), by_name(self.last)
         for level, bits in reversed(self.levels.items()):
-            count = getattr(self, f"n_{level}")
+            count = counts[level]
             left = Signal(bits, name=f"left_{level}", reset_less=True)  # iterations behind the running one
             before_last, at_last, last, single = (
                 Signal(name=f"{what}_{level}_now", reset_less=True)
@@ -71,7 +79,7 @@ class LoopNest(wiring.Component):
             at_last_next, last_next = (Signal(name=f"{what}_{level}_next") for what in ("at_last", "last"))
             advance[level] = Signal(name=f"advance_{level}", reset_less=True)
             m.d.comb += [
-                getattr(self, f"last_{level}").eq(last),
+                lasts[level].eq(last),
                 at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
                 last_next.eq(at_last_next & inner_last_next),
             ]
@@ -95,19 +103,20 @@ class LoopNest(wiring.Component):
         """One affine value: a register per level it depends on holds it as of that level's iteration."""
         width, on = self.values[name]
         at = {level: Signal(width, name=f"{name}_at_{level}", reset_less=True) for level in on}
-        m.d.comb += getattr(self, name).eq(at[on[-1]])
+        first, strides = by_name(self.base)[name], by_name(by_name(self.stride)[name])
+        m.d.comb += by_name(self.value)[name].eq(at[on[-1]])
         base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
         held, stride = Const(0), Const(0)
         origin = base
         for level in self.levels:  # `advance` is one-hot
             if level in on:
-                stride = stride | Mux(advance[level], getattr(self, f"{name}_{level}"), 0)
+                stride = stride | Mux(advance[level], strides[level], 0)
                 origin = at[level]
             held = held | Mux(advance[level], origin, 0)
         m.d.comb += following.eq(held + stride)
         with m.If(self.start):
-            m.d.sync += [signal.eq(getattr(self, f"base_{name}")) for signal in (base, *at.values())]
+            m.d.sync += [signal.eq(first) for signal in (base, *at.values())]
         with m.Elif(self.step):
             outer = list(self.levels)
             for level in on:

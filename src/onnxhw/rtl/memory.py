@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
@@ -11,27 +11,18 @@ from ..isa.timing import ACT_READ, MEMORY
 from ..isa.units import Unit, units_of
 from .cells import BlockRam
 from .delay import delay
+from .ports import act_read, act_write, by_name, each, write_request
 
 HOST = "host"
 WRITERS = (*(unit for unit in Unit if unit.ports.writes), HOST)
 """Users of the write ports."""
-ADDRESS_BITS = 16
-
-
-def read_request() -> data.StructLayout:
-    """A read: enable and word address."""
-    return data.StructLayout({"en": 1, "addr": ADDRESS_BITS})
-
-
-def write_request(config: HwConfig) -> data.StructLayout:
-    """A write: one enable per lane, word address, W bytes."""
-    return data.StructLayout({"en": config.word, "addr": ADDRESS_BITS, "data": 8 * config.word})
 
 
 class ActMemory(wiring.Component):
     """Banks of W-byte words; each bank serves one read and one write per cycle.
 
-    ``read_USER`` is answered on ``word_USER`` `latency` cycles later. A write lands in its bank two cycles later.
+    ``read`` and ``write`` have a port for each user. A read is answered `latency` cycles later. A write lands in its
+    bank two cycles later.
     Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write of the
     host's waits for a cycle in which the vector unit does not write; from two cycles after the request on `waiting`
     tells that it does. Another one must not come meanwhile.
@@ -41,13 +32,14 @@ class ActMemory(wiring.Component):
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        self.readers = [*(port for unit in units_of(config) for port in unit.ports.reads), HOST]
-        """Users of the read ports."""
-        members = {f"read_{user}": In(read_request()) for user in self.readers}
-        members |= {f"word_{user}": Out(8 * config.word) for user in self.readers}
-        members |= {f"write_{user}": In(write_request(config)) for user in WRITERS}
-        members["waiting"] = Out(1)
-        super().__init__(members)
+        readers = [*(port for unit in units_of(config) for port in unit.ports.reads), HOST]
+        super().__init__(
+            {
+                "read": In(each(readers, lambda _: act_read(config))),
+                "write": In(each(WRITERS, lambda _: act_write(config))),
+                "waiting": Out(1),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -66,14 +58,14 @@ class ActMemory(wiring.Component):
 
         # Cycle 1: requests, with the bank decoded.
         offsets, hits = {}, {}
-        for user in self.readers:
-            request = getattr(self, f"read_{user}")
+        for user, port in by_name(self.read).items():
+            request = port.request
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
             m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
         writes, targets, writing, blocked = {}, {}, {}, Signal()
-        for user in WRITERS:
-            request = getattr(self, f"write_{user}")
+        for user, port in by_name(self.write).items():
+            request = port.request
             writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
             targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
             writing[user] = Signal(name=f"writing_{user}")
@@ -103,7 +95,7 @@ class ActMemory(wiring.Component):
         # A bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
             read = 0
-            for user in self.readers:
+            for user in offsets:
                 read = read | Mux(hits[user][i], offsets[user], 0)
             r_addr = Signal(split, name=f"r_addr_{i}", reset_less=True)
             w_en = Signal(config.word, name=f"w_en_{i}")
@@ -131,9 +123,9 @@ class ActMemory(wiring.Component):
         """Cycle 2 + MEMORY: select the bank for each reader; `words` are what all banks show."""
         config = self.config
         number_bits = bits_for(config.act_banks)
-        for user in self.readers:
-            number = getattr(self, f"read_{user}").addr[bits_for(config.act_depth) :][:number_bits]
+        for user, port in by_name(self.read).items():
+            number = port.request.addr[bits_for(config.act_depth) :][:number_bits]
             number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
             word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)
             m.d.sync += word.eq(words.word_select(number_4, 8 * config.word))
-            m.d.comb += getattr(self, f"word_{user}").eq(word)
+            m.d.comb += port.word.eq(word)

@@ -12,8 +12,8 @@ from ..isa.link import Info
 from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
-from .loader import Loader
-from .uart import UartReceiver, UartTransmitter
+from .link.commands import CommandEngine
+from .link.uart import UartReceiver, UartTransmitter
 
 BAUD = 1_000_000
 """The line's speed of a device without a board."""
@@ -67,18 +67,28 @@ class Device(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.core = core = self.core
-        m.submodules.loader = loader = Loader(self.info)
+        m.submodules.loader = loader = CommandEngine(self.info)
         m.submodules.receiver = receiver = self.receiver
         m.submodules.transmitter = transmitter = self.transmitter
 
         wiring.connect(m, receiver.o, loader.i)
         wiring.connect(m, loader.o, transmitter.i)
         m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
-        for name in ("space", "addr", "wdata", "wstrb", "we", "re"):
-            m.d.comb += getattr(core, f"host_{name}").eq(getattr(loader, f"host_{name}"))
-        m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
-        m.d.comb += [loader.host_waiting.eq(core.host_waiting), loader.input_free.eq(core.input_free)]
-        m.d.comb += [loader.running.eq(core.running), self.running.eq(core.running), self.busy.eq(loader.busy)]
+        m.d.comb += [
+            core.host_space.eq(loader.host_space),
+            core.host_addr.eq(loader.host_addr),
+            core.host_wdata.eq(loader.host_wdata),
+            core.host_wstrb.eq(loader.host_wstrb),
+            core.host_we.eq(loader.host_we),
+            core.host_re.eq(loader.host_re),
+            loader.host_rdata.eq(core.host_rdata),
+            loader.host_rvalid.eq(core.host_rvalid),
+            loader.host_waiting.eq(core.host_waiting),
+            loader.input_free.eq(core.input_free),
+            loader.running.eq(core.running),
+            self.running.eq(core.running),
+            self.busy.eq(loader.busy),
+        ]
         m.d.sync += self.fault.eq(loader.bad_frame)
 
         # `Autorun` has the host port in cycles in which the loader does not use it.

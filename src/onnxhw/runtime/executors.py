@@ -68,7 +68,13 @@ class Executors(Closing):
         self._stack.close()
 
     def _host(self, part: HostPart | GoldenPart) -> "_Part":
-        compute = golden_runner(part) if isinstance(part, GoldenPart) else host_runner(part)
+        if isinstance(part, GoldenPart):
+            return self._timed(golden_runner(part))
+        evaluated = host_runner(part)
+        return self._timed(lambda values, watch: evaluated(values))
+
+    def _timed(self, compute: Callable[[Mapping[str, Any], Watch | None], dict[str, Any]]) -> "_Part":
+        """A part of the host, whose time is added up."""
 
         def run(samples: Sequence[Mapping[str, Any]], watch: Watch | None, trace: bool) -> list[dict[str, Any]]:
             start = time.perf_counter()
@@ -115,14 +121,14 @@ _Part = Callable[[Sequence[Mapping[str, Any]], Watch | None, bool], list[dict[st
 """What a part gives for each of several samples, from the values known so far."""
 
 
-def host_runner(part: HostPart) -> Callable[[Mapping[str, Any], Watch | None], dict[str, Any]]:
+def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """A function from the values known so far to those that nodes on the host give.
 
     Among them, as `SIZES`, are the sizes of dimension variables: a variable has one value in the whole model.
     """
     evaluated = parsed(part.model)
 
-    def run(values: Mapping[str, Any], watch: Watch | None) -> dict[str, Any]:
+    def run(values: Mapping[str, Any]) -> dict[str, Any]:
         sizes = dict(values.get(SIZES, ()))
         return {**evaluated({name: values[name] for name in part.inputs}, sizes), SIZES: sizes}
 
@@ -130,7 +136,10 @@ def host_runner(part: HostPart) -> Callable[[Mapping[str, Any], Watch | None], d
 
 
 def golden_runner(part: GoldenPart) -> Callable[[Mapping[str, Any], Watch | None], dict[str, Any]]:
-    """The same for an integer graph, on the golden model: host steps to int8, its operations, host steps back."""
+    """The same for an integer graph, on the golden model: host steps to int8, its operations, host steps back.
+
+    `watch`, if it is there, is told what the operations are given, and what they give.
+    """
     graph = part.graph
 
     def run(values: Mapping[str, Any], watch: Watch | None) -> dict[str, Any]:

@@ -10,7 +10,55 @@ import numpy.typing as npt
 from ..batch import Batch
 from ..errors import OnnxhwError, UsageError
 from ..golden.host import of_type
-from ..ir.parts import Dim, Value
+from ..ir.parts import Dim, HostPart, Value
+from ..program.parts import Program
+
+
+def inputs_of(program: Program) -> list[Value]:
+    """The inputs that have no default value, as a run takes them."""
+    return [of_all(value, program.batch) for value in program.inputs if not value.optional]
+
+
+def open_sizes(program: Program, arrays: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
+    (mostly 1) and samples may meet, or there are none."""
+    batch = program.batch
+    if batch is None or batch.size:
+        return {}
+    found = {}
+    for value in inputs_of(program):
+        array = arrays[value.name]
+        if value.name not in batch.inputs or not isinstance(array, np.ndarray) or not value.shape:
+            continue
+        if len(value.shape) == array.ndim and value.shape[0] != len(array):
+            found[value.name] = len(array)
+    integer = any(not isinstance(part, HostPart) for part in program.parts)
+    counts = set(found.values())
+    if not batch.mixing and batch.inputs == found.keys() and len(counts) == 1 and integer and counts != {0}:
+        return {}
+    return {f"{name}:0": size for name, size in found.items()}
+
+
+def of_none(program: Program, sizes: Mapping[str, int], wanted: Sequence[str]) -> list[Any] | None:
+    """The results of no samples, where samples are proved independent: no rows. None where that is not all."""
+    batch = program.batch
+    if batch is None or batch.mixing or {*sizes.values()} != {0} or len(sizes) != len(batch.inputs):
+        return None
+    known = {value.name: value for value in program.outputs}
+    if not batch.outputs.issuperset(wanted):
+        return None
+    return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
+
+
+def sample_inputs(program: Program, arrays: Mapping[str, Any]) -> list[Value]:
+    """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
+    batch = program.batch
+    if batch is not None and batch.size:
+        for value in inputs_of(program):
+            array = arrays[value.name]
+            if value.shape is not None and not matches(value.shape, np.shape(array)):
+                raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
+    return [value for value in program.inputs if not value.optional]
 
 
 def typed(value: Value, given: Any) -> Any:

@@ -23,7 +23,7 @@ from ..config import HwConfig, preset
 from ..errors import InvalidModelError, UsageError
 from ..host.artifact import baud_of, preprocess_of
 from ..host.device import Device
-from ..ir.parts import Dim, HostPart, Value
+from ..ir.parts import Dim, Value
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
 from ..onnxmodel.reading.limits import LimitError
@@ -44,7 +44,19 @@ from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
 from .executors import Executors, Watch
-from .inputs import check_elements, check_variables, joined, matches, not_taken, of_all, samples, typed, wrong_shape
+from .inputs import (
+    check_elements,
+    check_variables,
+    inputs_of,
+    joined,
+    not_taken,
+    of_all,
+    of_none,
+    open_sizes,
+    sample_inputs,
+    samples,
+    typed,
+)
 from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 
@@ -178,7 +190,7 @@ class InferenceSession(SessionMethods, Closing):
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have no default value."""
-        return [self._described(value) for value in self._inputs()]
+        return [self._described(value) for value in inputs_of(self.program)]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The inputs that have one."""
@@ -197,9 +209,6 @@ class InferenceSession(SessionMethods, Closing):
             model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
             model.model_version, {entry.key: entry.value for entry in model.metadata_props},
         )  # fmt: skip
-
-    def _inputs(self) -> list[Value]:
-        return [of_all(value, self.program.batch) for value in self.program.inputs if not value.optional]
 
     def _described(self, value: Value) -> NodeArg:
         """An input or output with type and open dimensions as the model declares them."""
@@ -237,7 +246,7 @@ class InferenceSession(SessionMethods, Closing):
 
         `UsageError` E2600 to E2608 as of `onnxhw.preprocess.open_samples`, E2502: there are no such samples.
         """
-        inputs = [Input.of(value.name, value.shape, value.dtype) for value in self._inputs()]
+        inputs = [Input.of(value.name, value.shape, value.dtype) for value in inputs_of(self.program)]
         found = list(open_samples(Path(source), inputs, self.preprocess).feeds(start, stop))
         if start < 0 or not found:
             raise UsageError("E2502", f"there is no sample {start}", where=str(source))
@@ -286,19 +295,19 @@ class InferenceSession(SessionMethods, Closing):
                 found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
                 self._note(other)
             return found
-        arrays = {value.name: typed(value, feeds[value.name]) for value in self._inputs()}
-        check_variables(self._inputs(), arrays)
-        if sizes := self._open_sizes(arrays):
-            if (empty := self._of_none(sizes, wanted)) is not None:
+        arrays = {value.name: typed(value, feeds[value.name]) for value in inputs_of(self.program)}
+        check_variables(inputs_of(self.program), arrays)
+        if sizes := open_sizes(self.program, arrays):
+            if (empty := of_none(self.program, sizes, wanted)) is not None:
                 self.cycles, self.counters, self.host_seconds = 0, [], 0.0
                 return empty
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
             self._note(placed)
             return found
-        inferences = samples(self._sample_inputs(arrays), arrays, self.program.batch)
+        inferences = samples(sample_inputs(self.program, arrays), arrays, self.program.batch)
         if len(inferences) == 1:
-            check_elements(self._inputs(), arrays)
+            check_elements(inputs_of(self.program), arrays)
         results = self._infer(inferences)
         return [joined([sample[name] for sample in results], name, self.program.batch) for name in wanted]
 
@@ -347,35 +356,6 @@ class InferenceSession(SessionMethods, Closing):
             self._stack.close()
             self._executors, self._others, self._closed = None, {}, True
 
-    def _open_sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes to place the model for anew: its open first dimensions, where they are not those that it is placed for
-        (mostly 1) and samples may meet, or there are none."""
-        batch = self.program.batch
-        if batch is None or batch.size:
-            return {}
-        found = {}
-        for value in self._inputs():
-            array = arrays[value.name]
-            if value.name not in batch.inputs or not isinstance(array, np.ndarray) or not value.shape:
-                continue
-            if len(value.shape) == array.ndim and value.shape[0] != len(array):
-                found[value.name] = len(array)
-        integer = any(not isinstance(part, HostPart) for part in self.program.parts)
-        counts = set(found.values())
-        if not batch.mixing and batch.inputs == found.keys() and len(counts) == 1 and integer and counts != {0}:
-            return {}
-        return {f"{name}:0": size for name, size in found.items()}
-
-    def _of_none(self, sizes: Mapping[str, int], wanted: Sequence[str]) -> list[Any] | None:
-        """The results of no samples, where samples are proved independent: no rows. None where that is not all."""
-        batch = self.program.batch
-        if batch is None or batch.mixing or {*sizes.values()} != {0} or len(sizes) != len(batch.inputs):
-            return None
-        known = {value.name: value for value in self.program.outputs}
-        if not batch.outputs.issuperset(wanted):
-            return None
-        return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
-
     def _placed_for(self, sizes: Mapping[str, int]) -> "InferenceSession":
         """This model placed for other sizes; made once. `UsageError` E2506: it is a compiled program."""
         if self.model is None and self.program.batch is not None:
@@ -395,24 +375,12 @@ class InferenceSession(SessionMethods, Closing):
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
 
-    def _sample_inputs(self, arrays: Mapping[str, Any]) -> list[Value]:
-        """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
-        batch = self.program.batch
-        if batch is not None and batch.size:
-            for value in self._inputs():
-                array = arrays[value.name]
-                if value.shape is not None and not matches(value.shape, np.shape(array)):
-                    raise wrong_shape(value, array, f"its batch is fixed: {batch.size}")
-        return [value for value in self.program.inputs if not value.optional]
-
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
-        needed, known = [v.name for v in self._inputs()], {v.name for v in self.program.inputs}
-        for name in feeds:
-            if name not in known:
-                raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
-        for name in needed:
-            if name not in feeds:
-                raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
+        needed, known = [v.name for v in inputs_of(self.program)], {v.name for v in self.program.inputs}
+        wrong = [f"the model has no input {name!r}" for name in feeds if name not in known]
+        wrong += [f"input {name!r} is missing" for name in needed if name not in feeds]
+        if wrong:
+            raise UsageError("E2502", wrong[0], hint=f"inputs: {', '.join(needed)}")
 
     def _overridden(self, names: set[str], feeds: Mapping[str, Any]) -> "InferenceSession":
         """A session of the model with other values for some initializers."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..ir.graph import Add, Concat, Graph, MatMul, Mul, Op, Reshape, Tensor
+from ..ir.graph import Concat, Graph, Op, Reshape, Tensor
 from ..program.layout import Place
 
 
@@ -87,7 +87,7 @@ def _check_free(op: Reshape, graph: Graph) -> None:
     raise UnsupportedError(
         "E4302",
         f"reshape {x.shape} -> {y.shape} changes which elements share a pixel, so it would have to move data",
-        where=f"node {op.name!r} (Reshape)",
+        where=op.where,
         hint="reshapes that keep the channels are free; flatten before a Gemm is folded into its weights",
         operation=op.name,
     )
@@ -112,10 +112,10 @@ def _join(
 
 
 def _operands_meet(op: Concat, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
-    """Whether an Add, Mul or MatMul reads this part and another of one buffer: its operands need different banks."""
+    """Whether an operation computes with this part and another of one buffer: its operands need different banks."""
     trial = {**parents, **dict.fromkeys(seen, (op.output, 0)), name: (op.output, 0)}
     for other in graph.ops:
-        if isinstance(other, (Add, Mul, MatMul)) and other.inputs[0] != other.inputs[1]:
+        if not other.moves and len(set(other.inputs)) > 1:
             buffers = [_resolve(operand, trial).buffer for operand in other.inputs]
             before = [_resolve(operand, parents).buffer for operand in other.inputs]
             if buffers[0] == buffers[1] and before[0] != before[1]:

@@ -7,11 +7,14 @@ from itertools import pairwise, takewhile
 from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
+from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
 from .columns import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
-from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_rows
+from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
+ArrayOp = Conv | Concat
+"""Operations that the array computes."""
 
 
 @dataclass(frozen=True)
@@ -21,24 +24,20 @@ class Geometry:
     op: str
     y: Tensor
     pad: int = 0
-    kernel: tuple[int, int] = (1, 1)
-    strides: tuple[int, int] = (1, 1)
-    dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    window: Window = ONE_PIXEL
     zero_point: int = 0
     lo: int = INT8_MIN
     hi: int = INT8_MAX
     exact: int = 1
 
 
-def geometry(op: Conv | Concat, graph: Graph) -> Geometry:
+def geometry(op: ArrayOp, graph: Graph) -> Geometry:
     """The geometry of an operation."""
     y = graph.tensors[op.output]
     if isinstance(op, Concat):
         return Geometry(op.name, y)
-    kernel = op.weight.shape[2], op.weight.shape[3]
     zero = graph.tensors[op.inputs[0]].zero_point
-    return Geometry(op.name, y, zero, kernel, op.strides, op.dilations, op.pads, y.zero_point, op.lo, op.hi, exact=0)
+    return Geometry(op.name, y, zero, op.window, y.zero_point, op.lo, op.hi, exact=0)
 
 
 def max_rows(y: Tensor, config: HwConfig) -> int:
@@ -98,44 +97,41 @@ def _task(
     g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
     per_plane: bool, config: HwConfig,
 ) -> TileTask:
-    arrays: list[ArrayStep] = []
+    w, arrays = g.window, list[ArrayStep]()
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
     runs = [part for whole in tiles[0].runs for part in whole.cuts(cuts, config)]
     for run in runs:
         x = run.tensor
         plane = x.height * x.width
-        ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
+        ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
         array = Array(
             act_base=(run.plane * plane + ih0 * x.width + iw0) & ADDRESS,
             kt_n=run.kt_n,
             sub_n=run.sub_n,
-            kh_n=g.kernel[0],
-            kw_n=g.kernel[1],
+            kh_n=w.kernel[0],
+            kw_n=w.kernel[1],
             nt_n=len(tiles),
             oh_n=rows[1] - rows[0],
             ow_n=cols[1] - cols[0],
             a_kt=plane & ADDRESS,
-            a_kh=g.dilations[0] * x.width & ADDRESS,
-            a_kw=g.dilations[1],
-            a_oh=g.strides[0] * x.width & ADDRESS,
-            a_ow=g.strides[1],
+            a_kh=w.dilations[0] * x.width & ADDRESS,
+            a_kw=w.dilations[1],
+            a_oh=w.strides[0] * x.width & ADDRESS,
+            a_ow=w.strides[1],
             ih0=ih0,
             iw0=iw0,
-            ih_kh=g.dilations[0],
-            iw_kw=g.dilations[1],
-            ih_oh=g.strides[0],
-            iw_ow=g.strides[1],
+            ih_kh=w.dilations[0],
+            iw_kw=w.dilations[1],
+            ih_oh=w.strides[0],
+            iw_ow=w.strides[1],
             in_h=x.height,
             in_w=x.width,
             pad=g.pad,
             accumulate=int(bool(arrays)),
         )
-        seen_rows = window_rows(*rows, g.strides[0], g.pads[0], g.kernel[0], g.dilations[0], x.height)
-        seen_cols = window_rows(*cols, g.strides[1], g.pads[1], g.kernel[1], g.dilations[1], x.width)
-        region = Region(x.name, (run.plane, run.plane + run.kt_n), seen_rows, seen_cols)
-        empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+        region = window_region(x, (run.plane, run.plane + run.kt_n), w, rows, cols)
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
-        arrays.append(ArrayStep(load, array, x.name, () if empty else (region,)))
+        arrays.append(ArrayStep(load, array, x.name, () if region.empty else (region,)))
     found = drain_sets([column.drains for column in tiles], per_plane)
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..fixed import Ints, wrap
 from ..ir.graph import Conv
-from .ranges import Interval
+from ..ir.operation import Interval
 from .refusals import TooLargeError
 
 BIAS_BITS = 32
@@ -68,12 +68,11 @@ def _fits(op: Conv, what: str, low: Ints, high: Ints, bits: int, first: int = 0)
     bad = np.flatnonzero((low < -limit) | (high >= limit))
     if len(bad):
         channel = int(bad[0])
-        where = f"node {op.name!r} (Conv)"
         reach = (
             f"{what} of output channel {first + channel} can reach {int(low[channel])} .. {int(high[channel])}, "
             f"beyond {bits} bits (-{limit} .. {limit - 1}); {len(bad)} of {len(low)} channels"
         )
         if what == PRODUCTS:
             hint = "use a configuration with more acc_bits" if bits < BIAS_BITS else ""
-            raise TooLargeError("E4301", reach, "E5106", where=where, hint=hint)
-        raise UnsupportedError("E4301", reach, where=where)
+            raise TooLargeError("E4301", reach, "E5106", where=op.where, hint=hint)
+        raise UnsupportedError("E4301", reach, where=op.where)

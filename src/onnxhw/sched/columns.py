@@ -228,8 +228,7 @@ def _scale(op: Conv, channel: int, sums: Sums, zero: int) -> ChannelScale:
     try:
         return channel_scale(op, channel, low, high, int(sums.bias[channel]), zero)
     except NotProvable as error:
-        where = f"node {op.name!r} (Conv)"
-        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=where, hint=CALIBRATE) from error
+        raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=op.where, hint=CALIBRATE) from error
 
 
 def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: Images, config: HwConfig) -> list[Run]:

@@ -16,10 +16,9 @@ from ..config import HwConfig
 from ..fixed import ONE
 from ..ir.graph import Copy, Graph, Piece, Tensor
 from ..isa.instructions import Vector, VectorOp
-from .aliases import blocks
 from .images import Images
-from .task import MakeTasks, Region, TileTask, Tiling, VectorStep
-from .vector_task import ADDRESS, Span, even_planes
+from .task import MakeTasks, Region, TileTask, VectorStep
+from .vector_task import ADDRESS, Span, boxes, even_planes
 
 
 def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
@@ -28,12 +27,7 @@ def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> Make
     template = Vector(op=VectorOp.SUM, exact=1, param_base=images.scalar(op.name, ONE))
     empty = op.index(inputs, y) < 0
 
-    def tasks(tiling: Tiling) -> list[TileTask]:
-        count = blocks(y, config)
-        planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
-        return [_task(op, inputs, y, template, empty, rows, span, config) for rows in tiling.tiles for span in planes]
-
-    return tasks
+    return lambda tiling: [_task(op, inputs, y, template, empty, *box, config) for box in boxes(y, tiling, config)]
 
 
 def _task(

@@ -7,12 +7,13 @@ import numpy as np
 
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Tensor
+from ..ir.windows import Window
 from ..isa.instructions import WINDOW_BANK, Depthwise, Load
 from .array_task import ADDRESS, Geometry, drain_steps, limit
 from .columns import Drain, drain_sets, drains
 from .degenerate import ChannelScale
 from .images import Images
-from .task import ArrayStep, Region, TileTask, Tiling, window_rows
+from .task import ArrayStep, TileTask, Tiling, window_region
 
 MAX_STRIDE = 7
 """What the fields `sh` and `sw` of the instruction hold."""
@@ -73,11 +74,11 @@ def _tiles(kernels: Array8, config: HwConfig) -> tuple[Array8, tuple[int, int]]:
 def depthwise_tasks(g: Geometry, lanes: list[Lanes], tiling: Tiling, config: HwConfig) -> list[TileTask]:
     """One task per strip and group of channels; strips are cut where they would exceed the line buffer."""
     y = g.y
-    most = min(config.window_depth, (config.depthwise - WINDOW) // g.strides[1] + 1)
+    most = min(config.window_depth, (config.depthwise - WINDOW) // g.window.strides[1] + 1)
     parts = -(-y.width // most)
     edges = [y.width * i // parts for i in range(parts + 1)]
     room = config.window_depth // (1 if tiling.whole else 2)
-    cuts = limit(tiling.cuts, min(max(1, room // min(y.width, most)), (MAX_PIXELS - WINDOW) // g.strides[0] + 1))
+    cuts = limit(tiling.cuts, min(max(1, room // min(y.width, most)), (MAX_PIXELS - WINDOW) // g.window.strides[0] + 1))
     boxes = [(rows, cols) for rows in pairwise(cuts) for cols in pairwise(edges)]
     if tiling.planes_first:
         return [_task(g, group, *box) for group in lanes for box in boxes]
@@ -85,14 +86,14 @@ def depthwise_tasks(g: Geometry, lanes: list[Lanes], tiling: Tiling, config: HwC
 
 
 def _task(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> TileTask:
-    x, (down, across) = lanes.tensor, lanes.pieces
-    ih0, iw0 = rows[0] * g.strides[0] - g.pads[0], cols[0] * g.strides[1] - g.pads[1]
+    x, w, (down, across) = lanes.tensor, g.window, lanes.pieces
+    ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     strip = Depthwise(
         act_base=(lanes.plane * x.height * x.width + ih0 * x.width + iw0) & ADDRESS,
         kh_n=down,
         kw_n=across,
-        oh_n=(rows[1] - rows[0] - 1) * g.strides[0] + WINDOW,
-        ow_n=(cols[1] - cols[0] - 1) * g.strides[1] + WINDOW,
+        oh_n=(rows[1] - rows[0] - 1) * w.strides[0] + WINDOW,
+        ow_n=(cols[1] - cols[0] - 1) * w.strides[1] + WINDOW,
         a_kh=WINDOW * x.width & ADDRESS,
         a_oh=x.width,
         ih0=ih0,
@@ -101,15 +102,13 @@ def _task(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int
         in_w=x.width,
         pad=g.pad,
         group=lanes.group,
-        sh=g.strides[0],
-        sw=g.strides[1],
+        sh=w.strides[0],
+        sw=w.strides[1],
     )
-    seen_rows = window_rows(*rows, g.strides[0], g.pads[0], WINDOW * down, 1, x.height)
-    seen_cols = window_rows(*cols, g.strides[1], g.pads[1], WINDOW * across, 1, x.width)
-    region = Region(x.name, (lanes.plane, lanes.plane + 1), seen_rows, seen_cols)
-    empty = seen_rows[0] >= seen_rows[1] or seen_cols[0] >= seen_cols[1]
+    seen = Window((WINDOW * down, WINDOW * across), w.strides, pads=w.pads)
+    region = window_region(x, (lanes.plane, lanes.plane + 1), seen, rows, cols)
     load = Load(base=lanes.weights, tiles=down * across, depthwise=1)
-    step = ArrayStep(load, strip, x.name, () if empty else (region,))
+    step = ArrayStep(load, strip, x.name, () if region.empty else (region,))
     drains = drain_steps(g, drain_sets([lanes.drains]), rows, cols)
     vectors = (replace(drain, vector=drain.vector.but(acc_bank=WINDOW_BANK)) for drain in drains)
     return TileTask(g.op, (step,), tuple(vectors))

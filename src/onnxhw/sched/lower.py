@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..config import HwConfig
-from ..errors import InternalError, UnsupportedError
-from ..ir.graph import Concat, Conv, Copy, Graph, MatMul, Op, Reshape
+from ..errors import InternalError, UnsupportedError, assert_never
+from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table
 from ..isa.instructions import Ordered
 from .aliases import Aliases, find_aliases
 from .alloc import Needs
@@ -17,7 +17,6 @@ from .depthwise import depthwise_lanes, depthwise_tasks, possible
 from .heuristics import ALL, Heuristics
 from .images import Images
 from .matmul_task import lower_matmul
-from .ranges import value_ranges
 from .refusals import TooLargeError, UnmappedError
 from .sums import cycles_alone
 from .task import MakeTasks, TileTask, Tiling
@@ -50,25 +49,29 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     aliases = find_aliases(graph, config)
     images = Images(config)
-    ranges = value_ranges(graph)
+    ranges = graph.ranges()
     ops: dict[str, MakeTasks] = {}
     blockers: list[UnsupportedError] = []
 
     def one(op: Op) -> MakeTasks:
-        if isinstance(op, Conv):
-            x = graph.tensors[op.inputs[0]]
-            sums = certify(op, x.zero_point, ranges[x.name])
-            return _conv(op, graph, sums, images, config, use)
-        if isinstance(op, Concat):
-            copies = concat_columns(op, graph, aliases.copied, images, config)
-            return lambda tiling: array_tasks(geometry(op, graph), copies, tiling, config)
-        if isinstance(op, Reshape):
-            return lambda tiling: []
-        if isinstance(op, Copy):
-            return lower_copy(op, graph, images, config)
-        if isinstance(op, MatMul):
-            return lower_matmul(op, graph, images, config)
-        return lower_vector(op, graph, images, config)
+        match op:
+            case Conv():
+                x = graph.tensors[op.inputs[0]]
+                sums = certify(op, x.zero_point, ranges[x.name])
+                return _conv(op, graph, sums, images, config, use)
+            case Concat():
+                copies = concat_columns(op, graph, aliases.copied, images, config)
+                return lambda tiling: array_tasks(geometry(op, graph), copies, tiling, config)
+            case Reshape():
+                return lambda tiling: []
+            case Copy():
+                return lower_copy(op, graph, images, config)
+            case MatMul():
+                return lower_matmul(op, graph, images, config)
+            case Add() | Mul() | Table() | MaxPool() | AveragePool():
+                return lower_vector(op, graph, images, config)
+            case _:
+                assert_never(op)
 
     for op in graph.ops:
         try:
@@ -130,5 +133,5 @@ def _check_fields(op: Op, tasks: list[TileTask], config: HwConfig) -> None:
                             "E4307",
                             f"{spec.doc} is {value}, more than the {spec.bits} bits of {field} hold",
                             "E5107",
-                            where=f"node {op.name!r} ({type(op).__name__})",
+                            where=op.where,
                         ) from None

@@ -16,10 +16,9 @@ from ..errors import UnsupportedError
 from ..fixed import NotProvable, scale_for_dot
 from ..ir.graph import Graph, MatMul, Tensor
 from ..isa.instructions import Vector, VectorOp
-from .aliases import blocks
 from .images import Images
-from .task import MakeTasks, Region, TileTask, Tiling, VectorStep
-from .vector_task import ADDRESS, CALIBRATE, Span, even_planes
+from .task import MakeTasks, Region, TileTask, VectorStep
+from .vector_task import ADDRESS, CALIBRATE, Span, boxes, even_planes
 
 
 def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
@@ -30,8 +29,7 @@ def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> 
     try:
         scale = scale_for_dot(op.multiplier, count, a.zero_point, b.zero_point)
     except NotProvable as error:
-        where = f"node {op.name!r} (MatMul)"
-        raise UnsupportedError("E4304", str(error), where=where, hint=CALIBRATE) from error
+        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
     template = Vector(
         op=VectorOp.DOT,
         ow_n=y.width,
@@ -54,13 +52,7 @@ def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> 
         lo=op.lo,
         hi=op.hi,
     )
-
-    def tasks(tiling: Tiling) -> list[TileTask]:
-        count = blocks(y, config)
-        planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
-        return [_task(op, a, b, y, template, rows, span, config) for rows in tiling.tiles for span in planes]
-
-    return tasks
+    return lambda tiling: [_task(op, a, b, y, template, *box, config) for box in boxes(y, tiling, config)]
 
 
 def _task(

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+from ..ir.graph import Tensor
+from ..ir.windows import Window
 from ..isa.instructions import Array, Depthwise, Load, Vector
 
 
@@ -16,6 +18,11 @@ class Region:
     planes: tuple[int, int]
     rows: tuple[int, int]
     cols: tuple[int, int]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no word is in it."""
+        return self.rows[0] >= self.rows[1] or self.cols[0] >= self.cols[1]
 
 
 @dataclass(frozen=True)
@@ -120,8 +127,17 @@ MakeTasks = Callable[[Tiling], list[TileTask]]
 """An operation whose constants are known: gives its tasks for a tiling."""
 
 
-def window_rows(first: int, end: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> tuple[int, int]:
+def window_rows(rows: tuple[int, int], window: Window, axis: int, size: int) -> tuple[int, int]:
     """Input rows (or columns) ``(first, end)`` that the windows of output rows ``first .. end - 1`` can meet."""
-    low = max(0, first * stride - pad)
-    high = min(size, (end - 1) * stride - pad + (kernel - 1) * dilation + 1)
+    pad, _, kernel, stride, dilation = window.axis(axis)
+    low = max(0, rows[0] * stride - pad)
+    high = min(size, (rows[1] - 1) * stride - pad + (kernel - 1) * dilation + 1)
     return low, max(low, high)
+
+
+def window_region(
+    x: Tensor, planes: tuple[int, int], window: Window, rows: tuple[int, int], cols: tuple[int, int]
+) -> Region:
+    """What the windows of a box of output rows and columns can meet of an input."""
+    seen_rows, seen_cols = window_rows(rows, window, 0, x.height), window_rows(cols, window, 1, x.width)
+    return Region(x.name, planes, seen_rows, seen_cols)

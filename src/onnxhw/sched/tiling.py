@@ -10,10 +10,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ..config import HwConfig
-from ..ir.graph import AveragePool, Concat, Conv, Graph, MaxPool, Op, Tensor
+from ..ir.graph import AveragePool, Conv, Graph, Op, Tensor
+from ..ir.windows import window_size
 from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
 from .aliases import producers
-from .array_task import limit, max_rows
+from .array_task import ArrayOp, limit, max_rows
 from .column_groups import column_cuts
 from .depthwise import possible
 from .task import Tiling
@@ -33,7 +34,7 @@ def even(height: int, parts: int) -> tuple[int, ...]:
 def coarsest(op: Op, graph: Graph, config: HwConfig) -> Tiling:
     """The fewest tiles."""
     y = graph.tensors[op.output]
-    if isinstance(op, (Conv, Concat)):
+    if isinstance(op, ArrayOp):
         return Tiling(limit((0, y.height), max_rows(y, config)), whole=True)
     return Tiling((0, y.height))
 
@@ -47,32 +48,23 @@ def follow(op: Op, graph: Graph, chosen: Mapping[str, Tiling], part: float = 0.5
     for name in op.inputs:
         maker, x = makers.get(name), graph.tensors[name]
         if maker and maker.name in chosen and graph.tensors[maker.output].height == x.height:
-            row = min(row, _computable(op, x, chosen[maker.name].cuts[-2]))
+            row = min(row, _computable(op, chosen[maker.name].cuts[-2]))
     if not 0 < row < y.height:
         row = int(y.height * part)
     return (0, row, y.height) if row else (0, y.height)
 
 
-def _computable(op: Op, x: Tensor, rows: int) -> int:
+def _computable(op: Op, rows: int) -> int:
     """Output rows that need only the first `rows` input rows."""
-    if isinstance(op, Conv):
-        kernel, stride, dilation, pad = op.weight.shape[2], op.strides[0], op.dilations[0], op.pads[0]
-    elif isinstance(op, (MaxPool, AveragePool)):
-        kernel, stride, dilation, pad = op.kernel[0], op.strides[0], op.dilations[0], op.pads[0]
-    else:
-        return rows
-    return int((rows - 1 - (kernel - 1) * dilation + pad) // stride + 1)
+    pad, _, kernel, stride, dilation = op.window.axis(0)
+    return window_size(rows, pad, 0, kernel, stride, dilation)
 
 
 def chained(graph: Graph, config: HwConfig, part: float = 0.5) -> dict[str, Tiling]:
     """For every operation the cuts that let it begin before its producers end, where tiles stay large enough."""
     chosen: dict[str, Tiling] = {}
     for op in graph.ops:
-        y = graph.tensors[op.output]
-        cuts = follow(op, graph, chosen, part)
-        if isinstance(op, (Conv, Concat)):
-            cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Tiling(cuts)
+        chosen[op.name] = Tiling(_large_enough(op, follow(op, graph, chosen, part), graph.tensors[op.output], config))
     return chosen
 
 
@@ -83,14 +75,14 @@ def pieces(graph: Graph, config: HwConfig, most: int, least: int) -> dict[str, T
         y = graph.tensors[op.output]
         count = min(most, y.height * y.width // least)
         cuts = even(y.height, count) if count > 2 else follow(op, graph, chosen)
-        if isinstance(op, (Conv, Concat)):
-            cuts = _large_enough(cuts, y, config)
-        chosen[op.name] = Tiling(cuts)
+        chosen[op.name] = Tiling(_large_enough(op, cuts, y, config))
     return chosen
 
 
-def _large_enough(cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[int, ...]:
-    """Cuts of an array operation as far as the array need not wait for weights, and as many as the sums need."""
+def _large_enough(op: Op, cuts: tuple[int, ...], y: Tensor, config: HwConfig) -> tuple[int, ...]:
+    """Cuts, of an array operation as far as the array need not wait for weights, and as many as the sums need."""
+    if not isinstance(op, ArrayOp):
+        return cuts
     least = min(end - first for first, end in pairwise(cuts)) * y.width
     return limit((0, y.height) if least < short_tile(config) else cuts, max_rows(y, config))
 
@@ -127,7 +119,7 @@ def row_tilings(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwCo
     """Tilings worth trying for one operation, given those of the others."""
     now = chosen[op.name]
     y = graph.tensors[op.output]
-    array = isinstance(op, (Conv, Concat))
+    array = isinstance(op, ArrayOp)
     rows = max_rows(y, config) if array else y.height
     fewest = -(-y.height // rows)
     cuts = [even(y.height, fewest + extra) for extra in range(MORE)] + [limit(follow(op, graph, chosen), rows)]

@@ -2,28 +2,20 @@
 
 import dataclasses
 from functools import lru_cache
+from itertools import product
 
 from .. import fixed
 from ..config import HwConfig
-from ..errors import UnsupportedError
-from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Op, Table, Tensor
+from ..errors import UnsupportedError, assert_never
+from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Pool, Table, Tensor
+from ..ir.windows import Window
 from ..isa.instructions import Vector, VectorOp
 from .aliases import blocks
 from .images import Images
-from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_rows
+from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
 Span = tuple[int, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Window:
-    """The window rule of a vector operation; elementwise ones have the 1 x 1 window."""
-
-    kernel: tuple[int, int] = (1, 1)
-    strides: tuple[int, int] = (1, 1)
-    dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,64 +37,63 @@ add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
 average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
 
 
-def lower_vector(op: Op, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+VectorOperation = Add | Mul | Table | MaxPool | AveragePool
+"""Operations that `lower_vector` takes."""
+
+
+def lower_vector(op: VectorOperation, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
     """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    other: Tensor | None = None
-    window = Window()
-    everything = (0, y.height), (0, y.width)
+    x, *others = graph.operands(op)
+    y = graph.tensors[op.output]
+    other = others[0] if others else None
+    if isinstance(op, Mul) and other and x.shape != y.shape:
+        x, other = other, x
     try:
-        if isinstance(op, Add):
-            other = graph.tensors[op.inputs[1]]
-            parts = [Part(*everything, _add(op, x, other, y, images))]
-        elif isinstance(op, Mul):
-            other = graph.tensors[op.inputs[1]]
-            if x.shape != y.shape:
-                x, other = other, x
-            parts = [Part(*everything, _mul(op, x, other, y, images))]
-        elif isinstance(op, Table):
-            template = _plain(op.name, VectorOp.SUM, images)
-            table = images.table(op.table)
-            parts = [Part(*everything, dataclasses.replace(template, use_table=1, table_index=table & 15))]
-        elif isinstance(op, MaxPool):
-            window = Window(op.kernel, op.strides, op.dilations, op.pads)
-            _check_windows(op, window, x, y)
-            parts = [Part(*everything, _plain(op.name, VectorOp.MAX, images))]
-        elif isinstance(op, AveragePool):
-            window = Window(op.kernel, op.strides, op.dilations, op.pads)
-            parts = _average_parts(op, window, x, y, images)
-        else:
-            raise UnsupportedError("E4305", "no unit performs this operation", where=_where(op))
+        parts = _parts(op, x, other, y, images)
     except fixed.NotProvable as error:
-        raise UnsupportedError("E4304", str(error), where=_where(op), hint=CALIBRATE) from error
-    return lambda tiling: _tasks(op.name, parts, window, x, other, y, tiling, config)
+        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
+    return lambda tiling: _tasks(op.name, parts, op.window, x, other, y, tiling, config)
 
 
-def _where(op: Op) -> str:
-    return f"node {op.name!r} ({type(op).__name__})"
+def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: Images) -> list[Part]:
+    """The instructions' templates with their constants."""
+    match op:
+        case Add() | Mul():
+            assert other
+            template = _pair(op, x, other, y, images)
+        case Table():
+            table = images.table(op.table)
+            template = _plain(op.name, VectorOp.SUM, images).but(use_table=1, table_index=table & 15)
+        case MaxPool():
+            _check_windows(op, x)
+            template = _plain(op.name, VectorOp.MAX, images)
+        case AveragePool():
+            return _average_parts(op, x, y, images)
+        case _:
+            assert_never(op)
+    return [Part((0, y.height), (0, y.width), template)]
 
 
 def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
     return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
 
 
-def _add(op: Add, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
-    scale, exact = add_scale(op.ratio_a, op.ratio_b, a.zero_point, b.zero_point, op.lo, op.hi, y.zero_point)
+def _pair(op: Add | Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
+    kind, za, zb, zy = VectorOp.MUL, a.zero_point, b.zero_point, y.zero_point
+    if isinstance(op, Add):
+        kind, (scale, exact) = VectorOp.ADD, add_scale(op.ratio_a, op.ratio_b, za, zb, op.lo, op.hi, zy)
+    else:
+        scale, exact = fixed.scale_for_multiply(op.ratio), True
     base = images.scalar(op.name, scale)
-    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
-    return Vector(op=VectorOp.ADD, exact=int(exact), param_base=base, lo=op.lo, hi=op.hi, **points)
+    return Vector(op=kind, exact=int(exact), param_base=base, za=za, zb=zb, zy=zy, lo=op.lo, hi=op.hi)
 
 
-def _mul(op: Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
-    base = images.scalar(op.name, fixed.scale_for_multiply(op.ratio))
-    points = {"za": a.zero_point, "zb": b.zero_point, "zy": y.zero_point}
-    return Vector(op=VectorOp.MUL, exact=1, param_base=base, lo=op.lo, hi=op.hi, **points)
-
-
-def _counts(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> list[tuple[Span, int]]:
-    """Runs of output rows whose windows have equally many rows inside the input: ``((first, end), count)``."""
+def _inside(window: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
+    """Runs of output rows (or columns) whose windows have equally many inside the input: ``((first, end), count)``."""
     found: list[tuple[Span, int]] = []
-    for row in range(out):
+    pad, _, kernel, stride, dilation = window.axis(axis)
+    size = x.shape[2 + axis]
+    for row in range(y.shape[2 + axis]):
         count = sum(0 <= row * stride - pad + k * dilation < size for k in range(kernel))
         if found and found[-1][1] == count:
             found[-1] = (found[-1][0][0], row + 1), count
@@ -111,25 +102,20 @@ def _counts(out: int, stride: int, pad: int, kernel: int, dilation: int, size: i
     return found
 
 
-def _inside(w: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
-    size, out = (x.height, y.height) if axis == 0 else (x.width, y.width)
-    return _counts(out, w.strides[axis], w.pads[axis], w.kernel[axis], w.dilations[axis], size)
-
-
-def _check_windows(op: Op, window: Window, x: Tensor, y: Tensor) -> None:
-    if any(count == 0 for axis in (0, 1) for _, count in _inside(window, x, y, axis)):
+def _check_windows(op: Pool, x: Tensor) -> None:
+    if not op.window.always_inside((x.height, x.width)):
         hint = "pads must be smaller than the kernel: export the node with less padding"
-        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=_where(op), hint=hint)
+        raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
 
 
-def _average_parts(op: AveragePool, window: Window, x: Tensor, y: Tensor, images: Images) -> list[Part]:
+def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: Images) -> list[Part]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
-    _check_windows(op, window, x, y)
+    _check_windows(op, x)
     whole = op.kernel[0] * op.kernel[1]
     if op.count_pad:
         regions = [((0, y.height), (0, y.width), whole)]
     else:
-        down, across = _inside(window, x, y, 0), _inside(window, x, y, 1)
+        down, across = _inside(op.window, x, y, 0), _inside(op.window, x, y, 1)
         regions = [(rows, cols, n * m) for rows, n in down for cols, m in across]
     parts = []
     for rows, cols, count in regions:
@@ -152,20 +138,24 @@ def _tasks(
     tiling: Tiling,
     config: HwConfig,
 ) -> list[TileTask]:
-    """One task per row tile (and per plane, if so chosen), rows outermost."""
+    """One task per box of rows and planes."""
+    tasks = []
+    for (first, end), span in boxes(y, tiling, config):
+        steps: list[VectorStep] = []
+        for part in parts:
+            rows = max(first, part.rows[0]), min(end, part.rows[1])
+            if rows[0] < rows[1]:
+                for some, groups in even_planes(span, y, config):
+                    steps.append(_step(part, window, x, other, y, rows, some, groups))
+        tasks.append(TileTask(name, (), tuple(steps)))
+    return tasks
+
+
+def boxes(y: Tensor, tiling: Tiling, config: HwConfig) -> list[tuple[Span, Span]]:
+    """Rows and planes of the result that each task of a vector operation writes, rows outermost."""
     count = blocks(y, config)
     planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
-    tasks = []
-    for first, end in tiling.tiles:
-        for span in planes:
-            steps: list[VectorStep] = []
-            for part in parts:
-                rows = max(first, part.rows[0]), min(end, part.rows[1])
-                if rows[0] < rows[1]:
-                    for some, groups in even_planes(span, y, config):
-                        steps.append(_step(part, window, x, other, y, rows, some, groups))
-            tasks.append(TileTask(name, (), tuple(steps)))
-    return tasks
+    return list(product(tiling.tiles, planes))
 
 
 def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
@@ -185,8 +175,6 @@ def _step(
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     in_plane, out_plane = x.height * x.width, y.height * y.width
     out_at = planes[0] * out_plane + rows[0] * y.width + cols[0]
-    seen_rows = window_rows(*rows, w.strides[0], w.pads[0], w.kernel[0], w.dilations[0], x.height)
-    seen_cols = window_rows(*cols, w.strides[1], w.pads[1], w.kernel[1], w.dilations[1], x.width)
     b, b_fields = None, {}
     if other is not None and other.shape == y.shape:
         b = Region(other.name, planes, rows, cols)
@@ -222,4 +210,4 @@ def _step(
         groups=groups,
         **b_fields,
     )
-    return VectorStep(vector, Region(x.name, planes, seen_rows, seen_cols), b, Region(y.name, planes, rows, cols))
+    return VectorStep(vector, window_region(x, planes, w, rows, cols), b, Region(y.name, planes, rows, cols))

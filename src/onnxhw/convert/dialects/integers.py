@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.graph import Add, AveragePool, Conv, MatMul, Mul, Tensor
+from ...ir.graph import Tensor
+from ...ir.operation import Clamped
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Const, Fed, Held, Value
@@ -56,7 +57,7 @@ def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, out
         fed = Fed(port.name, port.shape, port.dtype, tensor.shape, port.steps)
         return context.feed(fed, output, (step,), tensor.scale, tensor.zero_point)
     op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
-    if not isinstance(op, (Conv, Add, Mul, MatMul, AveragePool)):
+    if not isinstance(op, Clamped):
         return None
     out = context.tensor(output, tensor.shape, tensor.scale, tensor.zero_point)
     low, high = int(np.clip(op.lo, lo, hi)), int(np.clip(op.hi, lo, hi))

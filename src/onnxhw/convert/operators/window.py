@@ -1,41 +1,17 @@
 """Kernel, stride, dilation and padding attributes of convolution and pooling."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ...errors import InvalidModelError
-from ...ir.verify import window_size
+from ...ir.windows import Window
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 
+__all__ = ["Window", "window"]
+
 READ = ("auto_pad", "ceil_mode", "dilations", "pads", "strides")
 """The attributes that make a window."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """A 2-D window (a 1-D one has height 1). `pads` is (top, left, bottom, right)."""
-
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    pads: tuple[int, int, int, int]
-
-    def size(self, spatial: tuple[int, int]) -> tuple[int, int]:
-        """Height and width of the result."""
-        top, left, bottom, right = self.pads
-        return (
-            window_size(spatial[0], top, bottom, self.kernel[0], self.strides[0], self.dilations[0]),
-            window_size(spatial[1], left, right, self.kernel[1], self.strides[1], self.dilations[1]),
-        )
-
-    def always_inside(self, spatial: tuple[int, int]) -> bool:
-        """Does every position of the window meet at least one element?"""
-        rows, cols = self.size(spatial)
-        return _meets(spatial[0], self.pads[0], rows, self.kernel[0], self.strides[0], self.dilations[0]) and _meets(
-            spatial[1], self.pads[1], cols, self.kernel[1], self.strides[1], self.dilations[1]
-        )
 
 
 def window(attributes: dict[str, Any], kernel: Shape, spatial: Shape, where: str) -> Window:
@@ -111,12 +87,3 @@ def _ceil(size: int, before: int, after: int, extent: int, stride: int) -> int:
             "use explicit pads and ceil_mode=0",
         )
     return max(0, (positions - 1) * stride - room)
-
-
-def _meets(size: int, before: int, positions: int, kernel: int, stride: int, dilation: int) -> bool:
-    """Does the first tap at or after the input's start lie in it, and is there one, at every position?"""
-    for first in range(-before, positions * stride - before, stride):
-        skipped = max(0, -(first // dilation))
-        if skipped >= kernel or first + skipped * dilation >= size:
-            return False
-    return True

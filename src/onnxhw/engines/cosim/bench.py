@@ -106,13 +106,13 @@ async def run(
         await FallingEdge(dut.clk)
     else:
         raise BenchError("the core does not start to run")
-    completed = dut.control.completed_vector
+    completed = dut.control.completed__vector
     left = facts["limit"]
     for stop in facts["stops"]:
-        while known(dut.running, "running") and known(completed, "completed_vector") < stop and left > 0:
+        while known(dut.running, "running") and known(completed, "completed__vector") < stop and left > 0:
             left -= await _until(dut, ValueChange(completed), mailbox)
             await FallingEdge(dut.clk)
-        if known(completed, "completed_vector") < stop:
+        if known(completed, "completed__vector") < stop:
             break
         seen[f"stop_{stop}"] = act_words(dut, facts["act_depth"], facts["word"], arrays[f"stop_{stop}"])
     while known(dut.running, "running") and left > 0:

@@ -30,6 +30,13 @@ def _gather_nd(attributes: Mapping[str, Any], operands: Sequence[Any]) -> None:
         raise ValueError(f"batch_dims {count} is not below the ranks of data and indices, {ranks}")
 
 
+def _square(attributes: Mapping[str, Any], operands: Sequence[Any]) -> None:
+    """The kernel of Inverse reads as many columns as there are rows."""
+    shape = np.shape(operands[0])
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"the matrices of {list(shape)} are not square")
+
+
 def _ngrams(attributes: Mapping[str, Any]) -> str:
     if attributes.get("max_skip_count", 0) > LONGEST_SKIP:
         return f"max_skip_count {attributes['max_skip_count']} is above {LONGEST_SKIP}"
@@ -75,6 +82,7 @@ GUARDS: dict[tuple[str, str], Guard] = {
     ("ai.onnx.ml", "FeatureVectorizer"): _present,
     ("", "GatherND"): _gather_nd,
     ("com.microsoft", "GatherND"): _gather_nd,
+    ("com.microsoft", "Inverse"): _square,
     ("ai.onnx.ml", "LinearClassifier"): _linear,
 }
 """By domain and operator: what looks at operands too."""

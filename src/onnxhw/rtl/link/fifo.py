@@ -6,7 +6,7 @@ from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .cells import BlockRam
+from ..cells import BlockRam
 from .uart import Received
 
 

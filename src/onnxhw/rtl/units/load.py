@@ -2,54 +2,47 @@
 
 from typing import Any
 
-from amaranth import Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib.wiring import In
 
-from ..config import HwConfig, bits_for
-from ..isa.instructions import Load
-from ..isa.timing import LOAD_TO_SHADOW, shadow_free
-from ..isa.units import Unit
-from .decode import Decoded
-from .delay import delay
-from .weights import WeightMemory
+from ...config import HwConfig, bits_for
+from ...isa.instructions import Load
+from ...isa.memory import Space
+from ...isa.timing import LOAD_TO_SHADOW, shadow_free
+from ...isa.units import Unit
+from ..decode import Decoded
+from ..delay import delay
+from ..ports import UnitComponent, by_name
+from ..weights import WeightMemory
 
 
-class LoadUnit(wiring.Component):
+class LoadUnit(UnitComponent):
     """Executes `Load`: one weight word (k rows of the tile) per cycle.
 
-    A tile starts when the one before of its unit has been taken (`taken` or `taken_depthwise`, `shadow_free` cycles
-    earlier) and then takes `load_steps` cycles; `started` or `started_depthwise` pulses with its first step.
-    ``weights`` and ``row_enable[g]`` of the array come `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`),
-    ``depthwise_enable`` a cycle before them. The weight memory is written by the host.
+    A tile starts when the one before of its unit has been taken (`shadow_free` cycles earlier) and then takes
+    `load_steps` cycles; `started` pulses with its first step. ``weights`` and the array's ``enable`` come
+    `LOAD_TO_SHADOW` cycles after their step (see `WeightMemory`), the depthwise unit's ``enable`` a cycle before them.
+    The weight memory is written by the host.
     """
 
+    UNIT = Unit.LOAD
+
     def __init__(self, config: HwConfig) -> None:
-        self.config = config
         super().__init__(
+            config,
             {
                 "w_addr": In(bits_for(config.weight_depth)),
                 "w_data": In(8 * config.weight_word),
                 "w_en": In(config.weight_word),
-                "valid": In(1),
-                "bits": In(32 * Load.words()),
-                "free": Out(1),
-                "take": Out(1),
-                "taken": In(1),
-                "taken_depthwise": In(1),
-                "started": Out(1),
-                "started_depthwise": Out(1),
-                "weights": Out(8 * config.weight_word),
-                "row_enable": Out(config.tile_words),
-                "depthwise_enable": Out(1),
-                "done": Out(1),
-            }
+            },
         )
+        self.memories[Space.WEIGHT] = self
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        fields = Decoded(Load, self.bits)
+        issue, array = self.issue, self.tiles.array
+        fields = Decoded(Load, issue.bits)
         m.submodules.memory = memory = WeightMemory(config)
         m.d.comb += [memory.w_addr.eq(self.w_addr), memory.w_data.eq(self.w_data), memory.w_en.eq(self.w_en)]
 
@@ -65,24 +58,18 @@ class LoadUnit(wiring.Component):
         row = Signal(steps, init=1)  # one-hot step inside a tile
         last_row = Signal()
         stepping, starts, ends, now_free = Signal(), Signal(), Signal(), Signal()
-        free_array = self._free(m, Unit.ARRAY, self.taken, self.started, shadow_free(config))
-        free_depthwise: Value = Const(1)
-        if config.depthwise:
-            free_depthwise = self._free(
-                m, Unit.DEPTHWISE, self.taken_depthwise, self.started_depthwise, shadow_free(config, 1)
-            )
         m.d.comb += [
-            now_free.eq(Mux(depthwise, free_depthwise, free_array)),
+            now_free.eq(self._free(m, Unit.ARRAY, array, shadow_free(config))),
             stepping.eq(active & (~row[0] | now_free)),
             starts.eq(stepping & row[0]),
-            self.started.eq(starts & ~depthwise),
-            self.started_depthwise.eq(starts & depthwise),
+            array.started.eq(starts & ~depthwise),
             last_row.eq(row[config.tile_words - 1]),
             ends.eq(stepping & last_row & last_tile & last_column),
-            self.free.eq(~active),
-            self.take.eq(self.valid & self.free),
-            self.done.eq(ends),
+            issue.free.eq(~active),
+            issue.take.eq(issue.valid & issue.free),
+            self.status.done.eq(ends),
             memory.r_addr.eq(address),
+            *(port.weights.eq(memory.r_data) for port in by_name(self.tiles).values()),
         ]
         with m.If(stepping):
             m.d.sync += [address.eq(address + 1), row.eq(Mux(last_row, 1, row << 1))]
@@ -99,7 +86,7 @@ class LoadUnit(wiring.Component):
                 ]
         with m.If(ends):
             m.d.sync += active.eq(0)
-        with m.If(self.take):
+        with m.If(issue.take):
             m.d.sync += [
                 address.eq(fields.base),
                 following.eq(fields.base + self._words(fields.depthwise)),
@@ -112,36 +99,33 @@ class LoadUnit(wiring.Component):
                 last_column.eq(fields.nt_n == 1),
                 single.eq(fields.nt_n == 1),
             ]
+        enable = Signal(config.tile_words)
+        m.d.comb += [
+            enable.eq(row & (stepping & ~depthwise).replicate(config.tile_words)),
+            array.enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
+        ]
         if config.depthwise:
-            with m.If(self.take):
+            window = self.tiles.depthwise
+            with m.If(issue.take):
                 m.d.sync += depthwise.eq(fields.depthwise)
+            free = self._free(m, Unit.DEPTHWISE, window, shadow_free(config, 1))
             with m.If(depthwise):
-                m.d.comb += last_row.eq(row[config.depthwise_words - 1])
-
-        m.d.comb += self.weights.eq(memory.r_data)
-        self._enables(m, row, stepping, depthwise)
+                m.d.comb += [now_free.eq(free), last_row.eq(row[config.depthwise_words - 1])]
+            m.d.comb += [
+                window.started.eq(starts & depthwise),
+                window.enable.eq(delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")),
+            ]
         return m
 
-    def _enables(self, m: Module, row: Signal, stepping: Signal, depthwise: Signal) -> None:
-        """Whose shadow registers take the weights, and when."""
-        enable = Signal(self.config.tile_words)
-        m.d.comb += [
-            enable.eq(row & (stepping & ~depthwise).replicate(self.config.tile_words)),
-            self.row_enable.eq(delay(m, enable, LOAD_TO_SHADOW, name="row_enable")),
-        ]
-        if self.config.depthwise:
-            loading = delay(m, stepping & depthwise, LOAD_TO_SHADOW - 1, name="depthwise_enable")
-            m.d.comb += self.depthwise_enable.eq(loading)
-
     @staticmethod
-    def _free(m: Module, unit: Unit, taken: Value, started: Value, wait: int) -> Value:
+    def _free(m: Module, unit: Unit, tiles: Any, wait: int) -> Value:
         """Whether a unit's shadow registers may be overwritten."""
         free = Signal(init=1, name=f"free_{unit}")
-        with m.If(delay(m, taken, max(0, wait - 1), name=f"taken_{unit}")):
+        with m.If(delay(m, tiles.taken, max(0, wait - 1), name=f"taken_{unit}")):
             m.d.sync += free.eq(1)
-        with m.If(started):
+        with m.If(tiles.started):
             m.d.sync += free.eq(0)
-        return free | taken if wait == 0 else free
+        return free | tiles.taken if wait == 0 else free
 
     def _words(self, depthwise: Value) -> Value | int:
         """Weight words of a tile."""

@@ -1,4 +1,4 @@
-"""`DepthwiseUnit`: a 3 x 3 window per channel, sliding over rows of activation words."""
+"""`KernelWindow`: a 3 x 3 window per channel, sliding over rows of activation words."""
 
 from itertools import zip_longest
 from typing import Any
@@ -67,7 +67,7 @@ class WindowCounter(wiring.Component):
         return hit
 
 
-class DepthwiseUnit(wiring.Component):
+class KernelWindow(wiring.Component):
     """``sums[d] = sum of x[row - 2 + th, column - 2 + tw][d] * w[th, tw, d]`` over 3 x 3 taps, every cycle.
 
     Pixels ``x`` of D channels come row by row, ``valid`` a cycle before each; ``column`` comes `MEMORY` + 1 cycles

@@ -1,4 +1,4 @@
-"""`constants_last`: an order of the channels in which those that an operation need not compute lie together.
+"""`constant_channels_last`: an order of the channels in which those that an operation need not compute lie together.
 
 A convolution whose channels 3, 17 and 40 are constant, but seen at a border, computes them with all their neighbours in
 the array's columns. At the end of the tensor they fill columns of their own, which stream no weights.
@@ -7,14 +7,15 @@ the array's columns. At the end of the tensor they fill columns of their own, wh
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.graph import Concat, Conv, Graph, Op, Reshape
-from .known import VARIES, Ints
+from ..fixed import Ints
+from ..ir.graph import Conv, Graph, Op, Reshape
+from .constant_propagation import VARIES
 
 Mask = npt.NDArray[np.bool_]
 Order = npt.NDArray[np.int64]
 
 
-def constants_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
+def constant_channels_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
     """Per tensor its channels without those in `drop`: the model's order, but for constant ones of a convolution.
 
     Tensors whose channels an operation takes one by one have one order. Inputs keep the model's, and what is
@@ -48,9 +49,5 @@ def constants_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) 
 
 def _one_by_one(op: Op, graph: Graph) -> bool:
     """Whether channel c of the result is made of channel c of each operand."""
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    if isinstance(op, Conv):
-        return op.groups == x.channels == y.channels
-    if isinstance(op, Reshape):
-        return x.channels == y.channels
-    return not isinstance(op, Concat)
+    keeps = isinstance(op, Reshape) and graph.tensors[op.inputs[0]].channels == graph.tensors[op.output].channels
+    return keeps or op.channelwise

@@ -1,20 +1,18 @@
-"""`Facts`: what a frame is and whether it may be performed, found out in a few cycles before it is."""
+"""`FrameChecks`: what a frame is and whether it may be performed, found out in a few cycles before it is."""
 
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 
-from ..isa.link import COMMIT_WORDS, HEADER_BYTES, MAX_WORDS, REGISTERS, VERSION, Command
-from ..isa.memory import Space
+from ...isa.link import COMMIT_WORDS, HEADER_BYTES, MAX_WORDS, REGISTERS, SIZED, VERSION, Command
+from ...isa.memory import Space
 
-WRITABLE = tuple(space for space in Space if Space.ACT <= space <= Space.VECTOR_UCODE)
-"""Address spaces that WRITE reaches."""
 READABLE = (Space.CONTROL, Space.ACT, REGISTERS)
 """Address spaces that READ reaches."""
 HEADER_WORDS = HEADER_BYTES // 4
 
 
-class Facts:
+class FrameChecks:
     """What is known of the frame at hand, a register for each fact."""
 
     def __init__(self) -> None:
@@ -50,7 +48,7 @@ class Facts:
             m.d.sync += [is_[command].eq(kind[:4] == command) for command in Command]
             m.d.sync += [
                 self.readable.eq(_is_one_of(space, READABLE)),
-                self.writable.eq(_is_one_of(space, WRITABLE) & (count != 0)),
+                self.writable.eq(_is_one_of(space, SIZED) & (count != 0)),
                 self.act.eq(space == Space.ACT),
                 self.registers.eq(space == REGISTERS),
                 self.words.eq(HEADER_WORDS + 1 + Mux(follow, count, 0)),

@@ -10,7 +10,7 @@ from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .cells import BlockRam
+from ..cells import BlockRam
 from .uart import Received
 
 Decoded = data.StructLayout({"data": 8, "end": 1, "good": 1})

@@ -1,4 +1,4 @@
-"""`as_patches`: an input that convolutions read is loaded as the patches that their window meets.
+"""`as_im2col`: an input that convolutions read is loaded as the patches that their window meets.
 
     x (1, C, H, W)                         x' (1, KH * KW * C, OH, OW), patches of x
     y = Conv KHxKW(x)                ->    y = Conv 1x1(x')
@@ -19,7 +19,7 @@ WINDOWS: tuple[Axes, ...] = ((True, True), (False, True), (True, False))
 """Which axes, rows and columns, go into the channels: the whole window, its columns, its rows."""
 
 
-def as_patches(graph: Graph, axes: Axes) -> Variant | None:
+def as_im2col(graph: Graph, axes: Axes) -> Variant | None:
     """The graph with the `axes` of the windows on its inputs as channels; None if that changes nothing.
 
     An input qualifies if only convolutions of one window, without groups, read it, if that window is larger than 1

@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 MIN_RATIO = 8
 """Fewest clock cycles per bit: each eighth of a bit must be seen."""

@@ -6,8 +6,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import crc, data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.link import ANSWER_WORDS, FIFO_BYTES
-from .cells import BlockRam
+from ...isa.link import ANSWER_WORDS, FIFO_BYTES
+from ..cells import BlockRam
 from .cobs import CobsDecoder, CobsEncoder
 from .fifo import ByteFifo
 from .uart import Received

@@ -1,4 +1,4 @@
-"""`without_constants`: channels that hold one value whatever the input are not computed.
+"""`without_dead_channels`: channels that hold one value whatever the input are not computed.
 
     h = Conv(x)      channel 3 has no weights: it is requantize(bias[3]) everywhere
     y = Conv(h)
@@ -15,26 +15,27 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from ..fixed import Ints
 from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
 from ..program.kept import Constants, Patches, Shape
 from ..program.variant import Variant
-from .known import VARIES, Ints, has_constants, known_channels, spans_padding
-from .last import Order, constants_last
+from .constant_channels_last import Order, constant_channels_last
+from .constant_propagation import VARIES, constant_channels, has_constants, spans_padding
 
 Mask = npt.NDArray[np.bool_]
 
 
-def without_constants(graph: Graph) -> Variant | None:
+def without_dead_channels(graph: Graph) -> Variant | None:
     """The graph without the constant channels that nothing needs to see; None if that changes nothing.
 
     Every tensor keeps a channel at least. Tensors of the result are the model's less these channels, and constant
-    ones that stay come last (`constants_last`).
+    ones that stay come last (`constant_channels_last`).
     """
     if not has_constants(graph):
         return None
-    known = known_channels(graph)
+    known = constant_channels(graph)
     drop = _droppable(graph, known)
-    order = constants_last(graph, known, drop)
+    order = constant_channels_last(graph, known, drop)
     kept: dict[str, tuple[Patches | Constants, Shape]] = {
         name: (Constants(_numbers(order[name]), _numbers(known[name][mask])), graph.tensors[name].shape)
         for name, mask in drop.items()
@@ -101,8 +102,9 @@ def _agree(op: Op, graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) 
         x &= elements.reshape(len(x), -1).all(1)
         y &= elements.reshape(len(y), -1).all(1)
     else:
-        both = np.logical_and.reduce([y, *(drop[name] for name in op.inputs)])
-        for mask in (y, *(drop[name] for name in op.inputs)):
+        masks = [y, *(drop[name] for name in op.inputs)]
+        both = np.logical_and.reduce(masks) if op.channelwise else False
+        for mask in masks:
             mask &= both
 
 

@@ -3,22 +3,21 @@
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
-from ..config import HwConfig, bits_for
-from ..fixed import MULTIPLIER_BITS
-from ..isa.instructions import SETTINGS, Vector, VectorOp
-from ..isa.memory import PARAM_BITS, param_shape
-from ..isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
-from .cells import BlockRam, DuplicatedRegister
-from .decode import Decoded
-from .delay import delay
-from .loops import LoopNest
-from .memory import read_request, write_request
-from .reduce import WindowReduce
-from .requantize import RequantizeLane
-from .tables import Tables
+from ...config import HwConfig, bits_for
+from ...fixed import MULTIPLIER_BITS
+from ...isa.instructions import SETTINGS, Vector, VectorOp
+from ...isa.memory import PARAM_BITS, Space, param_shape
+from ...isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
+from ...isa.units import Unit
+from ..cells import BlockRam, DuplicatedRegister
+from ..decode import Decoded
+from ..delay import delay
+from ..loops import LoopNest
+from ..ports import UnitComponent, by_name
+from ..reduce import WindowReduce
+from ..requantize import RequantizeLane
+from ..tables import Tables
 
 LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 10}
 VALUES = {
@@ -34,42 +33,25 @@ OUT_FIELDS = ("o_base", *(f"o_{level}" for level in OUT_LEVELS), *(f"{level}_n" 
 """What the loops of the results take from an instruction."""
 
 
-class VectorUnit(wiring.Component):
+class VectorUnit(UnitComponent):
     """One window position per cycle, then one group of Q lanes per cycle; one instruction after the other.
 
     An instruction is taken when the one before is done; or if it `follows` it, as soon as that one's last group has
     been read, but no sooner than `vector_apart` cycles after it: what it does not share with it are the loops, and
-    those of the results begin as many cycles late. ``done_reads`` tells that all operands have been read. Activation
-    operands arrive `ACT_READ` cycles after their address, accumulator rows `DRAIN_READ`, and are read so much later
-    that they arrive with the sums of windows. Each group's parameters, a row of `params`, are read with its operands;
-    if in two halves (`HwConfig.param_reads`), with the first word of a plane only, and held by the lanes.
+    those of the results begin as many cycles late. Activation operands arrive `ACT_READ` cycles after their address,
+    accumulator rows `DRAIN_READ`, and are read so much later that they arrive with the sums of windows. Each group's
+    parameters, a row of `params`, are read with its operands; if in two halves (`HwConfig.param_reads`), with the first
+    word of a plane only, and held by the lanes.
     """
 
+    UNIT = Unit.VECTOR
+
     def __init__(self, config: HwConfig) -> None:
-        self.config = config
-        super().__init__(
-            {
-                "valid": In(1),
-                "bits": In(32 * Vector.words()),
-                "free": Out(1),
-                "take": Out(1),
-                "read_a": Out(read_request()),
-                "word_a": In(8 * config.word),
-                "read_b": Out(read_request()),
-                "word_b": In(8 * config.word),
-                "drain_bank": Out(2),
-                "drain_row": Out(bits_for(config.drain_rows)),
-                "drain": In(config.cols * config.acc_bits),
-                **({"drain_window": In(config.depthwise_lanes * config.sum_bits)} if config.depthwise else {}),
-                "write": Out(write_request(config)),
-                "busy": Out(1),
-                "done_reads": Out(1),
-                "done": Out(1),
-            }
-        )
+        super().__init__(config)
         width, depth = param_shape(config)
         self.params = BlockRam(width=width, depth=depth, granularity=8, role="params")
         self.tables = Tables(config)
+        self.memories |= {Space.PARAM: self.params, Space.TABLE: self.tables}
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -77,22 +59,25 @@ class VectorUnit(wiring.Component):
         m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
-        bits = Signal.like(self.bits, reset_less=True)
-        now = Decoded(Vector, bits)
-        with m.If(self.take):
-            m.d.sync += bits.eq(self.bits)
-        following = Decoded(Vector, self.bits)
-        alike, may_follow = Signal(), Signal()
+        bits = Signal.like(self.issue.bits, name="bits", reset_less=True)
+        now, following = Decoded(Vector, bits), Decoded(Vector, self.issue.bits)
+        with m.If(self.issue.take):
+            m.d.sync += bits.eq(self.issue.bits)
+        busy, alike, may_follow = Signal(), Signal(), Signal()
         m.d.sync += alike.eq(Cat(now[name] == following[name] for name in SETTINGS).all())
         m.d.comb += [
-            self.free.eq(~self.busy | (may_follow & alike)),
-            self.take.eq(self.valid & self.free),
+            self.issue.free.eq(~busy | (may_follow & alike)),
+            self.issue.take.eq(self.issue.valid & self.issue.free),
+            self.status.busy.eq(busy | self.issue.take),
         ]
 
         read, first, word_ends, plane, last = self._sequence(m, loops, now)
-        inside = self._inside(m, loops, now)
+        window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
+        inside = Signal()  # whether the position counts, and may be read; always, but for windows
+        m.d.comb += inside.eq(~window | ((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)))
         later = ACT_READ + reduce.latency - DRAIN_READ - bool(self.config.depthwise)
-        self._addresses(m, loops, now, read & inside, later)
+        self._addresses(m, loops, now, read & inside)
+        drained = self._drain(m, loops, now, later)
         dotting = Signal()
         m.d.comb += [
             dotting.eq(now.op == VectorOp.DOT),  # the lanes sum, so every word is the window's first and only
@@ -103,33 +88,36 @@ class VectorUnit(wiring.Component):
             reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
             reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
             reduce.zb.eq(delay(m, now.zb, 1, name="zb", reset=False)),
-            reduce.word_a.eq(self.word_a),
-            reduce.word_b.eq(self.word_b),
+            reduce.word_a.eq(self.read.a.word),
+            reduce.word_b.eq(self.read.b.word),
         ]
         before = ACT_READ + reduce.latency - 4 - MEMORY
         word_0 = delay(m, word_ends, before, name="word_ends")
         plane_0 = delay(m, plane, before, name="plane")
-        param_0 = delay(m, loops.p[: bits_for(self.config.param_depth)], before, name="param", reset=False)
+        param_0 = delay(m, loops.value.p[: bits_for(self.config.param_depth)], before, name="param", reset=False)
         again_5 = delay(m, dotting & ~first, ACT_READ + reduce.latency - 1, name="again", reset=False)
-        valid_7, lanes = self._lanes(m, platform, reduce, now, word_0, plane_0, param_0, again_5)
+        valid_7, lanes = self._lanes(m, platform, reduce, now, word_0, plane_0, param_0, again_5, drained)
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
-        m.d.comb += [self.done_reads.eq(last), self.done.eq(delay(m, last, vector_latency() - 1, name="finished"))]
-        self._permit(m, may_follow, last)
+        m.d.comb += [
+            self.status.done_reads.eq(last),
+            self.status.done.eq(delay(m, last, vector_latency() - 1, name="finished")),
+        ]
+        self._permit(m, busy, may_follow, last)
         return m
 
-    def _permit(self, m: Module, may_follow: Signal, last: Value) -> None:
+    def _permit(self, m: Module, busy: Signal, may_follow: Signal, last: Value) -> None:
         """When the next instruction may be taken, from registers: whether there is another one decides at once."""
         running, following = Signal(3), Signal(3)  # instructions taken and not done
         apart, reading = Signal(range(vector_apart())), Signal()  # cycles until the next may follow; not all is read
-        m.d.comb += following.eq(running + self.take - self.done)
+        m.d.comb += following.eq(running + self.issue.take - self.status.done)
         m.d.sync += [
             running.eq(following),
-            self.busy.eq(following != 0),
-            may_follow.eq(~self.take & (apart <= 1) & (~reading | last)),
+            busy.eq(following != 0),
+            may_follow.eq(~self.issue.take & (apart <= 1) & (~reading | last)),
         ]
-        with m.If(self.take):
+        with m.If(self.issue.take):
             m.d.sync += [apart.eq(vector_apart() - 1), reading.eq(1)]
         with m.Else():
             with m.If(apart != 0):
@@ -141,7 +129,7 @@ class VectorUnit(wiring.Component):
         """Reads of a word's window, then groups - 1 cycles of pause, or one where the next parameter row takes two:
         read, first, last of a word, that of a plane's first word, end of all."""
         active, at_first = Signal(), Signal()
-        m.d.sync += loops.start.eq(self.take)
+        m.d.sync += loops.start.eq(self.issue.take)
         pause = Signal(6)  # cycles until the next word, and whether they are none or one
         at_once, soon = Signal(init=1), Signal()
         single, double = Signal(reset_less=True), Signal(reset_less=True)  # groups of a word
@@ -155,18 +143,18 @@ class VectorUnit(wiring.Component):
         final = Signal()  # the pause after the last word
         m.d.comb += [
             read.eq(active & at_once & ~final),
-            word_ends.eq(read & loops.last_kh),
+            word_ends.eq(read & loops.last.kh),
             loops.step.eq(read),
             *loops.counts(now),
-            last.eq(Mux(single, read & loops.last_cb, final & soon)),
+            last.eq(Mux(single, read & loops.last.cb, final & soon)),
         ]
         with m.If(~at_once):
             m.d.sync += [pause.eq(pause - 1), at_once.eq(soon), soon.eq(pause == 2)]
         with m.If(read):
-            m.d.sync += at_first.eq(loops.last_kh)
+            m.d.sync += at_first.eq(loops.last.kh)
         with m.If(word_ends):
             m.d.sync += [pause.eq(now.groups - 1), at_once.eq(single), soon.eq(double)]
-        with m.If(read & loops.last_cb):
+        with m.If(read & loops.last.cb):
             m.d.sync += final.eq(1)
         with m.If(last):
             m.d.sync += active.eq(0)
@@ -175,47 +163,49 @@ class VectorUnit(wiring.Component):
         first, at_plane, plane = Signal(), Signal(), Signal()
         m.d.comb += [first.eq(read & at_first), plane.eq(word_ends & at_plane)]
         with m.If(word_ends):
-            m.d.sync += at_plane.eq(loops.last_oh)
+            m.d.sync += at_plane.eq(loops.last.oh)
         with m.If(loops.start):
             m.d.sync += at_plane.eq(1)
         return read, first, word_ends, plane, last
 
-    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value, later: int) -> None:
-        """Operand addresses; those of accumulator rows so many cycles later."""
+    def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value) -> None:
+        """Operand addresses."""
         draining = now.op == VectorOp.DRAIN
         pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL) | (now.op == VectorOp.DOT)
         m.d.comb += [
-            loops.base_a.eq(now.a_base),
-            loops.base_b.eq(now.b_base),
-            loops.base_ih.eq(now.ih0),
-            loops.base_iw.eq(now.iw0),
-            loops.base_p.eq(now.param_base),
-            loops.p_cb.eq(now.param_cb),
-            *loops.strides("a", now),
-            *loops.strides("b", now),
-            loops.ih_oh.eq(now.ih_oh),
-            loops.ih_kh.eq(now.ih_kh),
-            loops.iw_ow.eq(now.iw_ow),
-            loops.iw_kw.eq(now.iw_kw),
-            self.read_a.en.eq(read & ~draining),
-            self.read_a.addr.eq(loops.a),
-            self.read_b.en.eq(read & pairs),
-            self.read_b.addr.eq(loops.b),
-            self.drain_bank.eq(delay(m, now.acc_bank, later, name="acc_bank", reset=False)),
-            self.drain_row.eq(delay(m, loops.a[: len(self.drain_row)], later, name="acc_row", reset=False)),
+            loops.base.a.eq(now.a_base),
+            loops.base.b.eq(now.b_base),
+            loops.base.ih.eq(now.ih0),
+            loops.base.iw.eq(now.iw0),
+            loops.base.p.eq(now.param_base),
+            loops.stride.p.cb.eq(now.param_cb),
+            *loops.strides(now, "a", "b", "ih", "iw"),
+            self.read.a.request.en.eq(read & ~draining),
+            self.read.a.request.addr.eq(loops.value.a),
+            self.read.b.request.en.eq(read & pairs),
+            self.read.b.request.addr.eq(loops.value.b),
         ]
 
-    def _inside(self, m: Module, loops: LoopNest, now: Decoded) -> Signal:
-        """Whether the position counts, and may be read; always, but for windows."""
-        window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
-        inside = Signal()
-        m.d.comb += inside.eq(~window | ((loops.ih < now.in_h) & (loops.iw < now.in_w)))
-        return inside
+    def _drain(self, m: Module, loops: LoopNest, now: Decoded, later: int) -> Value:
+        """Read rows of sums so many cycles after their address; those of the depthwise unit in a register behind their
+        memory, for it may lie far away."""
+        config = self.config
+        bank = delay(m, now.acc_bank, later, name="acc_bank", reset=False)
+        row = delay(m, loops.value.a[: bits_for(config.drain_rows)], later, name="acc_row", reset=False)
+        m.d.comb += [self.drain.array.bank.eq(bank[0]), *(port.row.eq(row) for port in by_name(self.drain).values())]
+        sums: Value = self.drain.array.sums
+        if not config.depthwise:
+            return sums
+        of_window = delay(m, bank, DRAIN_READ, name="drain_bank", reset=False)[1]
+        drained = Signal.like(sums, name="drained", reset_less=True)
+        short = (self.drain.depthwise.sums.word_select(d, config.sum_bits) for d in range(config.depthwise_lanes))
+        m.d.sync += drained.eq(Mux(of_window, Cat(_signed(value, config.acc_bits) for value in short), sums))
+        return drained
 
     def _lanes(
         self, m: Module, platform: Any, reduce: WindowReduce, now: Decoded,
-        word_0: Value, plane_0: Value, param_0: Value, again_5: Value,
-    ) -> tuple[Signal, list[Signal]]:
+        word_0: Value, plane_0: Value, param_0: Value, again_5: Value, drain_6: Value,
+    ) -> tuple[Signal, list[Signal]]:  # fmt: skip
         """Give the lanes one group per cycle; those of DOT every word, of its only group."""
         config = self.config
         # Cycle 2: a new group number, and its parameter row. Cycle 3: that row's address, at the memory.
@@ -240,13 +230,6 @@ class VectorUnit(wiring.Component):
 
         # Cycle 6: the operands stand in `reduce`, the accumulators in `drain_6`, and a register behind their memory,
         # for it may lie far away, the parameters.
-        drain_6: Value = self.drain
-        if config.depthwise:
-            of_window = delay(m, self.drain_bank, DRAIN_READ, name="drain_bank", reset=False)[1]
-            drain_6 = Signal.like(self.drain, name="drained", reset_less=True)
-            sums = (self.drain_window.word_select(d, config.sum_bits) for d in range(config.depthwise_lanes))
-            wide = Cat(_signed(value, config.acc_bits) for value in sums)
-            m.d.sync += drain_6.eq(Mux(of_window, wide, self.drain))
         # Each lane's own: whether the accumulators are new, whether a sum goes on, the group's columns and lanes.
         column_bits, lane_bits = bits_for(config.col_groups), bits_for(config.lane_groups)
         m.submodules.of_group = of_group = DuplicatedRegister(3 + column_bits + lane_bits, config.lanes)
@@ -261,8 +244,8 @@ class VectorUnit(wiring.Component):
         for q in range(config.lanes):
             unit = RequantizeLane(config.acc_bits, config.requant_dsps, config.param_reads, role=f"lane_{q}")
             m.submodules[f"lane_{q}"] = unit
-            drained = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
-            self._feed(m, q, unit, of_group.o[q], drained, reduce, param_6.word_select(q, PARAM_BITS))
+            columns = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
+            self._feed(m, q, unit, of_group.o[q], columns, reduce, param_6.word_select(q, PARAM_BITS))
             m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
@@ -270,7 +253,7 @@ class VectorUnit(wiring.Component):
     def _feed(
         self, m: Module, q: int, unit: RequantizeLane, group: Value, drained: list[Value], reduce: WindowReduce,
         entry: Value,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Registers of cycle 7 before a lane: its operands, of its `group`, and its parameters."""
         config = self.config
         fresh, again, new = group[0], group[1], group[2]
@@ -338,7 +321,7 @@ class VectorUnit(wiring.Component):
         at_last = Signal()  # the group that comes next is its word's last
         word_ends = valid & at_last
         # The loops of the results: those of the instruction before are at their end when these begin.
-        starts = delay(m, self.take, vector_apart() - 1, name="take")
+        starts = delay(m, self.issue.take, vector_apart() - 1, name="take")
         own = {name: Signal.like(now[name], name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
         with m.If(starts):
             m.d.sync += [register.eq(now[name]) for name, register in own.items()]
@@ -353,23 +336,24 @@ class VectorUnit(wiring.Component):
             ]
         m.d.comb += [
             out_loops.step.eq(word_ends),
-            out_loops.base_o.eq(own["o_base"]),
-            *out_loops.strides("o", own),
+            out_loops.base.o.eq(own["o_base"]),
+            *out_loops.strides(own, "o"),
             *out_loops.counts(own),
         ]
 
         lane = (now.lane_group + group)[:6]
-        data, addr = Signal.like(self.write.data, reset_less=True), Signal.like(self.write.addr, reset_less=True)
-        m.d.comb += [self.write.data.eq(data), self.write.addr.eq(addr)]
+        write = self.write.request
+        data, addr = Signal.like(write.data, reset_less=True), Signal.like(write.addr, reset_less=True)
+        m.d.comb += [write.data.eq(data), write.addr.eq(addr)]
         for g in range(config.lane_groups):
             with m.If(valid & (lane == g)):
-                m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(-1)
+                m.d.sync += write.en[g * config.lanes : (g + 1) * config.lanes].eq(-1)
             with m.Else():
-                m.d.sync += self.write.en[g * config.lanes : (g + 1) * config.lanes].eq(0)
+                m.d.sync += write.en[g * config.lanes : (g + 1) * config.lanes].eq(0)
             for q in range(config.lanes):
                 y = Mux(now.use_table, self.tables.o[q], plain[q])
                 m.d.sync += data.word_select(g * config.lanes + q, 8).eq(y)
-        m.d.sync += addr.eq(out_loops.o)
+        m.d.sync += addr.eq(out_loops.value.o)
 
 
 def _signed(value: Value, bits: int) -> Value:

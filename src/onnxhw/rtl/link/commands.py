@@ -10,10 +10,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import crc, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
-from ..isa.memory import Control, Space
-from .cells import BlockRam
-from .facts import HEADER_WORDS, Facts
+from ...isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
+from ...isa.memory import Control, Space
+from ..cells import BlockRam
+from .checks import HEADER_WORDS, FrameChecks
 from .frames import FrameCollector, FrameSender
 from .uart import Received
 
@@ -49,7 +49,7 @@ class State:
         """The record of a WRITE begins: where to."""
 
 
-class Loader(wiring.Component):
+class CommandEngine(wiring.Component):
     """Performs the commands that arrive on `i` at the core and answers on `o`.
 
     * A frame that does not decode, or whose CRC or length is wrong, is dropped, and answered with BAD_FRAME if no
@@ -112,10 +112,10 @@ class Loader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        facts, state = Facts(), State()
+        checks, state = FrameChecks(), State()
         m.d.sync += [self.host_we.eq(0), self.host_re.eq(0)]
         m.d.comb += [
-            self.host_wdata.eq(Cat(Mux(state.first, facts.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
+            self.host_wdata.eq(Cat(Mux(state.first, checks.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
@@ -130,14 +130,14 @@ class Loader(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
-            facts.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
-            self._decide(m, frame, facts, state, sender, answers)
-            self._accept(m, frame, facts, state, load_crc)
-            self._write(m, frame, facts, state, load_crc)
-            self._answer(m, frame, facts, state, sender)
+            checks.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
+            self._decide(m, frame, checks, state, sender, answers)
+            self._accept(m, frame, checks, state, load_crc)
+            self._write(m, frame, checks, state, load_crc)
+            self._answer(m, frame, checks, state, sender)
             flags = Cat(state.loaded, Const(0, 15), state.dropped)
             own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
-            self._fetch(m, frame, facts, state, sender, description.r_data, own)
+            self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
 
     # -- states: each adds its own to the FSM ------------------------------------------------------
@@ -149,7 +149,7 @@ class Loader(wiring.Component):
             with m.If(frame.held):
                 m.next = "CHECK"
 
-    def _decide(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, answers: Any) -> None:
+    def _decide(self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any, answers: Any) -> None:
         """Refuse it, acknowledge it or perform it; wait, if the run has to go on first.
 
         `answers` has, for each of the last numbers that are due, the token and where the answer's words are kept.
@@ -160,10 +160,10 @@ class Loader(wiring.Component):
             write.data.eq(Cat(state.token, state.keep)),
             read.addr.eq(frame.head[8:16]),
         ]
-        is_, status = facts.command, state.status
+        is_, status = checks.command, state.status
         reads = is_[Command.READ] | is_[Command.POLL]
-        early = self.running & ((is_[Command.WRITE] & facts.act & ~self.input_free) | facts.waits)
-        recent = facts.distance[-1]
+        early = self.running & ((is_[Command.WRITE] & checks.act & ~self.input_free) | checks.waits)
+        recent = checks.distance[-1]
         with m.State("DECIDE"):
             m.d.sync += [
                 state.kind.eq(frame.head[:7]),
@@ -184,32 +184,32 @@ class Loader(wiring.Component):
                 m.next = "FORGET"
                 with m.If(sender.idle):
                     self._call_back(m, state, Status.BAD_FRAME)
-            with m.Elif(~facts.formed):
+            with m.Elif(~checks.formed):
                 m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(is_[Command.HELLO]):
                 m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
             with m.Elif(is_[Command.INFO]):
                 m.d.sync += state.left.eq(frame.rest[24:])
-            with m.Elif(~facts.ours):
+            with m.Elif(~checks.ours):
                 m.d.sync += status.eq(Status.NO_SESSION)
-            with m.Elif(~facts.due & ~recent):
+            with m.Elif(~checks.due & ~recent):
                 m.next = "FORGET"
                 with m.If(~state.gap):
                     self._call_back(m, state, Status.SEQUENCE)
-            with m.Elif(~facts.due & ~reads):
+            with m.Elif(~checks.due & ~reads):
                 pass
-            with m.Elif(~facts.due):
+            with m.Elif(~checks.due):
                 m.d.sync += [state.left.eq(frame.rest[24:]), state.again.eq(1), state.kept.eq(read.data[24:])]
                 m.d.sync += self.host_space.eq(Space.CONTROL)  # which a run does not mind
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(read.data[:24])
             with m.Elif(early):
                 m.next = "DECIDE"
-            with m.Elif(facts.blocked):
+            with m.Elif(checks.blocked):
                 m.d.sync += status.eq(Status.BUSY)
             with m.Elif(is_[Command.RUN] & ~state.loaded):
                 m.d.sync += status.eq(Status.NOT_LOADED)
-            with m.Elif(is_[Command.COMMIT] & ~facts.same_crc):
+            with m.Elif(is_[Command.COMMIT] & ~checks.same_crc):
                 m.d.sync += status.eq(Status.BAD_LOAD)
             with m.Else():
                 m.d.sync += [state.left.eq(frame.rest[24:]), state.due.eq(state.due + 1), state.gap.eq(0)]
@@ -228,12 +228,12 @@ class Loader(wiring.Component):
         m.d.sync += state.reply_address.eq(0)
         m.next = "HEAD"
 
-    def _accept(self, m: Module, frame: Any, facts: Facts, state: State, load_crc: Any) -> None:
+    def _accept(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
         """What a command changes beside words of memory; RUN and RESET write to Control.RUN."""
-        is_ = facts.command
+        is_ = checks.command
         with m.State("ACCEPT"):
             m.next = "WRITE"
-            with m.If(is_[Command.WRITE] & ~facts.act):
+            with m.If(is_[Command.WRITE] & ~checks.act):
                 m.d.sync += state.loaded.eq(0)
             with m.If(is_[Command.COMMIT]):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
@@ -247,7 +247,7 @@ class Loader(wiring.Component):
                 m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
                 m.next = "HEAD"
 
-    def _write(self, m: Module, frame: Any, facts: Facts, state: State, load_crc: Any) -> None:
+    def _write(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
         where = Cat(frame.rest[:24], frame.head[16:24])
         lane = state.phase[:2]
@@ -260,7 +260,7 @@ class Loader(wiring.Component):
         with m.State("WRITE"):
             m.d.sync += [
                 state.phase.eq(state.phase + 1),
-                some.eq(state.phase[2] & facts.command[Command.WRITE] & ~facts.act),
+                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.act),
             ]
             with m.If((state.phase == 2) & ~state.first):
                 m.d.sync += self.host_we.eq(1)
@@ -273,7 +273,7 @@ class Loader(wiring.Component):
                     with m.If(state.left == 1):
                         m.next = "HEAD"
 
-    def _answer(self, m: Module, frame: Any, facts: Facts, state: State, sender: Any) -> None:
+    def _answer(self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any) -> None:
         """The two words of the header, then the payload; then the next frame."""
         word = sender.i
         with m.State("HEAD"):
@@ -300,7 +300,7 @@ class Loader(wiring.Component):
             m.next = "LISTEN"
 
     def _fetch(
-        self, m: Module, frame: Any, facts: Facts, state: State, sender: Any, description: Any, own: Any
+        self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any, description: Any, own: Any
     ) -> None:
         """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i
@@ -310,17 +310,17 @@ class Loader(wiring.Component):
         # The core answers any read; the sender, which was ready, takes the word in that cycle.
         with m.State("TAKE"):
             m.d.comb += [word.valid.eq(self.host_rvalid), word.payload.last.eq(state.left == 1)]
-            with m.If(facts.command[Command.INFO]):
+            with m.If(checks.command[Command.INFO]):
                 m.d.comb += word.payload.word.eq(description)
             with m.Elif(state.again):
                 m.d.comb += word.payload.word.eq(frame.r_data)
-            with m.Elif(facts.registers & facts.command[Command.READ]):
+            with m.Elif(checks.registers & checks.command[Command.READ]):
                 m.d.comb += word.payload.word.eq(own)
             with m.Else():
                 m.d.comb += word.payload.word.eq(self.host_rdata)
             m.d.comb += [
                 frame.keep_data.eq(word.payload.word),
-                frame.keep_we.eq(self.host_rvalid & ~facts.command[Command.INFO] & ~state.again),
+                frame.keep_we.eq(self.host_rvalid & ~checks.command[Command.INFO] & ~state.again),
             ]
             with m.If(self.host_rvalid):
                 m.d.sync += state.kept.eq(state.kept + 1)

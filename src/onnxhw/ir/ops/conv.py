@@ -1,0 +1,100 @@
+"""`Conv`: convolution with constant weights."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import fixed
+from ...fixed import Ints
+from ..operation import Array8, Clamped, Tensor
+from ..windows import Window
+
+INT8, INT32, FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
+"""Types, as arrays have them: quicker to compare."""
+
+
+@dataclass(frozen=True)
+class Conv(Clamped):
+    """2-D convolution, also every Gemm and MatMul with constant weights.
+
+    ``acc[o, y, x] = bias[o] + sum((in[i] - zero_point) * weight[o, i, kh, kw])``, then
+    `onnxhw.fixed.requantize` with ``multiplier[o]``, clamped to ``lo .. hi``. `weight` is int8
+    ``[O, I / groups, KH, KW]`` with zero point 0, `bias` int32 ``[O]``, `multiplier` float32 ``[O]``.
+    Positions in the padding contribute nothing. `pads` is (top, left, bottom, right); a negative one leaves out
+    as many rows or columns of the input.
+    """
+
+    weight: Array8 = field(default_factory=lambda: np.zeros((0, 0, 0, 0), np.int8))
+    bias: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    multiplier: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    lo: int = -128
+    hi: int = 127
+
+    @property
+    def window(self) -> Window:
+        return Window((self.weight.shape[2], self.weight.shape[3]), self.strides, self.dilations, self.pads)
+
+    @property
+    def channelwise(self) -> bool:
+        """Depthwise, one output channel for each input channel."""
+        return self.weight.shape[:2] == (self.groups, 1)
+
+    def check(self, inputs: list[Tensor], y: Tensor) -> None:
+        self.require_count(inputs, 1)
+        weight, channels = self.weight, inputs[0].channels
+        whole = weight.dtype == INT8 and weight.ndim == 4
+        self.require(whole, "weights must be int8 of rank 4, not {}", weight.dtype)
+        divided = self.groups >= 1 and weight.shape[0] % self.groups == 0
+        self.require(divided, "groups {} do not divide the outputs", self.groups)
+        taken, made = weight.shape[1] * self.groups, weight.shape[:1]
+        self.require(taken == channels, "weights take {} channels, not {}", taken, channels)
+        self.require(made == (y.channels,), "weights make {} channels, not {}", *made, y.channels)
+        self.require(self.bias.dtype == INT32 and self.bias.shape == made, "bias must be int32 [O]")
+        scales = self.multiplier
+        self.require(scales.dtype == FLOAT32 and scales.shape == made, "multiplier must be float32 [O]")
+        self.require(_positive(scales.tobytes()), "multipliers must be finite and positive")
+        self.require_window(inputs[0], y)
+        self.require_clamp()
+
+    def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+        sums = accumulate(self, arrays[0], inputs[0]) + self.bias.astype(np.int64)[:, None, None]
+        return fixed.requantize(sums, self.multiplier[:, None, None], y.zero_point, self.lo, self.hi)
+
+    def macs(self, inputs: list[Tensor], y: Tensor) -> int:
+        """Padding included."""
+        return int(self.weight.size) * y.height * y.width
+
+
+@lru_cache(maxsize=256)
+def _positive(scales: bytes) -> bool:
+    """Are these float32 finite and positive? Operations that are alike have the same."""
+    values = np.frombuffer(scales, np.float32)
+    return bool((np.isfinite(values) & (values > 0)).all())
+
+
+def accumulate(op: Conv, x: Array8, tensor: Tensor) -> Ints:
+    """The sums of a convolution, without bias: int64 ``[N, O, OH, OW]``.
+
+    Computed in floating point of a width in which every partial sum is exact, for the sake of BLAS.
+    """
+    reach = 128 + abs(tensor.zero_point)
+    bound = int(np.abs(op.weight.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * reach
+    real: type[np.floating] = np.float32 if bound < 1 << 24 else np.float64
+    outputs, depth, height, width = op.weight.shape
+    weight = op.weight.astype(real).reshape(op.groups, outputs // op.groups, depth, height, width)
+    values = x.astype(real) - real(tensor.zero_point)
+    total: npt.NDArray[np.floating] | None = None
+    for kh, kw, seen in op.window.taps(values, 0):
+        n, _, rows, cols = seen.shape
+        pixels = seen.reshape(n, op.groups, depth, rows * cols)
+        tap = weight[:, :, :, kh, kw]
+        part = tap * pixels if depth == 1 else tap @ pixels
+        total = part if total is None else total + part
+    assert total is not None
+    return total.reshape(n, outputs, rows, cols).astype(np.int64)

@@ -1,0 +1,131 @@
+"""`Concat`, `Reshape` and `Copy`: operations that compute nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...fixed import Ints
+from ..operation import Array8, Interval, Operation, Tensor, hull
+
+
+class Movement(Operation):
+    """The elements of the operands, elsewhere."""
+
+    moves = True
+
+    def range(self, inputs: Sequence[Interval]) -> Interval:
+        return hull(inputs)
+
+
+@dataclass(frozen=True)
+class Concat(Movement):
+    """Concatenation along the channels; all inputs have the output's scale and zero point."""
+
+    def check(self, inputs: list[Tensor], y: Tensor) -> None:
+        self.require(len(inputs) >= 1, "must have an operand")
+        self.require_same_scale(inputs, y)
+        self.require(sum(x.channels for x in inputs) == y.channels, "channels of the operands do not add up")
+        same = all(x.shape[2:] == y.shape[2:] for x in inputs)
+        self.require(same, "operands must have the result's height and width")
+
+    def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+        return np.concatenate(arrays, axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Reshape(Movement):
+    """Same elements in ONNX (C, H, W) order under another shape; free when a layout exists for it."""
+
+    def check(self, inputs: list[Tensor], y: Tensor) -> None:
+        self.require_count(inputs, 1)
+        self.require_same_scale(inputs, y)
+        self.require(prod(inputs[0].shape) == prod(y.shape), "must keep the number of elements")
+
+    def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+        return arrays[0].reshape(len(arrays[0]), *y.shape[1:]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Pixels of one input put into the result: a grid of `rows` x `cols` of them.
+
+    Pixel (i, j) of the grid is pixel ``start + i * row + j * col`` of input `source`, counted row by row, and
+    becomes pixel ``(y + i * dy, x + j * dx)`` of the result.
+    """
+
+    source: int
+    start: int
+    row: int
+    col: int
+    rows: int
+    cols: int
+    y: int = 0
+    x: int = 0
+    dy: int = 1
+    dx: int = 1
+
+
+@dataclass(frozen=True)
+class Copy(Movement):
+    """Pixels of the inputs, with all their channels, in a new arrangement: what slices, joins, repeats or turns planes.
+
+    No two `pieces` write the same pixel; pixels that none writes hold `fill`. All tensors have the same channels,
+    scale and zero point.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    fill: int = 0
+
+    channelwise = True
+
+    def index(self, inputs: list[Tensor], y: Tensor) -> npt.NDArray[np.int64]:
+        """``[H, W]``: which pixel each pixel of the result is, counted through all inputs; -1 where it is `fill`."""
+        first = np.cumsum([0, *(tensor.height * tensor.width for tensor in inputs)])
+        index = np.full(y.shape[2:], -1, np.int64)
+        for piece in self.pieces:
+            i, j = np.arange(piece.rows)[:, None], np.arange(piece.cols)
+            index[piece.y + i * piece.dy, piece.x + j * piece.dx] = (
+                first[piece.source] + piece.start + i * piece.row + j * piece.col
+            )
+        return index
+
+    def check(self, inputs: list[Tensor], y: Tensor) -> None:
+        self.require(len(inputs) >= 1, "must have an operand")
+        self.require_same_scale(inputs, y)
+        self.require(all(x.channels == y.channels for x in inputs), "operands must have the result's channels")
+        self.require(-128 <= self.fill <= 127, "fill must be -128..127, not {}", self.fill)
+        wrong = _misplaced(self.pieces, tuple(x.height * x.width for x in inputs), (y.height, y.width))
+        self.require(not wrong, "{}", wrong)
+
+    def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+        """Every pixel is looked up by its number; the last one stands for `fill`."""
+        pixels = [x.reshape(*x.shape[:2], -1) for x in arrays]
+        fill = np.full((*arrays[0].shape[:2], 1), self.fill, np.int8)
+        return np.concatenate([*pixels, fill], axis=2)[:, :, self.index(inputs, y)].astype(np.int64)
+
+    def range(self, inputs: Sequence[Interval]) -> Interval:
+        return hull([*inputs, (self.fill, self.fill)])
+
+
+@lru_cache(maxsize=1024)
+def _misplaced(pieces: tuple[Piece, ...], pixels: tuple[int, ...], size: tuple[int, int]) -> str:
+    """What is wrong with pieces of operands of so many `pixels` each in a result of this size; "" if nothing is."""
+    written = np.zeros(size, np.int64)
+    for piece in pieces:
+        if not 0 <= piece.source < len(pixels):
+            return f"{piece} is of no operand"
+        if min(piece.rows, piece.cols, piece.dy, piece.dx) < 1:
+            return f"{piece} is not a grid"
+        ends = piece.y + (piece.rows - 1) * piece.dy, piece.x + (piece.cols - 1) * piece.dx
+        if min(piece.y, piece.x) < 0 or ends[0] >= size[0] or ends[1] >= size[1]:
+            return f"{piece} leaves the result"
+        down, across = (0, (piece.rows - 1) * piece.row), (0, (piece.cols - 1) * piece.col)
+        corners = [piece.start + i + j for i in down for j in across]
+        if min(corners) < 0 or max(corners) >= pixels[piece.source]:
+            return f"{piece} leaves its operand"
+        written[piece.y : ends[0] + 1 : piece.dy, piece.x : ends[1] + 1 : piece.dx] += 1
+    return "two pieces write one pixel" if int(written.max()) > 1 else ""

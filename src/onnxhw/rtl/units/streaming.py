@@ -1,0 +1,112 @@
+"""`StreamingUnit`: what the array and the depthwise unit share: how they issue pixels tile by tile, take operands from
+activation words, and say where sums go."""
+
+from typing import Any
+
+from amaranth import Const, Module, Mux, Signal, Value
+
+from ...config import bits_for
+from ...isa.instructions import UNITS
+from ...isa.timing import ACT_READ, array_latency, shadow_ready
+from ...isa.units import STREAMING, Unit
+from ..accumulator import target
+from ..decode import Decoded
+from ..delay import delay
+from ..loops import LoopNest
+from ..ports import UnitComponent, by_name
+
+ALWAYS, NEVER = Const(1), Const(0, 1)
+
+
+class StreamingUnit(UnitComponent):
+    """Streams one activation word per cycle, a weight tile after the other.
+
+    It is `busy` when it issues a pixel. `done` pulses ``array_latency - 1`` cycles after the last.
+    """
+
+    def _issue(
+        self, m: Module, loops: LoopNest, outermost: Signal, may_start: Value = ALWAYS
+    ) -> tuple[Decoded, Signal, Signal]:
+        """Take instructions and issue their pixels; a tile waits for its weights, and until it `may_start`.
+
+        Returns the running instruction, whether it starts (the loops then begin) and whether this is its last pixel;
+        `outermost` is ``last`` of the outermost loop.
+        """
+        issue, tiles, streaming, depthwise = self.issue, self.tiles, self.status.busy, self.UNIT == Unit.DEPTHWISE
+        bits = Signal.like(issue.bits, name="bits", reset_less=True)
+        busy, starting = Signal(), Signal()
+        active = Signal()  # the loops hold the running instruction
+        ready = Signal()  # the next tile's weights stand in the shadow registers
+        at_tile, last = Signal(), Signal()
+        m.d.comb += [
+            streaming.eq(active & (~at_tile | (ready & may_start))),
+            self.status.starved.eq(active & at_tile & may_start & ~ready),
+            tiles.taken.eq(streaming & at_tile),
+            last.eq(streaming & outermost),
+            issue.free.eq(~busy),
+            issue.take.eq(issue.valid & issue.free),
+            loops.start.eq(starting),
+            loops.step.eq(streaming),
+            self.status.done.eq(delay(m, last, array_latency(self.config, depthwise) - 1, name="done")),
+        ]
+        with m.If(tiles.taken):
+            m.d.sync += [ready.eq(0), at_tile.eq(0)]
+        with m.If(delay(m, tiles.started, shadow_ready(self.config, depthwise) - 1, name="loaded")):
+            m.d.sync += ready.eq(1)
+        with m.If(streaming & loops.last.oh):
+            m.d.sync += at_tile.eq(1)
+        m.d.sync += starting.eq(issue.take)
+        with m.If(last):
+            m.d.sync += [busy.eq(0), active.eq(0)]
+        with m.If(issue.take):
+            m.d.sync += [busy.eq(1), bits.eq(issue.bits)]
+        with m.If(starting):
+            m.d.sync += [active.eq(1), at_tile.eq(1)]
+        return Decoded(UNITS[self.UNIT], bits), starting, last
+
+    def _operand(self, m: Module, loops: LoopNest, now: Decoded, group: Value, count: int) -> Signal:
+        """Read the activation word of the pixel being issued: `count` bytes of it, of the `group`, or the pad value
+        where the pixel lies outside. The bytes are at their user `ACT_READ` + 1 cycles later."""
+        (read,) = by_name(self.read).values()
+        within = Signal()
+        groups = -(-len(read.word) // (8 * count))
+        within_4 = delay(m, within, ACT_READ, name="within")
+        pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
+        group_4 = delay(m, group, ACT_READ, name="group", reset=False)
+        lanes = Signal(8 * count * groups)
+        m.d.comb += [
+            within.eq((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)),
+            read.request.en.eq(self.status.busy & within),
+            read.request.addr.eq(loops.value.a),
+            lanes.eq(read.word),
+        ]
+        x_5 = Signal(8 * count, name="x", reset_less=True)
+        m.d.sync += x_5.eq(
+            Mux(within_4, lanes.word_select(group_4[: bits_for(groups)], 8 * count), pad_4.replicate(count))
+        )
+        return x_5
+
+    def _place(
+        self, m: Module, loops: LoopNest, now: Decoded, last: Value, cycles: int, *,
+        hit: Value = ALWAYS, accumulate: Value = NEVER,
+    ) -> Any:  # fmt: skip
+        """Where the sum of the pixel being issued goes, if it is a `hit`, so many cycles later: to the next row, or
+        behind the `last` of a tile to the first. It replaces what is there if the tile is the first, unless the
+        instruction shall `accumulate`. ``valid`` is reset."""
+        tag, later = (Signal(target(self.UNIT, self.config)) for _ in range(2))
+        row, first = Signal(15, reset_less=True), Signal()
+        m.d.comb += [
+            tag.valid.eq(self.status.busy & hit),
+            tag.row.eq(row),
+            tag.replace.eq(first & ~accumulate),
+            *([tag.bank.eq(now.acc_bank)] if STREAMING[self.UNIT].banks > 1 else []),
+            later.eq(delay(m, tag.as_value(), cycles, name="target", reset=False)),
+            later.valid.eq(delay(m, tag.valid, cycles, name="valid")),
+        ]
+        with m.If(self.status.busy):
+            m.d.sync += row.eq(Mux(last, now.acc_base, row + hit))
+            with m.If(last):
+                m.d.sync += first.eq(0)
+        with m.If(loops.start):
+            m.d.sync += [row.eq(now.acc_base), first.eq(1)]
+        return later

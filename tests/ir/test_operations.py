@@ -1,0 +1,117 @@
+"""Every operation has a whole specification, and its parts agree with what it means."""
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxhw.cli.selftest_network import network
+from onnxhw.ir.graph import Copy, Graph, Op, Piece, Reshape, Tensor
+from onnxhw.ir.operation import Operation
+from onnxhw.ir.text import parse, text
+from onnxhw.ir.verify import verify
+
+
+def classes(kind: type[Operation]) -> set[type[Operation]]:
+    """What can be made of the classes below one."""
+    below = {found for sub in kind.__subclasses__() for found in classes(sub)}
+    return below | ({kind} if not getattr(kind, "__abstractmethods__", True) else set())
+
+
+def test_the_union_is_every_operation() -> None:
+    """An operation that is not in `Op` would pass every `assert_never` by."""
+    found = {kind for kind in classes(Operation) if kind.__module__.startswith("onnxhw.")}
+    assert set(get_args(Op)) == found
+
+
+def test_an_operation_without_a_definition_cannot_be_made() -> None:
+    class Half(Operation):
+        def check(self, inputs: list[Tensor], y: Tensor) -> None:
+            """Takes anything."""
+
+    with pytest.raises(TypeError, match="evaluate"):
+        Half("half", ("x",), "y")  # type: ignore[abstract]
+
+
+def test_of_what_is_not_said_the_careful_answer_holds() -> None:
+    class Any8(Operation):
+        def check(self, inputs: list[Tensor], y: Tensor) -> None:
+            """Takes anything."""
+
+        def evaluate(self, arrays: Any, inputs: list[Tensor], y: Tensor) -> Any:
+            raise NotImplementedError
+
+    op = Any8("any", ("x",), "y")
+    assert op.range([(3, 4)]) == (-128, 127)
+    assert (op.moves, op.elementwise, op.channelwise) == (False, False, False)
+    assert op.where == "node 'any' (Any8)"
+
+
+def every() -> Graph:
+    """A graph with every operation."""
+    graph = network()
+    concat, c, size = graph.tensors["concat"], graph.tensors["concat"].channels, graph.tensors["concat"].height
+    down = Piece(0, size, size, 1, size - 1, size)
+    graph.ops.append(Copy("copy", ("concat",), "copied", pieces=(down,), fill=5))
+    graph.ops.append(Reshape("reshape", ("copied",), "flat"))
+    graph.tensors["copied"] = Tensor("copied", concat.shape, concat.scale, concat.zero_point)
+    graph.tensors["flat"] = Tensor("flat", (1, c * size * size, 1, 1), concat.scale, concat.zero_point)
+    return graph
+
+
+def test_every_operation_is_read_back() -> None:
+    graph = every()
+    verify(graph)
+    assert {type(op) for op in graph.ops} == set(get_args(Op))
+    written = text(graph, constants=True)
+    assert text(parse(written), constants=True) == written
+
+
+@given(st.integers(0, 2**32), st.integers(-128, 127), st.integers(0, 100))
+def test_results_lie_in_their_ranges(seed: int, low: int, more: int) -> None:
+    """Of each operation in the self-test's network, for operands of a narrow range."""
+    graph, high = every(), min(127, low + more)
+    rng = np.random.default_rng(seed)
+    for op in graph.ops:
+        arrays = [rng.integers(low, high + 1, x.shape).astype(np.int8) for x in graph.operands(op)]
+        made = op.evaluate(arrays, graph.operands(op), graph.tensors[op.output])
+        first, last = op.range([(low, high)] * len(arrays))
+        assert first <= made.min(), op.where
+        assert made.max() <= last, op.where
+
+
+@given(st.integers(0, 2**32))
+def test_declared_dependences_are_all_there_are(seed: int) -> None:
+    """A changed channel changes that channel alone, a changed element that element alone, where operations say so."""
+    graph, rng = every(), np.random.default_rng(seed)
+    for op in graph.ops:
+        inputs, y = graph.operands(op), graph.tensors[op.output]
+        arrays = [rng.integers(-128, 128, x.shape).astype(np.int8) for x in inputs]
+        channel = int(rng.integers(y.channels))
+        before = op.evaluate(arrays, inputs, y)
+        if op.channelwise:
+            for array in arrays:
+                array[:, channel] = rng.integers(-128, 128, array[:, channel].shape)
+            differs = (op.evaluate(arrays, inputs, y) != before).any(axis=(0, 2, 3))
+            assert set(np.flatnonzero(differs)) <= {channel}, op.where
+        if op.elementwise:
+            before = op.evaluate(arrays, inputs, y)
+            for array in arrays:
+                array[0, channel, -1, -1] ^= 0x55
+            differs = op.evaluate(arrays, inputs, y) != before
+            differs[0, channel, -1, -1] = False
+            assert not differs.any(), op.where
+
+
+def test_what_moves_chooses_among_its_operands_elements() -> None:
+    graph, rng = every(), np.random.default_rng(0)
+    moving = [op for op in graph.ops if op.moves]
+    assert moving
+    for op in moving:
+        inputs = graph.operands(op)
+        arrays = [rng.integers(-128, 128, x.shape).astype(np.int8) for x in inputs]
+        made = op.evaluate(arrays, inputs, graph.tensors[op.output])
+        fill = {op.fill} if isinstance(op, Copy) else set()
+        assert set(made.ravel().tolist()) <= fill | {value for array in arrays for value in array.ravel().tolist()}
