@@ -11,6 +11,7 @@ from onnx import helper
 from ..errors import UnsupportedError
 from .hostops import deviations, guards
 from .native import LACKING, NativeError, NativeNode, NoKernelError, is_native, kind_of
+from .spec.lengths import fault
 from .spec.signatures import canonical
 
 
@@ -37,8 +38,8 @@ def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
         return ""
     domain = canonical(node.domain)
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if fault := guards.fault(domain, node.op_type, attributes):
-        return fault
+    if wrong := fault(domain, node.op_type, attributes, len(node.input)):
+        return wrong
     try:
         NativeNode(node, version).session(tuple(kind_of(name) for name in types))
     except NoKernelError as error:
@@ -77,6 +78,11 @@ class HostNode:
         return {one.name: helper.get_attribute_value(one) for one in self.onnx_node.attribute}
 
     @cached_property
+    def fault(self) -> str:
+        """What is wrong with the attributes, empty if nothing is."""
+        return fault(*self._guarded, self.attributes, len(self.input))
+
+    @cached_property
     def other(self) -> Any:
         """The operator of ours or of the reference."""
         return self._load()
@@ -87,6 +93,8 @@ class HostNode:
 
     def run(self, *operands: Any, **more: Any) -> Any:
         """The results in order."""
+        if self.fault:
+            raise ValueError(self.fault)
         guards.guard(*self._guarded, self.attributes, operands)
         reason = ""
         if not any(row.applies(self, operands) for row in self._rows):

@@ -10,10 +10,12 @@ from onnx import numpy_helper
 
 from ..nodes import reads
 from .attributes import PAYLOADS
+from .choices import choice_rules
 from .findings import Findings, label
 from .functions import every_node
 from .indices import OPERATORS as INDEXED
 from .indices import index_rules
+from .lengths import length_rules
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
@@ -61,14 +63,19 @@ class Node:
         return list(array.ravel().tolist()) if array.dtype.kind in kinds else None
 
 
-def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
-    """Rules of every node of a graph and the graphs in it, as far as shapes are known.
+def operator_rules(
+    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], findings: Findings
+) -> None:
+    """Rules of every node of a graph and the graphs in it, as far as shapes are known. `versions`: of the operator sets
+    that the model imports, by domain.
 
     Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
     """
     constants = {tensor.name: tensor for tensor in graph.initializer}
     sound: set[tuple[Hashable, ...]] = set()
     for proto in every_node(graph.node):
+        choice_rules(proto, versions, findings)
+        length_rules(proto, findings)
         operand_rules(proto, shapes, findings)
         rule = RULES.get(proto.op_type)
         if rule is not None and canonical(proto.domain) == "":

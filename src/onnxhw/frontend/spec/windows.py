@@ -4,9 +4,9 @@ from typing import Any
 
 import onnx
 
+from .choices import PAD
 from .findings import Findings, label
 
-AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 LISTS = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")
 CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
 LARGEST = 4
@@ -37,7 +37,7 @@ def window(
         findings.error("E3381", where, f"group is {attributes['group']}")
     kernel = given.get("kernel_shape") or (list(weight[2:]) if weight is not None else None)
     if node.op_type == "ConvTranspose":
-        _added(given, kernel, shape, where, findings)
+        _added(given, kernel, shape, spatial, where, findings)
     elif kernel is not None and shape is not None:
         _extent(node, attributes, given, kernel, shape, findings)
 
@@ -77,8 +77,7 @@ def _values(given: dict[str, list[int]], spatial: int, where: str, findings: Fin
 
 def _auto(attributes: dict[str, Any], given: dict[str, list[int]], where: str, findings: Findings) -> bool:
     auto = attributes.get("auto_pad", "NOTSET")
-    if auto not in AUTO:
-        findings.error("E3385", where, f"auto_pad is {auto!r}, not one of {', '.join(AUTO)}")
+    if auto not in PAD:  # a finding of `choice_rules`
         return False
     if auto != "NOTSET" and any(given.get("pads", ())):
         findings.error("E3385", where, f"auto_pad is {auto}, and there are pads {given['pads']}", "give one of them")
@@ -113,11 +112,15 @@ def _groups(
 
 
 def _added(
-    given: dict[str, list[int]], kernel: list[int] | None, shape: tuple[int, ...] | None, where: str, findings: Findings
+    given: dict[str, list[int]],
+    kernel: list[int] | None,
+    shape: tuple[int, ...] | None,
+    spatial: int,
+    where: str,
+    findings: Findings,
 ) -> None:
     """E3374 for an output_padding of ConvTranspose that no stride or dilation leaves room for; E3375 for a result that
     is empty, or an output_shape beyond its windows and what may be added to them."""
-    spatial = len(kernel or given.get("output_padding") or given.get("output_shape") or ())
     extra = given.get("output_padding") or [0] * spatial
     strides, dilations = (given.get(name) or [1] * spatial for name in ("strides", "dilations"))
     if any(not 0 <= more < max(steps) for more, *steps in zip(extra, strides, dilations, strict=True) if more):
