@@ -8,7 +8,7 @@ from .choices import PAD
 from .findings import Findings, label
 
 LISTS = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")
-CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
+CONVOLUTIONS = ("Conv", "ConvInteger", "FusedConv", "QLinearConv")
 LARGEST = 4
 """How many times its input a window padded to the input's size may be. From twice on each window covers all of it, and
 kernels and shape inference step through what is beyond."""
