@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from . import ranges
+
 Guard = Callable[[Mapping[str, Any], Sequence[Any]], None]
 
 
@@ -34,6 +36,7 @@ def _linear(attributes: Mapping[str, Any], operands: Sequence[Any]) -> None:
 
 
 GUARDS: dict[tuple[str, str], Guard] = {
+    **{("", name): look for name, look in ranges.GUARDS.items()},
     **{("", name): _present for name in ("Concat", "Max", "Mean", "Min", "Sum", "Einsum", "SequenceConstruct")},
     ("ai.onnx.ml", "FeatureVectorizer"): _present,
     ("", "GatherND"): _gather_nd,
