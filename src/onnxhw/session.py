@@ -28,6 +28,7 @@ from .host.artifact import baud_of, preprocess_of
 from .host.device import Device
 from .ir.parts import Dim, HostPart, Value
 from .ort_api import (
+    MissingInputError,
     ModelMetadata,
     NodeArg,
     SessionMethods,
@@ -409,7 +410,7 @@ class InferenceSession(SessionMethods, Closing):
                 raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
         for name in needed:
             if name not in feeds:
-                raise UsageError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
+                raise MissingInputError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
     def _overridden(self, names: set[str], feeds: Mapping[str, Any]) -> "InferenceSession":
         """A session of the model with other values for some initializers."""
