@@ -9,6 +9,8 @@ from onnx import TensorProto, helper
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.partition import PartitionedModel, Placed, read
 
+from .node_models import one_node
+
 S = 0.125
 SHAPE = [1, 4, 4, 4]
 W = np.eye(4, dtype=np.int8).reshape(4, 4, 1, 1)
@@ -100,3 +102,12 @@ def test_control_flow_that_depends_on_data_is_the_hosts(model: Any) -> None:
     mixed = read(model.output(model.requantize(z, S)).proto())
     assert rows(mixed)["If"].where == "host"
     assert any(y in part.inputs for part in mixed.host), "what the branches read from outside comes in as well"
+
+
+def test_a_node_of_another_domain_is_not_said_to_be_unsupported() -> None:
+    """The host runs it; there is no QDQ form of it to convert to."""
+    x = {"x": np.ones((2, 3), np.float32)}
+    model = one_node("Normalizer", x, {"y": (1, [2, 3])}, domain="ai.onnx.ml", norm="L2")
+    (row,) = read(model).placement
+    assert (row.where, row.hint) == ("host", "")
+    assert row.reason == "the hardware has no Normalizer, nor other operators of domain 'ai.onnx.ml'"

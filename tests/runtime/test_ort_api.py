@@ -159,7 +159,6 @@ def test_devices_and_addresses_are_refused() -> None:
         lambda: binding.bind_ortvalue_output("y", value),
         lambda: onnxhw.OrtValue.ortvalue_from_numpy(np.zeros(2), "cuda", 0),
         lambda: onnxhw.SessionOptions().register_custom_ops_library("x.so"),
-        session.end_profiling,
     ]
     for call in refused:
         with pytest.raises(UsageError) as caught:
@@ -227,7 +226,7 @@ CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
 """Arguments of the methods that need some."""
 REFUSED = {
     "InferenceSession": {
-        "create_ortvalue_from_shape_and_type", "end_profiling", "get_input_epdevices", "get_input_memory_infos",
+        "create_ortvalue_from_shape_and_type", "get_input_epdevices", "get_input_memory_infos",
         "get_output_memory_infos", "get_provider_graph_assignment_info", "run_with_ortvaluevector",
         "set_ep_dynamic_options",
     },
@@ -320,3 +319,46 @@ def test_run_options_that_would_change_a_result_are_refused() -> None:
 def test_a_seed_gives_a_warning() -> None:
     with pytest.warns(UserWarning, match="set_seed"):
         onnxhw.set_seed(3)
+
+
+VALUES: list[Any] = [1, 0, True, 0.5, -3, "x", b"x", None, [1], {}, np.bool_(True), np.int64(3)]
+
+
+@pytest.mark.parametrize("ours", [onnxhw.SessionOptions, onnxhw.RunOptions])
+def test_options_take_the_names_and_types_that_onnxruntime_takes(ours: type[Any]) -> None:
+    import onnxruntime
+
+    theirs = getattr(onnxruntime, ours.__name__)
+    names = [name for name in dir(theirs()) if not name.startswith("_") and not callable(getattr(theirs(), name))]
+    values = [*VALUES, onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, onnxruntime.ExecutionMode.ORT_PARALLEL]
+    assert {"log_severity_level", "logid"} <= set(names)
+    for name in [*names, "enable_profilng", "foo"]:
+        for value in values:
+            found: list[Any] = []
+            for options in (ours(), theirs()):
+                try:
+                    setattr(options, name, value)
+                    found.append(getattr(options, name))
+                except (AttributeError, TypeError) as error:
+                    found.append(type(error))
+            if not (name == "execution_order" or hasattr(found[0], "value")):
+                assert found[0] == found[1], (name, value)
+            assert isinstance(found[0], type) == isinstance(found[1], type), (name, value)
+    options = onnxhw.SessionOptions()
+    options.graph_optimization_level = onnxhw.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.execution_mode = onnxhw.ExecutionMode.ORT_PARALLEL
+
+
+def test_no_profile_has_no_name() -> None:
+    assert onnxhw.InferenceSession(network()).end_profiling() == ""
+
+
+def test_a_missing_input_is_a_value_error_as_of_onnxruntime() -> None:
+    import onnxruntime
+
+    model = network().SerializeToString()
+    for session in (onnxhw.InferenceSession(model), onnxruntime.InferenceSession(model)):
+        with pytest.raises(ValueError, match="x"):
+            session.run(None, {})
+    with pytest.raises(UsageError, match="E2502"):
+        onnxhw.InferenceSession(model).run(None, {})

@@ -56,7 +56,7 @@ def handler(node: Node) -> Handler:
     found = HANDLERS.get(node.key)
     if found is not None:
         return found
-    domain, _ = node.key
+    domain, op_type = node.key
     if domain and not any(known == domain for known, _ in HANDLERS):
-        raise BlockedError(f"domain {domain!r} is not supported", "convert the model to QDQ format")
+        raise BlockedError(f"the hardware has no {op_type}, nor other operators of domain {domain!r}")
     raise BlockedError("the hardware has no operation for it", "docs/operators.md lists what becomes operations")

@@ -8,6 +8,7 @@ import onnx
 from onnx import helper
 
 from ..errors import UnsupportedError
+from ..onnxmodel.specification.lengths import fault
 from ..onnxmodel.specification.signatures import canonical
 from .native import LACKING, NativeError, NativeNode, NoKernelError, native_version
 from .operators import deviations, guards, is_ours
@@ -46,6 +47,11 @@ class HostNode:
         return {one.name: helper.get_attribute_value(one) for one in self.onnx_node.attribute}
 
     @cached_property
+    def fault(self) -> str:
+        """What is wrong with the attributes, empty if nothing is."""
+        return fault(*self._guarded, self.attributes, len(self.input))
+
+    @cached_property
     def other(self) -> Any:
         """The operator of ours or of the reference."""
         return self._load()
@@ -56,6 +62,8 @@ class HostNode:
 
     def run(self, *operands: Any, **more: Any) -> Any:
         """The results in order."""
+        if self.fault:
+            raise ValueError(self.fault)
         guards.guard(*self._guarded, self.attributes, operands)
         reason = ""
         if not any(row.applies(self, operands) for row in self._rows):

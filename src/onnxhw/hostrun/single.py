@@ -10,11 +10,12 @@ from onnx import helper
 from onnx.reference.op_run import RuntimeContextError
 
 from ..errors import UnsupportedError
+from ..onnxmodel.specification.lengths import fault
 from ..onnxmodel.specification.signatures import canonical
 from .evaluator import Evaluator
 from .native import NativeError, NativeNode, NoKernelError, has_kernel, kind_of
 from .nodes import HostNode, is_native
-from .operators import deviations, guards, is_ours
+from .operators import deviations, is_ours
 
 
 @cache
@@ -64,8 +65,8 @@ def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
         return ""
     domain = canonical(node.domain)
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if fault := guards.fault(domain, node.op_type, attributes):
-        return fault
+    if wrong := fault(domain, node.op_type, attributes, len(node.input)):
+        return wrong
     try:
         NativeNode(node, version).require(tuple(kind_of(name) for name in types))
     except NoKernelError as error:

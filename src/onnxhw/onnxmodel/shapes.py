@@ -16,6 +16,7 @@ from .reading.limits import DEFAULT, Limits
 from .shape_surrogates import stand_ins
 from .specification.findings import Findings, raise_errors
 from .specification.operators import operator_rules
+from .specification.signatures import canonical
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,8 @@ def specialise(
     _declared(declared, found, result.counted, bound if lenient else None, findings)
     _variables([*declared.values(), *named], found, findings)
     _element_types(declared, inferred, findings)
-    operator_rules(fixed.graph, found, findings)
+    versions = {canonical(entry.domain): entry.version for entry in fixed.opset_import}
+    operator_rules(fixed.graph, versions, found, findings)
     raise_errors(findings.found, where)
     name_sizes(declared, inferred)
     fixed.graph.value_info.extend(inferred.value_info)

@@ -18,6 +18,7 @@ from .options import (
 from .providers import (
     CPU_PROVIDER,
     PROVIDER,
+    MissingInputError,
     chosen_providers,
     disable_telemetry_events,
     enable_telemetry_events,
@@ -33,8 +34,8 @@ from .values import IOBinding, ModelMetadata, NodeArg, OrtValue, tensor_type, ty
 
 __all__ = [
     "CPU_PROVIDER", "PROVIDER", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding",
-    "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionMethods", "SessionOptions", "check_run_options",
-    "chosen_providers", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
+    "MissingInputError", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionMethods", "SessionOptions",
+    "check_run_options", "chosen_providers", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
     "get_available_providers", "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
     "sizes_of", "tensor_type", "type_text", "unsupported",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """`SessionOptions` and `RunOptions` by onnxruntime's names. What only tunes onnxruntime changes nothing here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -36,8 +36,37 @@ class ExecutionOrder(Enum):
     MEMORY_EFFICIENT = 2
 
 
+class TypedFields:
+    """Attributes as onnxruntime's classes have them: `AttributeError` for another name, `TypeError` for another type.
+
+    What they take, they convert: a flag any number, a number what is none of floats, a text bytes.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kinds = {one.name: one.default for one in fields(self)}  # type: ignore[arg-type]
+        if name not in kinds:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        object.__setattr__(self, name, _converted(name, value, kinds[name]))
+
+
+def _converted(name: str, value: Any, like: object) -> object:
+    """A value of the type of the default `like`; onnxruntime's own enumerations stand for ours."""
+    if isinstance(like, bool) and (value is None or hasattr(type(value), "__bool__")):
+        return bool(value)
+    whole = hasattr(type(value), "__int__") and not isinstance(value, float)
+    if isinstance(like, int) and not isinstance(like, bool) and whole:
+        return int(value)
+    if isinstance(like, str) and isinstance(value, str | bytes):
+        return value if isinstance(value, str) else value.decode()
+    if isinstance(like, Enum) and type(value).__name__ == type(like).__name__ and hasattr(value, "name"):
+        return type(like)[value.name]
+    if like is MISSING:  # a dictionary or list of ours
+        return value
+    raise TypeError(f"{name} must be {type(like).__name__}, not {type(value).__name__}")
+
+
 @dataclass
-class SessionOptions:
+class SessionOptions(TypedFields):
     """Options of a session, by onnxruntime's names and with its defaults.
 
     Sizes given by `add_free_dimension_override_by_name` are used. Threads, levels, memory and logging change nothing.
@@ -115,7 +144,7 @@ class SessionOptions:
 
 
 @dataclass
-class RunOptions:
+class RunOptions(TypedFields):
     """Options of a run, by onnxruntime's names; but for `terminate`, which is refused, they change nothing."""
 
     log_severity_level: int = -1

@@ -12,6 +12,10 @@ CPU_PROVIDER = "CPUExecutionProvider"
 """What runs the host's nodes."""
 
 
+class MissingInputError(UsageError, ValueError):
+    """An input that a run needs was not given; a ValueError as well, which onnxruntime raises then."""
+
+
 def chosen_providers(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     options: Sequence[Mapping[str, Any]] | None,

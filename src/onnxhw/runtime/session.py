@@ -28,6 +28,7 @@ from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
 from ..onnxmodel.reading.limits import LimitError
 from ..ort_api import (
+    MissingInputError,
     ModelMetadata,
     NodeArg,
     SessionMethods,
@@ -377,10 +378,12 @@ class InferenceSession(SessionMethods, Closing):
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
         needed, known = [v.name for v in inputs_of(self.program)], {v.name for v in self.program.inputs}
-        wrong = [f"the model has no input {name!r}" for name in feeds if name not in known]
-        wrong += [f"input {name!r} is missing" for name in needed if name not in feeds]
-        if wrong:
-            raise UsageError("E2502", wrong[0], hint=f"inputs: {', '.join(needed)}")
+        for name in feeds:
+            if name not in known:
+                raise UsageError("E2502", f"the model has no input {name!r}", hint=f"inputs: {', '.join(needed)}")
+        for name in needed:
+            if name not in feeds:
+                raise MissingInputError("E2502", f"input {name!r} is missing", hint=f"inputs: {', '.join(needed)}")
 
     def _overridden(self, names: set[str], feeds: Mapping[str, Any]) -> "InferenceSession":
         """A session of the model with other values for some initializers."""

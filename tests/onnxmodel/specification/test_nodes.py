@@ -174,7 +174,7 @@ WINDOWS: list[tuple[str, str, str]] = [
     ("E3383", "Conv<strides=[1,1,1]>(x, w)", "Conv<strides=[1,1]>(x, w)"),
     ("E3383", "AveragePool<kernel_shape=[3]>(x)", "AveragePool<kernel_shape=[3,3]>(x)"),
     ("E3384", "Conv<kernel_shape=[5,5]>(x, w)", "Conv<kernel_shape=[3,3]>(x, w)"),
-    ("E3385", 'Conv<auto_pad="EVIL">(x, w)', 'Conv<auto_pad="SAME_UPPER">(x, w)'),
+    ("E3461", 'Conv<auto_pad="EVIL">(x, w)', 'Conv<auto_pad="SAME_UPPER">(x, w)'),
     ("E3385", 'Conv<auto_pad="VALID", pads=[1,1,1,1]>(x, w)', 'Conv<auto_pad="VALID", pads=[0,0,0,0]>(x, w)'),
     ("E3388", "Conv<dilations=[4,4]>(x, w)", "Conv<dilations=[3,3]>(x, w)"),
     ("E3388", "MaxPool<kernel_shape=[9,9]>(x)", "MaxPool<kernel_shape=[8,8]>(x)"),
@@ -288,3 +288,10 @@ def test_names_of_attributes_count_in_every_node() -> None:
         node.attribute[0].name = "__a-b"
     (said,) = [one for one in diagnose(model) if one.code == "W3310"]
     assert "2 names" in said.what
+
+
+def test_a_transposed_convolution_of_weights_of_unknown_shape_may_have_strides():
+    """Neither its kernel nor how many dimensions it has is known."""
+    text = "g (float[N,C,H,W] x, float w) => (float z) { [a] z = ConvTranspose<strides=[2,2]>(x, w) }"
+    model = text_model(text.replace("float w", "float[A,B,D,E] w").replace("float z", "float[N,M,F,G] z"))
+    assert not {code for code in found(model) if code.startswith("E")}

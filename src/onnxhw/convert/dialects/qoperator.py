@@ -107,8 +107,8 @@ class Expansion:
         if integers is None:
             return []
         weight, scale = self.context.values[weights], self.context.constant(self.node, x + 1)
-        assert isinstance(weight, QuantConst)
-        assert scale is not None
+        if not isinstance(weight, QuantConst) or scale is None or scale.size != 1:
+            raise BlockedError("its bias has no scale: that of its input is not one number, or its weights have none")
         q = integers.astype(np.int64).reshape(-1) if integers.size == max(integers.shape, default=1) else integers
         scales = np.asarray(np.float32(scale.reshape(())) * weight.scale, np.float32)
         axis = 0 if scales.ndim else None

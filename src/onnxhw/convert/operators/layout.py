@@ -42,6 +42,8 @@ def reshape(context: Context, node: Node) -> Value:
     if isinstance(value, (Fed, Hosted)):
         step: Step = {"op": "Reshape", "name": node.label, "shape": list(shape)}
         return replace(value, shape=shape, steps=(*value.steps, step))
+    if isinstance(value, Const):
+        return Const(value.array.reshape(shape))
     if isinstance(value, QuantConst) and value.axis is None:
         return replace(value, q=value.q.reshape(shape))
     raise BlockedError("its input is a constant quantized per channel", "reshape the weights when exporting")
@@ -78,7 +80,10 @@ def transpose(context: Context, node: Node) -> Value:
     if isinstance(value, (Fed, Hosted)):
         step: Step = {"op": "Transpose", "name": node.label, "perm": list(perm)}
         return replace(value, shape=tuple(shape[axis] for axis in perm), steps=(*value.steps, step))
-    assert isinstance(value, QuantConst)
+    if isinstance(value, Const):  # inside a quantized operator; others are folded
+        return Const(value.array.transpose(perm))
+    if not isinstance(value, QuantConst):
+        raise BlockedError("its input has no static shape", "simplify the model with fixed shapes (onnxsim)")
     axis = None if value.axis is None else perm.index(value.axis)
     return replace(value, q=value.q.transpose(perm), axis=axis)
 

@@ -2,6 +2,7 @@
 
 deviations   where the host does not ask onnxruntime although it has a kernel, and why
 guards       operands that no kernel may see
+ranges       operands that the operators' texts exclude, and onnx's reference or an operator of ours takes
 adapter      a plain function as an operator of the reference evaluator
 quantized    the quantized operators of the default domain, on `onnxhw.fixed`
 contrib      those of com.microsoft

@@ -44,7 +44,7 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
     later(model, findings)
     open_sizes(model, findings)
     devices(model, findings)
-    operator_rules(model.graph, known_shapes(model.graph), findings)
+    operator_rules(model.graph, sets, known_shapes(model.graph), findings)
     if names.count:
         findings.info(
             "W3310", where, f"{names.count} names are no C90 identifiers, as most exporters write them: {names.first!r}"

@@ -70,21 +70,9 @@ MOST = {("TfIdfVectorizer", "max_skip_count"): 1 << 16, ("TfIdfVectorizer", "max
 """The largest value of those over which implementations loop whatever the input is."""
 
 
-EQUAL = {("ai.onnx.ml", "Scaler"): ("offset", "scale")}
-"""Attributes that must be of one length."""
-
-
 def operand_rules(node: onnx.NodeProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
-    """E3356 for flags that are neither 0 nor 1, E3357 for operands of another rank, E3358 for counts out of range,
-    E3460 for attributes of different lengths that must be of one."""
-    domain = canonical(node.domain)
-    if (names := EQUAL.get((domain, node.op_type))) is not None:
-        given = {one.name: len(one.floats) for one in node.attribute if one.name in names and not one.ref_attr_name}
-        if len(set(given.values())) > 1:
-            lengths = ", ".join(f"{name} {given[name]}" for name in names)
-            what = f"attributes that must be of one length have different ones: {lengths}"
-            findings.error("E3460", label(node), what)
-    if domain:
+    """E3356 for flags that are neither 0 nor 1, E3357 for operands of another rank, E3358 for counts out of range."""
+    if canonical(node.domain):
         return
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.INT and not attribute.ref_attr_name:

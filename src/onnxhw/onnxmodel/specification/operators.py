@@ -10,10 +10,13 @@ from onnx import numpy_helper
 
 from ..nodes import reads
 from .attributes import PAYLOADS
+from .choices import choice_rules
+from .contributed import CONTRIB
 from .findings import Findings, label
 from .functions import every_node
 from .indices import OPERATORS as INDEXED
 from .indices import index_rules
+from .lengths import length_rules
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
@@ -23,10 +26,12 @@ SHOWN = 8
 
 A = onnx.AttributeProto
 Shape = tuple[int, ...]
+CONTRIBUTED_WINDOWS = frozenset(["FusedConv", "NhwcMaxPool", "QLinearAveragePool", "QLinearConv"])
+"""Operators of com.microsoft with windows, whose channels may come last."""
 LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
 READ = {
-    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "group"], A.INT),
+    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "channels_last", "group"], A.INT),
     **dict.fromkeys(["axes", "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "perm", "shape",
                      "split", "strides"], A.INTS),
     "auto_pad": A.STRING,
@@ -61,17 +66,24 @@ class Node:
         return list(array.ravel().tolist()) if array.dtype.kind in kinds else None
 
 
-def operator_rules(graph: onnx.GraphProto, shapes: Mapping[str, Shape], findings: Findings) -> None:
-    """Rules of every node of a graph and the graphs in it, as far as shapes are known.
+def operator_rules(
+    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], findings: Findings
+) -> None:
+    """Rules of every node of a graph and the graphs in it, as far as shapes are known. `versions`: of the operator sets
+    that the model imports, by domain.
 
     Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
     """
     constants = {tensor.name: tensor for tensor in graph.initializer}
     sound: set[tuple[Hashable, ...]] = set()
     for proto in every_node(graph.node):
+        choice_rules(proto, versions, findings)
+        length_rules(proto, findings)
         operand_rules(proto, shapes, findings)
-        rule = RULES.get(proto.op_type)
-        if rule is not None and canonical(proto.domain) == "":
+        rule = RULES.get(proto.op_type) if canonical(proto.domain) == "" else None
+        if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
+            rule = _window
+        if rule is not None:
             rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
     _indices(graph, shapes, constants, findings)
 
@@ -108,13 +120,16 @@ def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def _window(node: Node, findings: Findings) -> None:
-    conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+    conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "FusedConv", "QLinearConv")
+    shape = node.shape(0)
+    if shape and (node.proto.op_type == "NhwcMaxPool" or node.attributes.get("channels_last")):
+        shape = (shape[0], *shape[-1:], *shape[1:-1])
     weight = node.shape(3 if node.proto.op_type == "QLinearConv" else 1) if conv else None
     attributes = (value if isinstance(value, int | str) else tuple(value) for value in node.attributes.values())
-    key = (node.proto.op_type, node.shape(0), weight, *node.attributes, *attributes)
+    key = (node.proto.op_type, shape, weight, *node.attributes, *attributes)
     if key not in node.sound:
         before = len(findings.found)
-        window(node.proto, node.attributes, node.shape(0), weight, findings)
+        window(node.proto, node.attributes, shape, weight, findings)
         if len(findings.found) == before:
             node.sound.add(key)
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import onnx
 
+from .choices import PAD
 from .findings import Findings, label
 
-AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 LISTS = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")
-CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
+CONVOLUTIONS = ("Conv", "ConvInteger", "FusedConv", "QLinearConv")
 LARGEST = 4
 """How many times its input a window padded to the input's size may be. From twice on each window covers all of it, and
 kernels and shape inference step through what is beyond."""
@@ -37,7 +37,7 @@ def window(
         findings.error("E3381", where, f"group is {attributes['group']}")
     kernel = given.get("kernel_shape") or (list(weight[2:]) if weight is not None else None)
     if node.op_type == "ConvTranspose":
-        _added(given, kernel, spatial, shape, where, findings)
+        _added(given, kernel, shape, spatial, where, findings)
     elif kernel is not None and shape is not None:
         _extent(node, attributes, given, kernel, shape, findings)
 
@@ -77,8 +77,7 @@ def _values(given: dict[str, list[int]], spatial: int, where: str, findings: Fin
 
 def _auto(attributes: dict[str, Any], given: dict[str, list[int]], where: str, findings: Findings) -> bool:
     auto = attributes.get("auto_pad", "NOTSET")
-    if auto not in AUTO:
-        findings.error("E3385", where, f"auto_pad is {auto!r}, not one of {', '.join(AUTO)}")
+    if auto not in PAD:  # a finding of `choice_rules`
         return False
     if auto != "NOTSET" and any(given.get("pads", ())):
         findings.error("E3385", where, f"auto_pad is {auto}, and there are pads {given['pads']}", "give one of them")
@@ -115,8 +114,8 @@ def _groups(
 def _added(
     given: dict[str, list[int]],
     kernel: list[int] | None,
-    spatial: int,
     shape: tuple[int, ...] | None,
+    spatial: int,
     where: str,
     findings: Findings,
 ) -> None:
