@@ -91,7 +91,7 @@ class Trials:
                 for one in operands.values())  # fmt: skip
         attributes = (one.SerializeToString() for one in node.proto.attribute)
         places = tuple(list(operands).index(name) if name else None for name in node.input)
-        known = tuple(self.inferred.get(name) for name in node.results) if shapes is self.context.shapes else ()
+        known = tuple(self._inferred(name, shapes) for name in node.results)
         key = node.key, places, known, tuple(map(bool, node.output)), tuple(attributes), tuple(kept)
         if key not in self.known:
             self.tried += asked
@@ -100,6 +100,10 @@ class Trials:
             self.known[key] = refusal(self._alone(node, operands, shapes), [_filled(operands, fill) for fill in FILLS])
         return self.known[key]
 
+    def _inferred(self, name: str, shapes: Mapping[str, Shape]) -> Shape | None:
+        """The shape of a result that a run is held against: one that inference finds, not one that is only declared."""
+        return shapes.get(name) if name in self.inferred and shapes is self.context.shapes else None
+
     def _alone(self, node: Node, operands: Mapping[str, Any], shapes: Mapping[str, Shape]) -> onnx.ModelProto:
         """A model of one node, whose results are said to be what onnx infers, not what the file declares."""
         types = {name: helper.np_dtype_to_tensor_dtype(np.dtype(one.dtype)) for name, one in operands.items()}
@@ -107,8 +111,8 @@ class Trials:
         value = helper.make_tensor_value_info
         graph.input.extend(value(name, types[name], one.shape) for name, one in operands.items())
         for name in node.results:
-            shape, dtype = self.inferred.get(name), self.context.dtypes.get(name)
-            known = shape is not None and shapes is self.context.shapes and dtype in DATA | NUMBERS
+            shape, dtype = self._inferred(name, shapes), self.context.dtypes.get(name)
+            known = shape is not None and dtype in DATA | NUMBERS
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) if known else 0
             graph.output.append(value(name, kind, shape) if known else onnx.ValueInfoProto(name=name))
         imports = self.static.model.opset_import

@@ -152,9 +152,8 @@ def test_activations_are_as_many_as_the_directions_take(each):
 
 
 def test_a_value_that_a_function_passes_on_is_seen_when_it_is_called():
-    from onnxhw.session import InferenceSession
-
     from onnxhw.errors import OnnxhwError
+    from onnxhw.runtime.session import InferenceSession
 
     text = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
     g (uint8[2] x) => (uint8[2] y) { y = f.shift<way="UP">(x, x) }
