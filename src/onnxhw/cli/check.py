@@ -171,7 +171,8 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
     if not fit["operations"]:
         float_model = not any(quantizes(row.op_type) for row in partitioned.placement)
         advice = "; onnxhw quantize makes an int8 model of a float one" if float_model else ""
-        output.line(f"nothing runs on the hardware{advice}; onnxhw run computes it on the host, compile ends with 4")
+        by = "onnxhw.InferenceSession" if partitioned.golden else "onnxhw run MODEL -i FILE"
+        output.line(f"nothing runs on the hardware{advice}; {by} computes it on the host, compile ends with 4")
         if error := undecided(partitioned, ""):
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")

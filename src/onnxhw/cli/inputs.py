@@ -133,6 +133,14 @@ def file_inputs(
     return Inputs(size, one, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 
+def whole_arrays(values: Iterable[Value], path: Path, count: int | None) -> dict[str, Array]:
+    """The arrays of `file_inputs` as they are, of at most `count` rows: one run of all samples."""
+    values = wanted(values)
+    names = [value.name for value in values]
+    arrays = read_arrays(path, names, LABELS, count, {value.name for value in values if _by_row(value)})
+    return _typed(values, _by_name(arrays, names, path), path)
+
+
 def _prepared(values: Sequence[Value], path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
     """Images, or a file whose arrays are preprocessed: each sample when it is asked for."""
     samples = open_samples(path, wanted_inputs(values), preprocess)

@@ -17,8 +17,10 @@ from .output import Output, pass_output
   onnxhw run build/model-ulx3s-85f --input images.npy --output scores.npy
   onnxhw run build/model-ulx3s-85f --device serial:/dev/ttyUSB0 --input images.npz --profile
   onnxhw run build/model-mini --device emu: --input image.npy --json
+  onnxhw run float.onnx --input x.npz --output y.npz
 """),
-    epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw. An .npz has one array per model input "
+    epilog="DIRECTORY is an output folder of compile or synth, or a program.ohw; or an .onnx file of which nothing "
+    "runs on the hardware: the host computes it, without a device. An .npz has one array per model input "
     "by name; a first dimension of N gives N inferences. Images and arrays are prepared as `compile` or `synth` was "
     "told (--scale, --mean, --std, --layout). Of a model in parts the host runs its own. Outputs are written as .npy, "
     "or as .npz with all of them. "
@@ -48,7 +50,7 @@ def command(
     from ..runtime.inputs import joined
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
-    from . import inference
+    from . import inference, onhost
     from .artifacts import read_directory
     from .device import bar, open_device
     from .device_profile import device_profile
@@ -56,6 +58,9 @@ def command(
     from .mixing import refuse_mixing
     from .outdir import refuse_unwritable_file
 
+    if onhost.is_model(directory):
+        onhost.run(output, directory, source, target, count, repeat, profile)
+        return
     if directory.is_file():
         program, design = load(directory), None
     else:
