@@ -30,6 +30,7 @@ from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostrun.operators import control
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import DeviceProgram
 from onnxhw.runtime.inputs import matches
@@ -46,6 +47,8 @@ ELEMENTS = 1 << 16
 """Elements of inputs up to which a mutant is run."""
 SAMPLES = 32
 """Samples per bin and axis up to which a RoiAlign is run: more take seconds, which is work and not a finding."""
+ITERATIONS = 10_000
+"""After which a loop is ended: the ten million that a run allows take seconds, which is work and not a finding."""
 CONFIG = replace(preset("mini"), name="fuzz", load_ucode=2048, array_ucode=4096, vector_ucode=4096, act_depth=4096)
 """Small, so that a program is made and run quickly, and with room for most."""
 STAGES = (*harness.STAGES, ("compiled", "", ""), ("golden against emulator", "", ""), ("computed on the host", "", ""))
@@ -166,6 +169,7 @@ def run(seed: int, numbers: range, current: Any = None) -> Outcome:
         data, feeds = mutator.made(index)
         return outcome(data, feeds, Random(seed << 65 | index), begun)
 
+    control.MAX_ITERATIONS = ITERATIONS
     with guarded():
         return harness.judged(judge, numbers, current)
 
