@@ -39,6 +39,8 @@ UNSEEN = "onnxhw.unseen"
 """A domain of which inference knows nothing."""
 AXES = 3
 """Which input of Pad has its axes."""
+LENGTHS_SINCE = 20
+"""The version of DFT from which on inference looks at its length."""
 FORGOTTEN = {"STFT": ("onesided", 1)}
 """Attributes whose default onnx's inference does not know; the operators' schemas do."""
 
@@ -155,9 +157,7 @@ def undeclared(model: onnx.ModelProto) -> dict[str, Sizes]:
     for value in itertools.chain(graph.input, graph.value_info, graph.output):
         kind = value.type.tensor_type
         if kind.HasField("shape"):
-            found[value.name] = tuple(
-                dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim
-            )
+            found[value.name] = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim)
     return found
 
 
@@ -181,7 +181,12 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
     domain, defaults that inference forgets written out, axes as it reads them, windows that it would miscount.
     The same object if nothing is to do. With it, the result of `whole_windows`."""
     if not any(
-        _stranger(node) or _forgotten(node) or _without_intercepts(node) or miscounted(node) or _padded_by_axes(node)
+        _stranger(node)
+        or _forgotten(node)
+        or _without_intercepts(node)
+        or miscounted(node)
+        or _padded_by_axes(node)
+        or _of_some_length(node)
         for node in _nodes(model.graph)
     ):
         return model, {}
@@ -195,6 +200,7 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
         elif _without_intercepts(node):
             node.attribute.append(onnx.helper.make_attribute("intercepts", [0.0] * _classes(node)))
     _widen_axes(amended.graph)
+    _unknown_lengths(amended)
     amended.opset_import.add(domain=UNSEEN, version=1)
     return amended, whole_windows(amended, undeclared)
 
@@ -246,6 +252,24 @@ def _widen_axes(graph: onnx.GraphProto) -> None:
             values = numpy_helper.to_array(axes).astype(np.int64)
             graph.initializer.append(numpy_helper.from_array(values, name))
             node.input[AXES] = name
+
+
+def _of_some_length(node: onnx.NodeProto) -> bool:
+    return node.op_type == "DFT" and len(node.input) > 1 and bool(node.input[1]) and canonical(node.domain) == ""
+
+
+def _unknown_lengths(model: onnx.ModelProto) -> None:
+    """A DFT whose length a run decides: onnx's inference leaves the input's dimension variable in its place, unless
+    the axis is not known either, which it is then made."""
+    sets = {canonical(entry.domain): entry.version for entry in model.opset_import}
+    if sets.get("", 0) < LENGTHS_SINCE:
+        return  # nothing is inferred
+    known = {tensor.name for tensor in model.graph.initializer}
+    for node in _nodes(model.graph):
+        if node.op_type == "Constant":
+            known.update(node.output)
+        elif _of_some_length(node) and node.input[1] not in known:
+            node.input[:] = [node.input[0], node.input[1], node.input[1]]
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
