@@ -17,6 +17,7 @@ from .functions import every_node
 from .indices import OPERATORS as INDEXED
 from .indices import index_rules
 from .lengths import length_rules
+from .operand_shapes import shape_rules
 from .operands import operand_rules
 from .signatures import canonical
 from .windows import window
@@ -80,6 +81,7 @@ def operator_rules(
         choice_rules(proto, versions, findings)
         length_rules(proto, findings)
         operand_rules(proto, shapes, findings)
+        shape_rules(proto, versions, shapes, findings)
         rule = RULES.get(proto.op_type) if canonical(proto.domain) == "" else None
         if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
             rule = _window
