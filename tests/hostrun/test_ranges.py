@@ -114,16 +114,17 @@ def test_every_guard_is_tried() -> None:
 @pytest.mark.parametrize("length", [1, 3, 16, 40])
 @pytest.mark.parametrize("sizes", [["A", "B", "C"], [1, 16, 1], [1, "B", 1]])
 @pytest.mark.parametrize("axis", [None, -2, 1])
-def test_a_run_may_choose_the_length_of_a_dft(length: int, sizes: list[Any], axis: int | None) -> None:
+@pytest.mark.parametrize("kind", [TensorProto.INT32, TensorProto.INT64])
+def test_a_run_may_choose_the_length_of_a_dft(length: int, sizes: list[Any], axis: int | None, kind: int) -> None:
     """onnx's inference gives the result the dimension variable of its input."""
     node = helper.make_node("DFT", ["x", "n", "a"][: 2 if axis is None else 3], ["y"])
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes),
-              helper.make_tensor_value_info("n", TensorProto.INT64, [])]  # fmt: skip
+              helper.make_tensor_value_info("n", kind, [])]  # fmt: skip
     tensors = [] if axis is None else [helper.make_tensor("a", TensorProto.INT64, [], [axis])]
     graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, None)], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     x = np.arange(16, dtype=F).reshape(1, 16, 1)
     with InferenceSession(model.SerializeToString()) as session:
-        (y,) = session.run(None, {"x": x, "n": i64(length)})
+        (y,) = session.run(None, {"x": x, "n": np.array(length, helper.tensor_dtype_to_np_dtype(kind))})
     wanted = np.fft.fft(x[..., 0], length, axis=1)
     np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], wanted, atol=1e-3)

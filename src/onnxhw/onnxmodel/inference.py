@@ -264,12 +264,14 @@ def _unknown_lengths(model: onnx.ModelProto) -> None:
     sets = {canonical(entry.domain): entry.version for entry in model.opset_import}
     if sets.get("", 0) < LENGTHS_SINCE:
         return  # nothing is inferred
-    known = {tensor.name for tensor in model.graph.initializer}
+    known, some, name = {tensor.name for tensor in model.graph.initializer}, False, f"{UNSEEN}.axis"
     for node in _nodes(model.graph):
         if node.op_type == "Constant":
             known.update(node.output)
         elif _of_some_length(node) and node.input[1] not in known:
-            node.input[:] = [node.input[0], node.input[1], node.input[1]]
+            node.input[:], some = [node.input[0], node.input[1], name], True
+    if some:  # of its own type, whatever that of the length is
+        model.graph.node.insert(0, onnx.helper.make_node("Axis", [], [name], domain=UNSEEN))
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
