@@ -78,3 +78,18 @@ def test_the_count_is_that_of_the_result(
 def test_other_operators_and_operands_are_not_counted() -> None:
     assert sizes.elements("Relu", [np.zeros(3)]) == 0
     assert sizes.elements("ConstantOfShape", [[1, 2]]) == 0
+
+
+@pytest.mark.parametrize("version", [1, 7])
+def test_an_upsample_of_scales_that_are_attributes(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its data are no scales, whatever they are."""
+    scales = {"width_scale": 3.0, "height_scale": 2.0} if version == 1 else {"scales": [1.0, 1.0, 2.0, 3.0]}
+    node = helper.make_node("Upsample", ["x"], ["y"], **scales)
+    x = np.full((1, 2, 3, 4), 100, np.int8 if version == 7 else F)
+    value = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), list("abcd"))
+    graph = helper.make_graph([node], "g", [value], [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=5)
+    assert evaluate(model, {"x": x})["y"].shape == (1, 2, 6, 12)
+    monkeypatch.setattr(sizes, "LARGEST", 143)
+    with pytest.raises(UnsupportedError, match="E4755"):
+        evaluate(model, {"x": x})

@@ -25,6 +25,8 @@ from .operators import implementations, sizes
 from .operators.control import IterationsError
 from .operators.quantized import NotANumberError
 
+SCALES = ("scales", "width_scale", "height_scale")
+"""Attributes of Upsample that say by how much."""
 CACHED = 64
 """How many prepared models are kept."""
 
@@ -195,7 +197,9 @@ def _bounded(node: onnx.NodeProto, operands: list[Any]) -> None:
     """E4755 for a result beyond `sizes.LARGEST`, before it is allocated."""
     if node.op_type not in sizes.RULES or node.domain not in ("", "ai.onnx"):
         return
-    asked = sizes.elements(node.op_type, operands)
+    scales = [one.floats if one.floats else [one.f] for one in node.attribute if one.name in SCALES]
+    given = [np.concatenate(scales)] if scales and len(operands) == 1 else []  # of Upsample, before version 9
+    asked = sizes.elements(node.op_type, [*operands, *given])
     if asked > sizes.LARGEST:
         what = f"its operands ask for {asked:,} elements, the host makes at most {sizes.LARGEST:,}"
         raise UnsupportedError("E4755", what, where=label(node), hint="run the model with smaller inputs")

@@ -54,6 +54,8 @@ def _counted(operands: Sequence[Any]) -> int:
 def _resized(operands: Sequence[Any]) -> int:
     """Resize and Upsample: sizes, or scales of the dimensions, whichever come last; for some of the axes from 18 on."""
     shape, last = operands[0].shape, operands[-1]
+    if len(operands) == 1:
+        return 0  # no scales among them
     if len(operands) > 3:
         return _scaled_up(shape, [size / max(1, own) for size, own in zip(_integers(last), shape, strict=False)])
     return _scaled_up(shape, np.asarray(last, np.float64).reshape(-1).tolist())
