@@ -172,7 +172,7 @@ def run(bench: Bench, *, seed: int | None = None) -> Outcome:
 
 def _example(folder: Path, config: HwConfig) -> Path:
     """The example network compiled for a configuration."""
-    from onnxhw.compiler.placing import compile
+    from onnxhw.compiler import compile
     from onnxhw.program import save
 
     path = folder / "program.ohw"

@@ -114,7 +114,7 @@ def test_types_that_nothing_computes_are_refused_before_a_run() -> None:
     [("LinearClassifier", {"classlabels_ints": [1, 2, 3], "coefficients": [1.0] * 8}, "8 coefficients are no 3 rows"),
      ("LinearClassifier", {"classlabels_ints": [1], "coefficients": [1.0]}, "one class label"),
      ("LinearClassifier", {"classlabels_ints": [1, 2], "coefficients": [1.0] * 9, "intercepts": [0.0] * 3}, "two cl"),
-     ("LinearRegressor", {"targets": 2, "coefficients": [1.0] * 6, "intercepts": [0.0]}, "1 intercepts for 2 targets")],
+     ("LinearRegressor", {"targets": 2, "coefficients": [1.0] * 6, "intercepts": [1.0]}, "1 intercepts for 2 targets")],
 )  # fmt: skip
 def test_attributes_that_no_run_takes_are_refused_before_it(op_type: str, attributes: Any, reason: str) -> None:
     """The kernels read behind their attributes, or are not made of them, and onnx's reference computes something."""

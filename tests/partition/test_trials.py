@@ -60,16 +60,10 @@ IMPOSSIBLE = {
     "reflect": model("Pad", "x p", {"p": [0, 3, 0, 3]}, mode="reflect"),
     "depth": model("DepthToSpace", "c", {}, blocksize=2),
     "contraction": model("Einsum", "x x", {}, equation="ij,jk->ik"),
-    "channels": model("InstanceNormalization", "c s s", {"s": FOUR}),
     "features": model("LayerNormalization", "x s", {"s": FOUR}),
     "open": model("LayerNormalization", "b s", {"s": FOUR}),
-    "another shape than is inferred": model("PRelu", "c s", {"s": np.ones((4, 3, 2, 2), np.float32)}),
     "another domain": model("FusedMatMul", "x w", {"w": np.ones((4, 5), np.float32)}, MS),
     "a kernel that reads beyond": model("Inverse", "x", {}, MS),
-    "large": model("PRelu", "big s", {"s": np.ones(7, np.float32)}),
-    "integers that are lengths": model(
-        "LSTM", "seq w r  n h", {"w": np.ones((1, 20, 3), np.float32), "r": np.ones((1, 20, 5), np.float32),
-                                 "h": np.ones((1, 1, 1), np.float32)}, hidden_size=5),
     "labels": model("Scaler", "x", {}, "ai.onnx.ml", offset=[1.0, 2.0], scale=[1.0, 2.0]),
 }
 
@@ -78,8 +72,7 @@ IMPOSSIBLE = {
 def test_what_no_kernel_computes_of_these_shapes_is_known_before(name: str) -> None:
     (row,) = read(IMPOSSIBLE[name]).refused
     assert row.code == "E4401"
-    said = "the model says [1, 3, 2, 2]" if name == "another shape than is inferred" else "cannot be computed of"
-    assert said in row.reason
+    assert "cannot be computed of" in row.reason
 
 
 def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,8 @@ class Trials:
 
     def _inferred(self, name: str, shapes: Mapping[str, Shape]) -> Shape | None:
         """The shape of a result that a run is held against: one that inference finds, not one that is only declared."""
-        return shapes.get(name) if name in self.inferred and shapes is self.context.shapes else None
+        known = name in self.inferred and None not in self.inferred[name] and shapes is self.context.shapes
+        return shapes.get(name) if known else None
 
     def _alone(self, node: Node, operands: Mapping[str, Any], shapes: Mapping[str, Shape]) -> onnx.ModelProto:
         """A model of one node, whose results are said to be what onnx infers, not what the file declares."""

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxhw import InferenceSession
 from onnxhw.onnxmodel.specification import diagnose
 from onnxhw.onnxmodel.specification.lengths import RULES
 
@@ -29,7 +30,7 @@ RIGHT = {
     (ML, "FeatureVectorizer"): {"inputdimensions": [2]},
     (ML, "LabelEncoder"): {"keys_int64s": [1, 2], "values_strings": ["a", "b"]},
     (ML, "LinearClassifier"): {"coefficients": [1.0] * 6, "intercepts": [0.0] * 3, "classlabels_ints": [0, 1, 2]},
-    (ML, "LinearRegressor"): {"coefficients": [1.0] * 4, "intercepts": [0.0] * 2, "targets": 2},
+    (ML, "LinearRegressor"): {"coefficients": [1.0] * 4, "intercepts": [1.0] * 2, "targets": 2},
     (ML, "SVMClassifier"): {
         "classlabels_ints": [0, 1, 2], "vectors_per_class": [1, 2, 1], "support_vectors": [1.0] * 8,
         "coefficients": [1.0] * 8, "rho": [0.0] * 3, "prob_a": [1.0] * 3, "prob_b": [1.0] * 3,
@@ -132,3 +133,15 @@ def test_a_node_that_reaches_a_run_is_refused_there_too():
     node = helper.make_node("FeatureVectorizer", ["x"], ["y"], domain=ML, inputdimensions=[4, -1])
     with pytest.raises(ValueError, match="2 elements for 1 inputs"):
         HostNode(node, 1, lambda: None).run(np.ones((2, 4), np.float32))
+
+
+def test_a_regressor_without_intercepts_may_have_a_single_zero() -> None:
+    """So scikit-learn's are exported that fit none; the kernel leaves it out."""
+    attributes = {"coefficients": [1.0, 2.0, 3.0, 4.0], "intercepts": [0.0], "targets": 2}
+    node = helper.make_node("LinearRegressor", ["x"], ["y"], domain=ML, **attributes)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])
+    graph = helper.make_graph([node], "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(ML, 1)], ir_version=8)
+    with InferenceSession(model) as session:
+        (y,) = session.run(None, {"x": np.array([[1.0, 10.0]], np.float32)})
+    np.testing.assert_array_equal(y, [[21.0, 43.0]])

@@ -68,12 +68,14 @@ def _features(attributes: Attributes, inputs: int) -> Iterator[str]:
 
 
 def _regressor(attributes: Attributes, inputs: int) -> Iterator[str]:
-    """LinearRegressor: a row of coefficients and an intercept for each target."""
+    """LinearRegressor: a row of coefficients and an intercept for each target. Exporters of models without intercepts
+    write a single 0, which the kernel leaves out, as it does others of another number.
+    """
     targets = attributes.get("targets", 1)
     intercepts, coefficients = size(attributes, "intercepts"), size(attributes, "coefficients")
     if targets < 1:
         yield f"targets is {targets}, the least is 1"
-    elif intercepts not in (0, targets):
+    elif intercepts not in (0, targets) and any(attributes["intercepts"]):
         yield f"{intercepts} intercepts for {targets} targets"
     elif coefficients % targets:
         yield f"{coefficients} coefficients are no {targets} rows, one for each target"

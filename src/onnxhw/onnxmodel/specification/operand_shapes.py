@@ -64,7 +64,7 @@ EXACT: dict[str, Rule] = {
     "ConvTranspose": _transposed_bias,
     "InstanceNormalization": _channels(1, 2),
     "BatchNormalization": _channels(1, 2, 3, 4, since=9),  # before, each element may have its own
-    "GroupNormalization": _channels(1, 2),  # before 21 it is deprecated
+    "GroupNormalization": _channels(1, 2, since=21),  # before, it is deprecated
     **{name: _recurrent(gates) for name, gates in GATES.items()},
 }
 """By operator of the default domain: what operands must be."""
