@@ -16,6 +16,7 @@ from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -169,8 +170,7 @@ def run(seed: int, numbers: range, current: Any = None) -> Outcome:
         data, feeds = mutator.made(index)
         return outcome(data, feeds, Random(seed << 65 | index), begun)
 
-    control.MAX_ITERATIONS = ITERATIONS
-    with guarded():
+    with mock.patch.object(control, "MAX_ITERATIONS", ITERATIONS), guarded():
         return harness.judged(judge, numbers, current)
 
 

@@ -1,6 +1,8 @@
 """Kernels that are known to crash run in the child: the process lives, results and refusals are what they are here."""
 
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ X = np.array([[1.0, -2.0, 3.0]], np.float32)
 
 
 @pytest.fixture(autouse=True)
-def own_child():
-    """A child that knows what a test has changed, and that no other test meets."""
+def own_child(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A child that knows what a test has changed, that no other test meets, and that stays in a large process too."""
+    monkeypatch.setattr(child, "LARGE", sys.maxsize)
     child._current().close()
     yield
     child._current().close()

@@ -46,7 +46,11 @@ def test_a_long_loop_is_not_run_by_check_and_ends_when_interrupted() -> None:
     model = _loop(10_000_000)
     assert [row.where for row in read(model).placement] == ["host"]
     started = time.monotonic()
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(model, {"x": np.zeros(1, F)})
+    interrupt = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(model, {"x": np.zeros(1, F)})
+    finally:
+        interrupt.cancel()  # should the loop end by itself, no other test is interrupted
     assert time.monotonic() - started < 60  # it would take minutes; the margin is for a loaded machine
