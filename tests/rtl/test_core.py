@@ -45,6 +45,12 @@ GEOMETRIES = [
              depthwise=9, **SMALL),
     HwConfig("fast 10x2", rows=10, cols=2, word=10, lanes=2, acc_bits=24, load_rows=2, inner_product="fast", **SMALL),
     HwConfig("3x4 of whole words", rows=3, cols=4, word=3, lanes=3, acc_bits=24, depthwise=9, **SMALL),
+    HwConfig("4x4 unaligned", rows=4, cols=4, word=4, lanes=2, acc_bits=24, unaligned=1, **SMALL),
+    HwConfig("fast 8x3 unaligned", rows=8, cols=3, word=8, lanes=2, acc_bits=24, load_rows=8, inner_product="fast",
+             depthwise=9, unaligned=1, **SMALL),
+    HwConfig("8x2 unaligned by pairs", rows=8, cols=2, word=8, lanes=2, acc_bits=24, unaligned=2, **SMALL),
+    HwConfig("16x2 unaligned", rows=16, cols=2, word=16, lanes=2, acc_bits=24, unaligned=1, **SMALL),
+    HwConfig("4x2 unaligned by words", rows=4, cols=2, word=4, lanes=2, acc_bits=24, unaligned=4, **SMALL),
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, signed
+from amaranth import Module, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,28 +25,34 @@ class BlockRam(wiring.Component):
     name : identity of the contents for ``--standalone`` bitstreams; empty: the place in the hierarchy.
     role : what the memory is for (`Primitives`); empty: any place will do.
     distributed : made of lookup tables instead of block RAMs.
+    slices : parts of the word, of equal width, each with an address of its own to read from: `r_addr` is an array then.
     """
 
     latency = MEMORY
 
     def __init__(
         self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = "",
-        role: str = "", distributed: bool = False,
+        role: str = "", distributed: bool = False, slices: int = 1,
     ) -> None:  # fmt: skip
         self.width, self.depth, self.distributed = width, depth, distributed
         self.granularity = granularity or width
         self.init = init
-        self.name, self.role = name, role
+        self.name, self.role, self.slices = name, role, slices
         bits = max(1, (depth - 1).bit_length())
         super().__init__(
             {
                 "w_addr": In(bits),
                 "w_data": In(width),
                 "w_en": In(-(-width // self.granularity)),
-                "r_addr": In(bits),
+                "r_addr": In(bits) if slices == 1 else In(bits).array(slices),
                 "r_data": Out(width),
             }
         )
+
+    def read_address(self, part: int) -> Value:
+        """The address from which a slice of the word is read."""
+        found: Value = self.r_addr[part] if self.slices > 1 else self.r_addr
+        return found
 
     def elaborate(self, platform: Any) -> Module:
         return primitives_of(platform).memory(self)

@@ -55,16 +55,12 @@ class Behavioural:
         mem = memory.Memory(shape=ram.width, depth=ram.depth, init=list(ram.init), attrs=style)
         m.submodules.memory = mem
         write = mem.write_port(granularity=None if ram.granularity == ram.width else ram.granularity)
-        read = mem.read_port()
-        m.d.comb += [
-            write.addr.eq(ram.w_addr),
-            write.data.eq(ram.w_data),
-            write.en.eq(ram.w_en),
-            read.addr.eq(ram.r_addr),
-            read.en.eq(1),
-        ]
-        r_data = Signal(ram.width, reset_less=True)
-        m.d.sync += r_data.eq(read.data)
+        m.d.comb += [write.addr.eq(ram.w_addr), write.data.eq(ram.w_data), write.en.eq(ram.w_en)]
+        r_data, width = Signal(ram.width, reset_less=True), ram.width // ram.slices
+        for part in range(ram.slices):
+            read = mem.read_port()
+            m.d.comb += [read.addr.eq(ram.read_address(part)), read.en.eq(1)]
+            m.d.sync += r_data.word_select(part, width).eq(read.data.word_select(part, width))
         m.d.comb += ram.r_data.eq(r_data)
         return m
 

@@ -47,7 +47,10 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
 
 def block_rams(config: HwConfig) -> dict[str, int]:
     """Block RAMs by memory, exactly, without the link's."""
-    return {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
+    found = {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
+    _, act = memories(config)["activations"]
+    found["activations"] += len(block_ram.plan(*act, config.slices)) - len(block_ram.plan(*act))
+    return found
 
 
 def fabric_luts(a_bits: int, b_bits: int) -> int:
