@@ -35,8 +35,8 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_723),
         ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_723),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 20_862),
-        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 101_545),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 26_786),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 99_568),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 24_859),
         ("kws_dscnn_int8_qdq", preset("ulx3s-25f"), 53_176),
     ],
 )
