@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 
 from ..child import DiedError, FailedError, ask, guarded
-from ..onnxmodel.specification.contributed import CONTRIB, schemas
+from ..onnxmodel.specification.contributed import CONTRIB, defined, schemas
 from ..onnxmodel.specification.signatures import canonical, signature
 
 CACHED = 1024
@@ -96,9 +96,12 @@ class NativeNode:
         """Of a version of its operator set; `is_native` must be true."""
         self.inputs = [f"x{index}" if name else "" for index, name in enumerate(node.input)]
         plain = onnx.NodeProto(op_type=node.op_type, domain=canonical(node.domain), input=self.inputs)
-        plain.output.extend(f"y{index}" if name else "" for index, name in enumerate(node.output))
         plain.attribute.extend(node.attribute)
         self.node, self.version = plain, native_version(plain.domain, plain.op_type, version) or 1
+        known = defined(plain.op_type, plain.domain, self.version)
+        kept = len(known.outputs) - 1 if known and known.outputs and known.outputs[-1].option == "variadic" else None
+        for index, name in enumerate(node.output):  # kernels write every one of variadic outputs, named or not
+            plain.output.append(f"y{index}" if name or (kept is not None and index >= kept) else "")
         self.key = b"%d:" % self.version + plain.SerializeToString(deterministic=True)
         self.places = [index for index, name in enumerate(plain.output) if name]
         self.confined = plain.domain in CONFINED or (plain.domain, plain.op_type) in CONFINED

@@ -17,6 +17,7 @@ from .specification.functions import Functions, Key, compatible, every_node, key
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
+from .trailing import trim
 
 SATURATED = 1 << 62
 """Sizes are not counted beyond this."""
@@ -167,6 +168,7 @@ class _Inliner:
         made = copy_node(node, scope, self._attribute)
         if "" in made.input and made.output:
             self._lacks(node, made, scope)
+        trim(made, self.sets)
         if len(made.attribute) < len(node.attribute):
             self._required(node, made, scope)
         if made.domain == "ai.onnx":

@@ -103,7 +103,8 @@ def _single(seen: Seen) -> str:
 
 
 def _normalization(seen: Seen) -> str:
-    return "it is in training mode" if seen.node.attributes.get("training_mode") else _single(seen)
+    trains = seen.node.attributes.get("training_mode") or any(seen.node.output[1:])
+    return "it is in training mode" if trains else _single(seen)
 
 
 def _dropout(seen: Seen) -> str:

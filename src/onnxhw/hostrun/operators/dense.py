@@ -114,6 +114,21 @@ def training_batch_normalization(
     return y, after_mean, after_var
 
 
+def batch_normalization_by_outputs(
+    *operands: Array, outputs: int, epsilon: float = EPSILON, momentum: float = float(np.float32(0.9)), spatial: int = 1
+) -> Array | tuple[Array, ...]:
+    """BatchNormalization of operator sets 7 to 13: it trains where the node names more outputs than Y, which only the
+    training mode has. Variances are those of the population, as the text says from operator set 14 on."""
+    x, scale, bias, mean, var = operands
+    if outputs == 1:
+        return batch_normalization(x, scale, bias, mean, var, epsilon, spatial=spatial)
+    if not spatial:
+        raise NotImplementedError("spatial = 0 and training are not supported")
+    found = training_batch_normalization(x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum, training_mode=1)
+    axes, wide = (0, *range(2, x.ndim)), x.astype(np.float64)
+    return *found, wide.mean(axes).astype(mean.dtype), wide.var(axes).astype(var.dtype)
+
+
 def old_batch_normalization(*operands: Array, is_test: int = 0, consumed_inputs: Any = None, **more: Any) -> Array:
     """BatchNormalization before operator set 7, which trains unless told otherwise."""
     x, scale, bias, mean, var = operands
@@ -184,7 +199,7 @@ OPERATORS = (
     HostOp("", "Conv", conv),
     HostOp("", "ConvTranspose", conv_transpose),
     HostOp("", "BatchNormalization", old_batch_normalization, until=6),
-    HostOp("", "BatchNormalization", batch_normalization, since=7, until=13),
+    HostOp("", "BatchNormalization", batch_normalization_by_outputs, since=7, until=13, counted=True),
     HostOp("", "BatchNormalization", training_batch_normalization, since=14),
     HostOp("", "InstanceNormalization", instance_normalization),
     HostOp("", "LayerNormalization", layer_normalization, since=17),

@@ -244,9 +244,9 @@ DEVIATIONS = (
               "with dimensions ranging from -1 to 1.", "start_w_else = Identity (minus_one_f)"),
     Deviation("", "Div", _integers, "the kernel ends the process where the least integer is divided by -1"),
     Deviation("", "BatchNormalization", _statistics,
-              "the kernel gives more outputs without computing them, or takes them for training, with "
+              "from operator set 14 on the kernel gives more outputs without computing them; before, it gives "
               "1 / sqrt(variance) for the saved variance",
-              "Output case #2: Y (test mode)"),
+              "Saved variance used during training to speed up gradient computation."),
     Deviation("", "Gather", _text, "of a slice of more than one string the kernel copies the first only",
               "gather entries of the axis dimension of data"),
     Deviation("", "Slice", _backward_to_the_end,
