@@ -74,7 +74,8 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "results",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.",
+    help="Where the outputs go (.npz); missing folders are made. Default: outputs.npz in build/MODEL-PRESET, or in "
+    "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()

@@ -46,6 +46,8 @@ def read(source: "Source", limits: Limits = DEFAULT, apart: bool = False) -> Rea
     them; warnings are also logged.
     """
     where = "model" if isinstance(source, bytes) else str(Path(source))
+    if not isinstance(source, bytes) and not os.fspath(source):
+        raise InvalidModelError("E3001", "cannot be read: its path is empty")
     try:
         reading = _read(source, where, limits, apart)
     except MemoryError as error:

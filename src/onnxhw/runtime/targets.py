@@ -26,6 +26,8 @@ def compiled(model: Any) -> Path | None:
     if not isinstance(model, str | os.PathLike):
         return None
     path = Path(model)
+    if not os.fspath(model):
+        return None  # it is no path, though Path makes the current folder of it
     if path.is_dir():
         return path / "program.ohw"
     return path if path.suffix == ".ohw" else None
