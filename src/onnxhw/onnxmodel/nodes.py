@@ -94,6 +94,16 @@ def reads(node: onnx.NodeProto) -> tuple[str, ...]:
     return tuple(names)
 
 
+def needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """The nodes of a graph that an output needs, in order; the others need not run."""
+    found, names = [], {value.name for value in graph.output}
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            names.update(reads(node))
+            found.append(node)
+    return found[::-1]
+
+
 def _outer(graph: onnx.GraphProto) -> list[str]:
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {tensor.values.name for tensor in graph.sparse_initializer}

@@ -12,6 +12,7 @@ from ..child import guarded
 from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
 from .diagnostics import Diagnostic
 from .dynamic_batch import settled
+from .endless import refuse_endless
 from .inline import inline
 from .legacy_domains import adopt
 from .normal_form import normalise
@@ -62,7 +63,7 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     limits : how large a model may be.
     shapes : values of dynamic dimensions by name.
 
-    `InvalidModelError` (E3xxx) for what is not a valid model.
+    `InvalidModelError` (E3xxx) for what is not a valid model, `UnsupportedError` E4780 for a Loop that no run ends.
     """
     where, limits, shapes = name_of(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
@@ -71,6 +72,7 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     raise_errors(diagnostics, where)
     normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)
+    refuse_endless(model, where)
     noted = Findings()
     found = settled(model, where, shapes, limits, noted)
     static, known, batch = found.model, found.shapes, found.batch

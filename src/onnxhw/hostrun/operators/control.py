@@ -8,9 +8,9 @@ import numpy.typing as npt
 from onnx import helper
 from onnx.reference.op_run import OpRun
 
+from ...onnxmodel.endless import MAX_ITERATIONS
+
 Array = npt.NDArray[Any]
-MAX_ITERATIONS = 10_000_000
-"""A loop that goes on longer is taken for one without end."""
 STACKED = 4096
 """Values of a scan output that wait to be stacked: few enough to take little memory, many enough to cost no time."""
 

@@ -82,8 +82,8 @@ def _regressor(attributes: Attributes, inputs: int) -> Iterator[str]:
 
 
 def _classifier(attributes: Attributes, inputs: int) -> Iterator[str]:
-    """LinearClassifier: a row of coefficients and an intercept for each class, or one of each for two classes. Labels may
-    be more than rows, of which the text says nothing: the last ones are then never given.
+    """LinearClassifier: a row of coefficients and an intercept for each class, or one of each for two classes. Labels
+    without a row, of which the text says nothing, are never given.
     """
     labels, coefficients = _labels(attributes), size(attributes, "coefficients")
     rows = size(attributes, "intercepts")
