@@ -13,7 +13,7 @@ from onnxhw.devices.ecp5.floorplan import LINK, memory_sites, plan
 from onnxhw.devices.family import check_fit
 from onnxhw.errors import UsageError
 from onnxhw.isa.timing import MEMORY, MULTIPLY
-from onnxhw.rtl.primitives import BEHAVIOURAL, primitives_of
+from onnxhw.rtl.cells import BEHAVIOURAL, primitives_of
 
 
 @pytest.mark.parametrize("name", families())

@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 
 from ..devices import find_family
 from ..errors import InternalError, ToolError
-from ..rtl.primitives import Primitives
+from ..rtl.cells import Primitives
 from . import tools
 
 VECTORS = 1 << 17

@@ -14,7 +14,7 @@ from ..errors import DoesNotFitError
 from .report import RouteReport
 
 if TYPE_CHECKING:
-    from ..rtl.primitives import Primitives
+    from ..rtl.cells import Primitives
 
 NAME = "top"
 """The top module, and how the tools' files begin."""

@@ -10,7 +10,7 @@ from ..report import RouteReport
 from . import mapping, parts, report, timing
 
 if TYPE_CHECKING:
-    from ...rtl.primitives import Primitives
+    from ...rtl.cells import Primitives
 
 
 class Ecp5:
