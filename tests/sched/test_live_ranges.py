@@ -14,7 +14,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.sched import check, lower
 from onnxhw.sched.alloc import ORDERS, Needs, _costs, allocate, find_needs, share_banks
 from onnxhw.sched.live_ranges import NEVER, LiveRange, live_ranges, may_overlap
-from onnxhw.sched.schedule import InitialSchedule, finish
+from onnxhw.sched.scheduler import InitialSchedule, finish
 from onnxhw.sched.search import SearchPoint, build, first_points, tasks_of
 from onnxhw.sched.task import Tiling
 from onnxhw.sched.tiling import chained, even, follow, pieces
