@@ -55,8 +55,8 @@ LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s-85f", "u
 def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch):
     """A role that is spelt differently in RTL and plan would leave its cell to the placer, silently."""
     from amaranth.back import rtlil
+    from netlist import Target
 
-    from onnxhw.build.netlist import Target
     from onnxhw.rtl.top import Device
 
     config, asked = PRESETS[name], set()

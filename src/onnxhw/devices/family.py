@@ -147,18 +147,6 @@ class Family(Protocol):
         rest of a memory becomes 0, memories that are not named stay as they are. `UsageError` E2330 to E2332."""
         ...
 
-    def netlist_script(self, top: str) -> list[str]:
-        """Yosys' commands from a design that was read, of that top module, to the netlist that is simulated."""
-        ...
-
-    def netlist_files(self) -> dict[str, str]:
-        """Files that these commands read."""
-        ...
-
-    def cell_models(self) -> str:
-        """Behavioural models of the cells of a netlist, in Verilog."""
-        ...
-
 
 def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
     """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
