@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "gate"), str(ROOT / "tests" / "rtl")]
+sys.path[:0] = [str(ROOT / "tests" / "gate"), str(ROOT / "tests" / "rtl"), str(ROOT / "tests" / "netlist")]
 
 import gate_models  # noqa: E402
 import gate_store  # noqa: E402
+from netlist import synthesize_netlist  # noqa: E402
 from programs import random_program  # noqa: E402
 
 from onnxhw.build import tools  # noqa: E402
-from onnxhw.build.netlist import synthesize_netlist  # noqa: E402
 from onnxhw.compiler import compile  # noqa: E402
 from onnxhw.config import PRESETS, HwConfig  # noqa: E402
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library  # noqa: E402

@@ -69,7 +69,7 @@ def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, t
     assert synthesis.recipe(preset("mini"), 1, 19200) != mini
     read = Path.read_bytes
     for path in (
-        "rtl/fetch.py", "rtl/link/uart.py", "rtl/primitives.py", "isa/instructions.py", "config.py", "isa/link.py",
+        "rtl/fetch.py", "rtl/link/uart.py", "rtl/cells.py", "isa/instructions.py", "config.py", "isa/link.py",
     ):  # fmt: skip
         with monkeypatch.context() as change:
             end = f"onnxhw/{path}"

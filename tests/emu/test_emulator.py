@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from legal_orders import by_chance
 
 from onnxhw.config import preset
 from onnxhw.emu import Emulator, Machine, run
-from onnxhw.emu.order import by_chance, by_time, steps
+from onnxhw.emu.order import by_time, steps
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa import Array, Load
 from onnxhw.isa.instructions import follows

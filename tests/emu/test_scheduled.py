@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from legal_orders import by_chance
 
 from onnxhw import golden
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.emu import Emulator
-from onnxhw.emu.order import by_chance
 from onnxhw.ir.graph import Add, Conv, Graph, MaxPool, Port, Tensor
 from onnxhw.partition import load
 from onnxhw.sched import schedule

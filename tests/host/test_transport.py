@@ -11,11 +11,12 @@ import time
 import tty
 
 import pytest
+from pin_line import PinLine
 
 from onnxhw.errors import LinkError, ToolError
 from onnxhw.host.faults import NoPermissionError, PortBusyError, UnpluggedError
 from onnxhw.host.network import SocketTransport
-from onnxhw.host.transport import PinLine, SerialTransport, permission_hint
+from onnxhw.host.transport import SerialTransport, permission_hint
 
 
 @pytest.fixture

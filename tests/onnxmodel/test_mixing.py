@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxhw.conformance.cases import cases, load
+from onnxhw.conformance.cases import all_cases, load
 from onnxhw.errors import InvalidModelError, OnnxhwError
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.onnxmodel.batch import Batch, OneSample, one_sample, open_batch, prove_open
@@ -182,7 +182,7 @@ def test_an_old_operator_set_is_not_proved() -> None:
 def test_onnx_cases_that_are_proved_hold() -> None:
     """Every case of onnx's own suite whose first dimension is proved to count samples gives them one by one."""
     count = 0
-    for case in cases():
+    for case in all_cases():
         model, data = load(case)
         try:
             static, many = specialise(model)

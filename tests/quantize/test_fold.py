@@ -7,13 +7,13 @@ from onnx import TensorProto, helper
 
 from onnxhw.hostrun.evaluator import evaluate
 from onnxhw.quantize.floatgraph import FloatGraph
-from onnxhw.quantize.fold import fold
+from onnxhw.quantize.fold import fold_normalizations
 from onnxhw.quantize.write import float_model
 
 
 def folded(model):
     graph = FloatGraph(model, "model")
-    fold(graph)
+    fold_normalizations(graph)
     return graph
 
 

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
+from netlist import synthesize_netlist
 
 from onnxhw.build.images import require_block_rams
-from onnxhw.build.netlist import synthesize_netlist
 from onnxhw.compiler import compile
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import UsageError

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from legal_orders import by_chance
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.emu.order import by_chance
 from onnxhw.errors import InternalError
 from onnxhw.ir.graph import Conv, Copy, Graph, MaxPool, Op, Piece, Port, Tensor
 from onnxhw.ir.text import parse, text

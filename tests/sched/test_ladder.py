@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from legal_orders import by_chance
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.emu.order import by_chance
 from onnxhw.ir.graph import Graph
 from onnxhw.ir.verify import verify
 from onnxhw.sched import schedule

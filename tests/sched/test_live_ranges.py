@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from legal_orders import by_chance
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.emu.order import by_chance
 from onnxhw.ir.graph import Graph
 from onnxhw.sched import check, lower
 from onnxhw.sched.alloc import ORDERS, Needs, _costs, allocate, find_needs, share_banks
 from onnxhw.sched.live_ranges import NEVER, LiveRange, live_ranges, may_overlap
-from onnxhw.sched.schedule import InitialSchedule, finish
+from onnxhw.sched.scheduler import InitialSchedule, finish
 from onnxhw.sched.search import SearchPoint, build, first_points, tasks_of
 from onnxhw.sched.task import Tiling
 from onnxhw.sched.tiling import chained, even, follow, pieces

@@ -9,7 +9,7 @@ from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array, Depthwise, Vector
 from onnxhw.sched import footprint
-from onnxhw.sched.schedule import initial_schedule
+from onnxhw.sched.scheduler import initial_schedule
 from onnxhw.sched.trace import accesses, in_buffers, in_memory, spans
 
 HW = HwConfig(

@@ -15,16 +15,16 @@ from onnxhw.engines import open as open_engine
 from onnxhw.errors import DoesNotFitError, UnsupportedError
 from onnxhw.ir.graph import Conv, Copy, Graph, Piece, Tensor
 from onnxhw.ir.verify import verify
-from onnxhw.passes import variants
 from onnxhw.passes.constant_propagation import VARIES, constant_channels
 from onnxhw.passes.dead_channels import without_dead_channels
+from onnxhw.passes.variants import variants
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.kept import Constants
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
 from onnxhw.program.parts import Program
 from onnxhw.sched import fastest, schedule
-from onnxhw.sched.schedule import initial_schedule
+from onnxhw.sched.scheduler import initial_schedule
 
 PAD = (1, 1, 1, 1)
 Values = dict[str, Any]

@@ -5,7 +5,8 @@ import pytest
 
 from onnxhw.config import HwConfig
 from onnxhw.emu import run
-from onnxhw.engines.cxxrtl import Design, build, elaborate
+from onnxhw.engines.cxxrtl.build import build, elaborate
+from onnxhw.engines.cxxrtl.design import Design
 from onnxhw.engines.cxxrtl.device_model import INPUTS, OUTPUTS, WIDTHS, DeviceModel, device_libraries
 from onnxhw.host.client import Client
 from onnxhw.host.transport import SimulationTransport

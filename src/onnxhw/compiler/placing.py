@@ -15,7 +15,7 @@ from ..onnxmodel.reading.limits import Limits
 from ..partition import PartitionedModel, require_hardware
 from ..partition.pipeline import converted, parts_of
 from ..partition.stages import Division
-from ..passes import variants
+from ..passes.variants import variants
 from .capacity import excess, roomier, scheduled, weight_bytes
 from .cost import Cost
 from .reasons import PREFER, Reasons, causes, size_error, too_much, too_slow, unmapped

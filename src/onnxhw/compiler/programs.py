@@ -9,7 +9,7 @@ from ..ir.parts import HardwarePart
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.reading.limits import Limits
 from ..partition import PartitionedModel, refuse
-from ..passes import choose
+from ..passes.variants import choose
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.traffic import Rates
@@ -43,7 +43,7 @@ def compile(
 
     What `partition` places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
-    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.check`.
+    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.checker`.
     """
     if isinstance(source, Graph):
         return Program.of(compile_graph(source, config, patches=patches, rates=rates))

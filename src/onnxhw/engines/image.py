@@ -34,5 +34,5 @@ def watchdog(program: DeviceProgram, status: int, cycles: int, counts: Sequence[
         "E8402",
         f"the run has not ended after {cycles} cycles ({program.cycles} predicted; {state}); completed: {done}",
         where=program.model,
-        hint="onnxhw bisect names the first difference",
+        hint="onnxhw.bisect.compare names the first difference",
     )

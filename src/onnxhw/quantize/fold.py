@@ -1,4 +1,4 @@
-"""`fold`: a float model rewritten so that each affine layer has its final weights.
+"""`fold_normalizations`: a float model rewritten so that each affine layer has its final weights.
 
 Constant -> initializer                        nodes of known inputs -> their results
 Identity, Dropout -> nothing                   MatMul of a matrix -> Gemm; Gemm -> alpha = beta = transB = 1
@@ -25,7 +25,7 @@ IMPURE = frozenset(
 )
 
 
-def fold(graph: FloatGraph) -> None:
+def fold_normalizations(graph: FloatGraph) -> None:
     """Rewrite in place; names of the values that remain do not change."""
     _bypass(graph)
     _constants(graph)

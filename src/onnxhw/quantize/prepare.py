@@ -1,4 +1,4 @@
-"""`prepare`: a model file as a float model that can be quantized."""
+"""`prepare_model`: a model file as a float model that can be quantized."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ OLDEST_OPSET, OLDEST_IR = 13, 7
 """Quantization along an axis came with operator set 13, which is of IR version 7."""
 
 
-def prepare(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, str]:
+def prepare_model(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, str]:
     """The model at operator set 13 or later, functions inlined and static loops unrolled, and its name for messages.
 
     `UnsupportedError` E4701: the operator set cannot be raised; E4702: the model is quantized already. Otherwise as

@@ -1,8 +1,8 @@
 """The static scheduler: tile, order, place, emit, check."""
 
-from .check import check
+from .checker import check
 from .refusals import TooLargeError, causes
-from .schedule import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
+from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
 from .tables import beyond, tables_of
 
 __all__ = [

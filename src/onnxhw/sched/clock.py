@@ -64,17 +64,16 @@ class _Clock:
 
 
 def by_clock(
-    head: list[TileTask], pulling: list[TileTask], pulled: list[list[TileTask]], written: ReadinessMap, config: HwConfig
+    pulling: list[TileTask], pulled: list[list[TileTask]], written: ReadinessMap, config: HwConfig
 ) -> list[TileTask]:
-    """The sequence of the tasks: `head` first, then those of the array in order and between them the queues of
-    `pulled`, each in order."""
+    """The sequence of the tasks: those of the array in order and between them the queues of `pulled`, each in order."""
     clock, out = _Clock(config), list[TileTask]()
-    queues = [list(reversed(queue)) for queue in ([*head], [*pulling], *pulled)]
+    queues = [list(reversed(queue)) for queue in (pulling, *pulled)]
     reads: list[set[str]] = [set() for _ in queues]
     able: set[int] = set()
 
     def look(index: int) -> None:
-        if queues[index] and (index == 0 or written.complete(queues[index][-1])):
+        if queues[index] and written.complete(queues[index][-1]):
             able.add(index)
 
     def next_of(index: int) -> None:
@@ -85,13 +84,13 @@ def by_clock(
     for index in range(len(queues)):
         next_of(index)
     while any(queues):
-        least = min((0,) if queues[0] else sorted(able), key=lambda index: clock.sums(queues[index][-1])[1])
+        least = min(sorted(able), key=lambda index: clock.sums(queues[index][-1])[1])
         task = queues[least].pop()
         clock.take(task)
         out.append(task)
         changed = {written.mark(step) for step in task.vectors}
         next_of(least)
-        for index in range(1, len(queues)):
+        for index in range(len(queues)):
             if index not in able and reads[index] & changed:
                 look(index)
     return out

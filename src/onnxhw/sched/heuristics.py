@@ -14,7 +14,7 @@ class Heuristics:
     overlap: bool = True
     """Tensors share words one by one where live ranges allow it (`live_ranges`); off: only if lifetimes do not meet."""
     strategies: bool = True
-    """Allocation in three orders (`alloc.ORDERS`); off: largest first."""
+    """Allocation in three orders (`alloc.ORDERS`), for room; off: largest first."""
     bank_preferences: bool = True
     """What is read side by side is put into different banks if possible; off: only operands of one instruction."""
     eager: bool = True
@@ -25,8 +25,6 @@ class Heuristics:
     """Operations that do not need each other take turns on the array."""
     short_branches: bool = True
     """Shorter branches first is tried, too (`reorder`)."""
-    graph_order_first: bool = True
-    """Keeping the graph's order for the first operations is tried where memory is short (`points.IN_ORDER`)."""
     row_tiles: bool = True
     """Operations are cut into row tiles so that readers begin early; off: the fewest tiles that the memories allow."""
     plane_by_plane: bool = True

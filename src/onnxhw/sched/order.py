@@ -4,8 +4,8 @@ Read one task after the other, the sequence is the meaning of the program; the u
 concurrently, in step by ordering fields (`emit`). Array operations keep the graph's order, but
 neighbours that do not need each other take turns. A task of the vector unit or the depthwise unit is put as soon
 as its operands are complete, so that it runs while the array is busy with the next tile; or, where the depthwise unit
-runs beside the array, when its turn comes at the vector unit (`clock`). The first operations may keep
-the graph's order, which needs less memory: large maps are at the beginning.
+runs beside the array, when its turn comes at the vector unit (`clock`). All operations may keep the graph's order
+instead, which needs less memory.
 """
 
 from ..config import HwConfig
@@ -42,34 +42,31 @@ class _Sequence:
 
 
 def sequence(
-    graph: Graph, tasks: dict[str, list[TileTask]], aliases: Aliases, config: HwConfig, in_order: int, clocked: bool,
+    graph: Graph, tasks: dict[str, list[TileTask]], aliases: Aliases, config: HwConfig, eager: bool, clocked: bool,
     interleaved: bool = True,
 ) -> list[TileTask]:
-    """All tasks, in order; `tasks` holds those of each operation by name. The first `in_order` operations keep theirs;
-    the others follow as `by_clock` puts them if `clocked`. Array operations that do not need each other take turns if
-    `interleaved`.
+    """All tasks, in order; `tasks` holds those of each operation by name. Operations keep the graph's order unless
+    `eager`; then tasks follow as `by_clock` puts them if `clocked`, and array operations that do not need each other
+    take turns if `interleaved`.
     """
-    later = graph.ops[in_order:]
-    order = _Sequence(ReadinessMap(graph, aliases, config), [])
-    pulled = [list(tasks[op.name]) for op in later if tasks[op.name] and not tasks[op.name][0].on_array]
+    if not eager:
+        return [task for op in graph.ops for task in tasks[op.name]]
+    pulled = [list(tasks[op.name]) for op in graph.ops if tasks[op.name] and not tasks[op.name][0].on_array]
+    pulling, written = _pulling(graph, tasks, interleaved), ReadinessMap(graph, aliases, config)
     if clocked:
-        head = [task for op in graph.ops[:in_order] for task in tasks[op.name]]
-        return by_clock(head, _pulling(graph, later, tasks, interleaved), pulled, order.written, config)
-    for op in graph.ops[:in_order]:
-        for task in tasks[op.name]:
-            order.put(task)
-    order.waiting = pulled
+        return by_clock(pulling, pulled, written, config)
+    order = _Sequence(written, pulled)
     order.settle()
     # Array operations pull the sequence forward; what waits on them follows at once.
-    for task in _pulling(graph, later, tasks, interleaved):
+    for task in pulling:
         order.put(task)
         order.settle()
     return order.out
 
 
-def _pulling(graph: Graph, ops: list[Op], tasks: dict[str, list[TileTask]], interleaved: bool) -> list[TileTask]:
-    """The tasks of the array operations among some, in order."""
-    mine = [op for op in ops if any(task.on_array for task in tasks[op.name])]
+def _pulling(graph: Graph, tasks: dict[str, list[TileTask]], interleaved: bool) -> list[TileTask]:
+    """The tasks of the array operations, in order."""
+    mine = [op for op in graph.ops if any(task.on_array for task in tasks[op.name])]
     groups = _independent(graph, mine) if interleaved else [[op] for op in mine]
     return [task for group in groups for task in _merged([tasks[op.name] for op in group])]
 

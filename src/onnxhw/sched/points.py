@@ -11,10 +11,6 @@ from .reorder import short_first
 from .task import Tiling
 from .tiling import chained, coarsest, pieces, plane_by_plane
 
-IN_ORDER = (0, 2, 3, 4, 8)
-"""How many operations at the beginning keep the graph's order: the first of these that finds room. Large maps are at
-the beginning, and a network's first block has two to four operations, two blocks have eight. A matter of room, not of
-cycles: where all of these fit the first is taken."""
 PARTS = (0.5, 0.6)
 """Of the rows of the first map, how many the first of two tiles has where the depthwise unit works: each 3 x 3 window
 after it takes a row from that tile, so that one half shrinks. KWS takes 9,959 cycles on `ulx3s-85f` with 0.5 alone,
@@ -32,7 +28,7 @@ class SearchPoint:
 
     graph: Graph
     tilings: dict[str, Tiling]
-    in_order: int = 0
+    eager: bool = True
     clocked: bool = False
     order: str = "size"
     preferences: bool = True
@@ -42,21 +38,18 @@ class SearchPoint:
 
 def first_points(lowered: LoweredGraph) -> Iterator[list[SearchPoint]]:
     """Search points to begin with, from fast to frugal, in groups of which one success is enough."""
-    use, count = lowered.use, len(lowered.graph.ops)
-    some = [in_order for in_order in IN_ORDER if in_order < count]
-    some = (some if use.graph_order_first else some[:1]) if use.eager else [count]
-    clocked = _with_depthwise(lowered)
-    ways = [(tilings, some, use.clock_order) for tilings in clocked]
-    ways += [(tilings, some, False) for tilings in _tilings(lowered, not clocked)]
-    ways.append((_coarse(lowered), [count], False))
+    use, clocked = lowered.use, _with_depthwise(lowered)
+    ways = [(tilings, use.eager, use.clock_order) for tilings in clocked]
+    ways += [(tilings, use.eager, False) for tilings in _tilings(lowered, not clocked)]
+    ways.append((_coarse(lowered), False, False))
     overlaps, orders = (False, True)[: 1 + use.overlap], ORDERS if use.strategies else ORDERS[:1]
     prefer = (True, False) if use.bank_preferences else (False,)
     graphs = _orders(lowered)
-    for tilings, in_order, clock in ways:
+    for tilings, eager, clock in ways:
         for graph in graphs:
             yield [
-                SearchPoint(graph, tilings, first, clock, order, preferences, overlap)
-                for first in in_order for overlap in overlaps for preferences in prefer for order in orders
+                SearchPoint(graph, tilings, eager, clock, order, preferences, overlap)
+                for overlap in overlaps for preferences in prefer for order in orders
             ]  # fmt: skip
 
 

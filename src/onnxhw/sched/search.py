@@ -72,13 +72,13 @@ def tasks_of(lowered: LoweredGraph, point: SearchPoint) -> list[TileTask]:
     """The sequence of tasks of a search point."""
     tasks = {name: lowered.tasks(name, tiling) for name, tiling in point.tilings.items()}
     interleaved = lowered.use.interleaving
-    return sequence(point.graph, tasks, lowered.aliases, lowered.config, point.in_order, point.clocked, interleaved)
+    return sequence(point.graph, tasks, lowered.aliases, lowered.config, point.eager, point.clocked, interleaved)
 
 
 def _begun(lowered: LoweredGraph, point: SearchPoint) -> tuple[list[TileTask], Needs]:
     """Tasks and needs of a search point: the last ones, if the search points differ in placement alone."""
     order = tuple(op.name for op in point.graph.ops)
-    key = order, tuple(point.tilings.items()), point.in_order, point.clocked, point.exclusive_inputs
+    key = order, tuple(point.tilings.items()), point.eager, point.clocked, point.exclusive_inputs
     if key not in lowered.begun:
         tasks = tasks_of(lowered, point)
         lowered.begun.clear()

@@ -20,7 +20,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import add_table
-from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
+from ..values import Fed, Held, Pending, Result, Step, Value, form
 from .arrange import materialise
 from .movement import moved
 
@@ -139,8 +139,3 @@ def real(value: Value) -> Held | Pending:
     if not isinstance(value, (Held, Pending)):
         raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear on every activation")
     return value
-
-
-def shaped(tensor: Tensor, shape: Shape) -> Moves:
-    """From a tensor in IR form to its ONNX shape."""
-    return Moves.of(tensor.shape, shape)

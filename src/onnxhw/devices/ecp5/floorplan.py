@@ -38,7 +38,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class FloorPlan:
-    """nextpnr's names of places by role (`onnxhw.rtl.primitives.Primitives`); what has none goes anywhere."""
+    """nextpnr's names of places by role (`onnxhw.rtl.cells.Primitives`); what has none goes anywhere."""
 
     multipliers: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

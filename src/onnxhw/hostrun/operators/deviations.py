@@ -132,10 +132,6 @@ def _dilated(call: Call, operands: Sequence[Any]) -> bool:
     return any(step > 1 for step in call.attributes.get("dilations", ()))
 
 
-def _dilated_same(call: Call, operands: Sequence[Any]) -> bool:
-    return _dilated(call, operands) and call.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
-
-
 def _padded_same(call: Call, operands: Sequence[Any]) -> bool:
     if call.attributes.get("auto_pad", b"NOTSET") == b"VALID" and call.attributes.get("ceil_mode", 0):
         return True

@@ -13,7 +13,7 @@ from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
-from .check import check
+from .checker import check
 from .heuristics import ALL, Heuristics
 from .images import Images
 from .lower import LoweredGraph, lower

@@ -1,16 +1,16 @@
-"""Prints the instruction set as Markdown, from its declarations: ``python -m onnxhw.isa.docs > docs/isa.md``."""
+"""The page docs/isa.md: the instruction set as Markdown, from its declarations. `generate_docs.py` writes it."""
 
 import ast
 import inspect
 from enum import IntEnum
 from types import ModuleType
 
-from ..config import PRESETS, HwConfig
-from . import instructions, memory, timing
-from .fields import WORD_BITS, FieldSpec
-from .instructions import UNITS, VectorOp
-from .memory import Control, Space, host_stride, word_bytes
-from .units import Unit
+from onnxhw.config import PRESETS, HwConfig
+from onnxhw.isa import instructions, memory, timing
+from onnxhw.isa.fields import WORD_BITS, FieldSpec
+from onnxhw.isa.instructions import UNITS, VectorOp
+from onnxhw.isa.memory import Control, Space, host_stride, word_bytes
+from onnxhw.isa.units import Unit
 
 
 def attribute_docs(source: ModuleType | type) -> dict[str, str]:
@@ -133,7 +133,7 @@ def markdown() -> str:
     lines = [
         "# The instruction set",
         "",
-        "<!-- Printed by `python -m onnxhw.isa.docs`; do not edit. -->",
+        "<!-- Printed by `make docs`; do not edit. -->",
         "",
         *prose(instructions),
         "R, C, W, Q and k are the `rows`, `cols`, `word`, `lanes` and `load_rows` of the hardware configuration, D its",
@@ -149,7 +149,3 @@ def markdown() -> str:
             lines += enum_table(VectorOp, ["`op`", "name", "meaning"], attribute_docs(VectorOp))
     lines += memory_section() + timing_section()
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-if __name__ == "__main__":
-    print(markdown(), end="")
