@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
+from onnxhw.driver.client import Client
+from onnxhw.driver.device import Device
+from onnxhw.driver.framing import crc32c
+from onnxhw.driver.link import Request
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.host.client import Client
-from onnxhw.host.device import Device
-from onnxhw.host.framing import crc32c
-from onnxhw.host.link import Request
 from onnxhw.isa import Unit
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import Control, Space

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.host import discover, pace
-from onnxhw.host.discover import Port
+from onnxhw.driver import discover, pace
+from onnxhw.driver.discover import Port
 
 
 @pytest.fixture(autouse=True)

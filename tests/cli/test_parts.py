@@ -16,9 +16,9 @@ from onnxhw.build import flow
 from onnxhw.build.built import Built
 from onnxhw.cli import main
 from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.driver import artifact
 from onnxhw.errors import UsageError
-from onnxhw.host import artifact
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.program import container
 

@@ -8,9 +8,9 @@ import pytest
 from onnxhw import golden
 from onnxhw.cli import main
 from onnxhw.cli.inference import check_outputs, top_classes
+from onnxhw.driver.device import Device
 from onnxhw.errors import UsageError
 from onnxhw.golden import host
-from onnxhw.host.device import Device
 from onnxhw.partition import load
 
 COUNT = 3
@@ -207,7 +207,7 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     from onnxhw.config import preset
     from onnxhw.devices.family import Location
     from onnxhw.devices.report import RouteReport
-    from onnxhw.host.artifact import build_id
+    from onnxhw.driver.artifact import build_id
     from onnxhw.isa.link import Info
 
     baked = []
@@ -224,8 +224,8 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
 
 def test_the_line_is_first_tried_at_the_speed_that_the_bitstream_has(digits, tmp_path, monkeypatch, capsys):
     """As manifest.json says; what --baud says is the only one."""
+    from onnxhw.driver.device import Device
     from onnxhw.errors import LinkError
-    from onnxhw.host.device import Device
     from onnxhw.runtime.session import InferenceSession
 
     assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from onnxhw.errors import InvalidModelError
-from onnxhw.onnxmodel.reading.limits import Limits
+from onnxhw.onnxfile.limits import Limits
 from onnxhw.partition import PartitionedModel, read
 from onnxhw.runtime.session import InferenceSession
 

@@ -1,13 +1,13 @@
-"""onnx's own code in a child: its results and errors are onnx's, its crashes and endless loops are errors of ours."""
+"""onnx's own code in a worker: its results and errors are onnx's, its crashes and endless loops are errors of ours."""
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw import child as process
+from onnxhw import worker
 from onnxhw.onnxmodel import confined
 
-pytestmark = pytest.mark.skipif(not process.FORKS, reason="this system has no child for it")
+pytestmark = pytest.mark.skipif(not worker.FORKS, reason="this system has no worker for it")
 
 
 def model(*nodes, shape=(2, 3, 4), opset=18):
@@ -20,10 +20,10 @@ def model(*nodes, shape=(2, 3, 4), opset=18):
 
 @pytest.fixture(autouse=True)
 def own_child():
-    """A child that knows what a test has changed, and that no other test meets."""
-    process._current().close()
+    """A worker that knows what a test has changed, and that no other test meets."""
+    worker._current().close()
     yield
-    process._current().close()
+    worker._current().close()
 
 
 GOOD = helper.make_node("Relu", ["x"], ["r"])

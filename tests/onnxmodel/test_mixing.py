@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw.conformance.cases import cases, load
 from onnxhw.errors import InvalidModelError, OnnxhwError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.onnxmodel.batch import Batch, OneSample, one_sample, open_batch, prove_open
 from onnxhw.onnxmodel.mixing import KNOWN, constants_of
 from onnxhw.onnxmodel.shapes import specialise

@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.onnxmodel.shape_surrogates import STAND_INS
 from onnxhw.onnxmodel.shapes import require_static, specialise
 from onnxhw.onnxmodel.specification import Findings

@@ -9,8 +9,8 @@ import pytest
 from onnx import defs, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.hostrun.single import implemented
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.hostops.single import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.partition import read, refuse
 from onnxhw.partition.refused import DOMAINS, RUN

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.partition import PartitionedModel, Placed, read
 
-from ..hostrun.node_models import one_node
+from ..hostops.node_models import one_node
 
 S = 0.125
 SHAPE = [1, 4, 4, 4]

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize.floatgraph import FloatGraph
 from onnxhw.quantize.fold import fold
 from onnxhw.quantize.write import float_model

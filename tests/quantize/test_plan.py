@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import partition
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize import quantize
 from onnxhw.quantize.floatgraph import FloatGraph
 from onnxhw.quantize.fold import fold

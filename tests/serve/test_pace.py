@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from onnxhw.driver import pace
+from onnxhw.driver.pace import Board, PacedTransport, find, follow, running
 from onnxhw.errors import UsageError
-from onnxhw.host import pace
-from onnxhw.host.pace import Board, PacedTransport, find, follow, running
 from onnxhw.serve.clock import ClockFile
 
 BOARD = Board("tcp:127.0.0.1:4321", "ulx3s-85f", "mini", 8_000_000, 1_000_000, os.getpid())

@@ -29,8 +29,8 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(output: Output, addresses: tuple[str, ...], baud: int | None, no_ask: bool) -> None:
-    from ..host import discover, pace
-    from ..host.address import parse
+    from ..driver import discover, pace
+    from ..driver.address import parse
 
     rows: list[dict[str, Any]] = []
     for port in discover.ports():
@@ -79,8 +79,8 @@ def _row(address: str, product: str, usb: str, boards: list[str], hint: str) -> 
 def _ask(address: str, baud: int | None) -> dict[str, Any]:
     """What the device says, or why it says nothing; `error` is the exception or None."""
     from ..config import PRESETS
+    from ..driver.device import Device
     from ..errors import OnnxhwError
-    from ..host.device import Device
 
     try:
         with Device.open(address, baud=baud) as device:

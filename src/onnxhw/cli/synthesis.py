@@ -53,7 +53,7 @@ def finished(
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
     """
     from ..build.images import images
-    from ..host.artifact import build_id
+    from ..driver.artifact import build_id
     from ..isa.link import Info
 
     names = memories(built.locations)

@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 from ..batch import Batch
 from ..config import HwConfig
 from ..convert.conversion import Conversion
+from ..diagnostics import Diagnostic
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
-from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxfile.limits import Limits
 from ..onnxmodel.prepared import Source, prepare
-from ..onnxmodel.reading.limits import Limits
 from ..partition import PartitionedModel, require_hardware
 from ..partition.pipeline import converted, parts_of
 from ..partition.stages import Division

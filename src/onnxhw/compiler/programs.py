@@ -6,8 +6,8 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..ir.parts import HardwarePart
+from ..onnxfile.limits import Limits
 from ..onnxmodel.prepared import Source
-from ..onnxmodel.reading.limits import Limits
 from ..partition import PartitionedModel, refuse
 from ..passes import choose
 from ..program.model import DeviceProgram

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Port, Tensor
+from ..onnxfile.limits import DEFAULT, Limits
 from ..onnxmodel.nodes import Node
-from ..onnxmodel.reading.limits import DEFAULT, Limits
 from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
 from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Graph, Op
+from ..onnxfile.limits import DEFAULT as LIMITS
+from ..onnxfile.limits import Limits
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import DEFAULT, Node
-from ..onnxmodel.reading.limits import DEFAULT as LIMITS
-from ..onnxmodel.reading.limits import Limits
 from .blockers import BlockedError, Blocker, Excluded
 from .context import Context
 from .fold import FOLDABLE, fold

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidModelError
-from ..hostrun.confined import RefusedError, computed
+from ..hostops.confined import RefusedError, computed
 from ..onnxmodel.nodes import DEFAULT, Node
 from ..onnxmodel.shapes import Shape
 from ..onnxmodel.specification.findings import label

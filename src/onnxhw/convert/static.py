@@ -7,10 +7,10 @@ from typing import Any
 
 import onnx
 
+from ..onnxfile.apart import Apart
+from ..onnxfile.elements import ELEMENTS
+from ..onnxfile.payload import unpacked
 from ..onnxmodel.nodes import Attributes, Node
-from ..onnxmodel.reading.apart import Apart
-from ..onnxmodel.reading.elements import ELEMENTS
-from ..onnxmodel.reading.payload import unpacked
 from ..onnxmodel.shapes import Shape
 from .values import Const
 

@@ -1,7 +1,7 @@
 """The ONNX model as such: from a file to one that is checked, specialised and plain. It knows nothing of the hardware.
 
 prepare        all of it                                              (prepared.py)
-read_model     file or bytes -> checked onnx.ModelProto               (read.py, reading/)
+read_model     file or bytes -> checked onnx.ModelProto               (read.py)
 diagnose       the rules of the ONNX specification                    (specification/)
 normalise      one way to write what can be written in several        (normal_form.py, legacy_domains.py)
 inline, unroll functions, and control flow of known course            (inline.py, unroll.py, bodies.py)

@@ -18,10 +18,10 @@ from onnx import numpy_helper
 
 from ..batch import Batch
 from ..errors import OnnxhwError
+from ..onnxfile.limits import DEFAULT
 from .mixing import MixingError, at_one, constants_of, kinds
 from .nodes import Node
 from .persample import ROWS, SIZE, Kind
-from .reading.limits import DEFAULT
 from .shapes import Shape, specialise
 
 TWO = 2

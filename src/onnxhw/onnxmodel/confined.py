@@ -1,4 +1,4 @@
-"""`infer_shapes`, `convert_version`: onnx's own code in a child of bounded memory and time (`onnxhw.child`)."""
+"""`infer_shapes`, `convert_version`: onnx's own code in a worker of bounded memory and time (`onnxhw.worker`)."""
 
 import time
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from functools import partial
 import onnx
 from onnx import shape_inference
 
-from ..child import DiedError, FailedError, Task, ask, guarded, memory_of
 from ..errors import InvalidModelError
+from ..worker import Task, TaskFailedError, WorkerDiedError, call_in_worker, memory_of, worker_scope
 from .specification.findings import label
 
 SECONDS = 1.0
@@ -65,15 +65,15 @@ def _asked(
     culprit: Callable[[onnx.ModelProto, Task], str] = _nobody,
 ) -> onnx.ModelProto:
     data = model.SerializeToString()
-    with guarded():
+    with worker_scope():
         try:
-            found: onnx.ModelProto = onnx.ModelProto.FromString(ask(task, data))
-        except DiedError as died:
+            found: onnx.ModelProto = onnx.ModelProto.FromString(call_in_worker(task, data))
+        except WorkerDiedError as died:
             raise CrashError("E3450", f"{culprit(model, task)}onnx's {name} {died}") from None
         except MemoryError:
             most = memory_of(len(data)) >> 20
             raise CrashError("E3451", f"onnx's {name} needs more than {most} MiB for it") from None
-        except FailedError as error:
+        except TaskFailedError as error:
             raise kind(str(error)) from None
     return found
 
@@ -92,9 +92,9 @@ def _culprit(model: onnx.ModelProto, task: Task) -> str:
         part.graph.node.extend(model.graph.node[:middle])
         try:
             for _ in range(TRIES):
-                with suppress(FailedError, MemoryError):
-                    ask(task, part.SerializeToString())
+                with suppress(TaskFailedError, MemoryError):
+                    call_in_worker(task, part.SerializeToString())
             good = middle
-        except DiedError:
+        except WorkerDiedError:
             bad = middle
     return f"{label(model.graph.node[bad - 1])}: " if bad - good == 1 else ""

@@ -17,9 +17,9 @@ from onnx import numpy_helper
 
 from ..batch import Batch
 from ..errors import InvalidModelError
+from ..onnxfile.limits import LimitError, Limits
 from .batch import open_batch
 from .confined import CrashError
-from .reading.limits import LimitError, Limits
 from .shapes import Shape, specialise
 from .specification.findings import Findings
 

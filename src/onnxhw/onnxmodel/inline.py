@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ..onnxfile.limits import DEFAULT, Limits
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
 from .nodes import reads
-from .reading.limits import DEFAULT, Limits
 from .specification.findings import Findings, label, raise_errors
 from .specification.functions import Functions, Key, compatible, every_node, key, spelled
 from .specification.nodes import needs

@@ -8,17 +8,17 @@ from functools import partial
 import onnx
 
 from ..batch import Batch
-from ..child import guarded
+from ..diagnostics import Diagnostic
+from ..onnxfile.apart import Apart
+from ..onnxfile.limits import DEFAULT, Limits
+from ..worker import worker_scope
 from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
-from .diagnostics import Diagnostic
 from .dynamic_batch import settled
 from .inline import inline
 from .legacy_domains import adopt
 from .normal_form import normalise
 from .quantizers import quantizes
 from .read import read
-from .reading.apart import Apart
-from .reading.limits import DEFAULT, Limits
 from .shapes import Shape
 from .specification import Findings, diagnose, raise_errors
 from .unroll import unroll
@@ -53,7 +53,7 @@ class Prepared:
     others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
 
-@guarded()
+@worker_scope()
 def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Prepared:
     """The model, ready to be placed.
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import onnx
 
+from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError
-from .diagnostics import Diagnostic
+from ..onnxfile.apart import Apart
+from ..onnxfile.container import parse, read_file
+from ..onnxfile.external import load_external
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxfile.payload import check, finite, title
+from ..onnxfile.sparse import check_sparse, fill_in
+from ..onnxfile.survey import Survey, survey
+from ..onnxfile.textual import binary
 from .legacy_domains import adopt
 from .normal_form import normalise
-from .reading.apart import Apart
-from .reading.container import parse, read_file
-from .reading.external import load_external
-from .reading.limits import DEFAULT, Limits
-from .reading.payload import check, finite, title
-from .reading.sparse import check_sparse, fill_in
-from .reading.survey import Survey, survey
-from .reading.textual import binary
 from .specification import diagnose, raise_errors
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from math import prod
 import onnx
 
 from ..errors import InvalidModelError, UnsupportedError, UsageError, short
+from ..onnxfile.limits import DEFAULT, Limits
 from .bodies import nested
 from .declared import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .miscounted_windows import whole_windows
-from .reading.limits import DEFAULT, Limits
 from .shape_surrogates import stand_ins
 from .specification.findings import Findings, raise_errors
 from .specification.operators import operator_rules

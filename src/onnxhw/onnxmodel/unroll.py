@@ -12,10 +12,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
+from ..onnxfile.limits import DEFAULT, Limits
 from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
 from .confined import infer_shapes
 from .constants import Array, Constants
-from .reading.limits import DEFAULT, Limits
 from .specification.functions import every_node
 
 STATIC = ("If", "Loop", "Scan")

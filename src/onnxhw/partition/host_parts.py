@@ -10,7 +10,7 @@ from ..convert.conversion import Conversion
 from ..convert.values import Const, QuantConst
 from ..errors import UnsupportedError
 from ..ir.parts import HostPart
-from ..onnxmodel.reading.apart import LEAST, outline
+from ..onnxfile.apart import LEAST, outline
 from .stages import KINDS, Stages
 
 OLDEST_IR = 4

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..batch import Batch
+from ..diagnostics import Diagnostic
 from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
-from ..onnxmodel.diagnostics import Diagnostic
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.shapes import dynamic
 from ..program.parts import Program

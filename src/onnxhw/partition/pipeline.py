@@ -5,27 +5,27 @@ from collections.abc import Mapping
 import onnx
 
 from ..batch import Batch
-from ..child import guarded
 from ..convert.blockers import Excluded, UnsupportedNodesError
 from ..convert.conversion import Conversion, convert
 from ..convert.static import Static
+from ..diagnostics import Diagnostic
 from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
+from ..onnxfile.limits import Limits
 from ..onnxmodel.declared import CONTAINERS
-from ..onnxmodel.diagnostics import Diagnostic
 from ..onnxmodel.prepared import Prepared, Source, name_of, prepare
 from ..onnxmodel.quantizers import quantizes
-from ..onnxmodel.reading.limits import Limits
 from ..onnxmodel.shapes import Shape, require_static
 from ..onnxmodel.specification import Findings
 from ..onnxmodel.specification.signatures import nowhere
+from ..worker import worker_scope
 from .host_parts import host_parts
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
 from .stages import GOLDEN, KINDS, Division, integer_parts, stages
 
 
-@guarded()
+@worker_scope()
 def read(
     source: Source,
     *,
@@ -83,7 +83,7 @@ def load(
     return graphs[0]
 
 
-@guarded()
+@worker_scope()
 def converted(
     prepared: Prepared, excluded: Excluded | None = None, exact_softmax: bool = False
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:

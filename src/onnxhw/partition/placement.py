@@ -126,7 +126,7 @@ class Implemented:
         """None if the host can run this node; else for which types it cannot, empty if for none."""
         domain, op_type = operator = node.key
         if operator not in self.known:
-            from ..hostrun.single import implemented  # only here: it takes long to import
+            from ..hostops.single import implemented  # only here: it takes long to import
 
             version = self.versions.get(domain, 1)
             self.known[operator] = operator in self.functions or implemented(domain, op_type, version)
@@ -137,7 +137,7 @@ class Implemented:
         return self._of_types(node, tuple(self.dtypes[name] if name else "" for name in node.input)) or None
 
     def _of_types(self, node: Node, types: tuple[str, ...]) -> str:
-        from ..hostrun.single import lacking
+        from ..hostops.single import lacking
 
         proto = node.proto
         key = node.key, types, tuple(map(bool, node.output)), *(one.SerializeToString() for one in proto.attribute)

@@ -19,8 +19,8 @@ from onnx import helper
 from ..convert.context import Context
 from ..convert.static import Static
 from ..convert.values import Const, QuantConst
-from ..hostrun.confined import refusal
-from ..hostrun.operators import is_ours
+from ..hostops.confined import refusal
+from ..hostops.operators import is_ours
 from ..onnxmodel.bodies import nested
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import Node

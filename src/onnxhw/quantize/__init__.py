@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import onnx
 
 from ..errors import UnsupportedError, UsageError
-from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxfile.limits import DEFAULT, Limits
 from .calibrate import METHODS, Samples, calibrate
 from .correct import correct_biases
 from .evaluate import Accuracy, accuracy, noise

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..hostrun.evaluator import Evaluator
+from ..hostops.evaluator import Evaluator
 from .floatgraph import Array, Doubles, FloatGraph, Layer
 
 LARGEST_FOLDED = 1 << 24

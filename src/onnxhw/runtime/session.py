@@ -16,17 +16,17 @@ import onnx
 from onnx import numpy_helper
 
 from ..board import find
-from ..closing import Closing
+from ..closeable import Closeable
 from ..compiler import place_and_schedule
 from ..compiler.cost import Prefer
 from ..config import HwConfig, preset
+from ..driver.artifact import baud_of, preprocess_of
+from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
-from ..host.artifact import baud_of, preprocess_of
-from ..host.device import Device
 from ..ir.parts import Dim, Value
+from ..onnxfile.limits import LimitError
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
-from ..onnxmodel.reading.limits import LimitError
 from ..ort_api import (
     MissingInputError,
     ModelMetadata,
@@ -61,7 +61,7 @@ from .inputs import (
 from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 
-class InferenceSession(SessionMethods, Closing):
+class InferenceSession(SessionMethods, Closeable):
     """A model ready to run; parameters and calls are those of onnxruntime's class of this name, and a few more.
 
     Parameters

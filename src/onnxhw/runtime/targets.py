@@ -7,11 +7,11 @@ from typing import Any
 import onnx
 
 from .. import engines
+from ..driver.address import BARE_PORT, FORMS
+from ..driver.artifact import check_manifest, manifest
+from ..driver.device import Device
 from ..errors import UsageError
 from ..files import sha256
-from ..host.address import BARE_PORT, FORMS
-from ..host.artifact import check_manifest, manifest
-from ..host.device import Device
 from ..onnxmodel.read import read_model
 from ..program.parts import Program
 from .loading import load
@@ -49,7 +49,7 @@ def model_beside(folder: Path) -> onnx.ModelProto | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text means a device (`onnxhw.host.address`) rather than one of `DEVICES`."""
+    """Whether a text means a device (`onnxhw.driver.address`) rather than one of `DEVICES`."""
     return text == "auto" or ":" in text or BARE_PORT.fullmatch(text) is not None
 
 

@@ -21,7 +21,7 @@ What is proved, for every input:
 - no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
-none of ours (`onnxhw.proof`).
+none of ours (`onnxhw.program_verifier`).
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ from .task import Region, TileTask
 from .trace import accesses, in_memory
 
 
-def prove(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:
+def check_reaching_definitions(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:
     """`InternalError` E1213 if a task reads words that hold another buffer than its operand's, or if a tensor is not
     whole where the `table` says so, or an output at the end.
     """

@@ -17,7 +17,7 @@ from .check import check
 from .heuristics import ALL, Heuristics
 from .images import Images
 from .lower import LoweredGraph, lower
-from .reaching_definitions import prove
+from .reaching_definitions import check_reaching_definitions
 from .rewrite import same_operand
 from .search import ScheduledCandidate, first, improve, with_exclusive_inputs
 from .trace import accesses, in_memory
@@ -134,7 +134,7 @@ def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
     model = model or graph
     candidate = with_exclusive_inputs(lowered, improve(lowered, begun.candidate))
     table = entries(lowered, candidate)
-    prove(lowered, candidate, table)
+    check_reaching_definitions(lowered, candidate, table)
     program = DeviceProgram(
         lowered.config,
         graph.name,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
-from ...hostrun.confined import computed
+from ...hostops.confined import computed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node

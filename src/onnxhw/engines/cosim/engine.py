@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
@@ -28,7 +28,7 @@ Write = tuple[int, int, npt.NDArray[np.uint32]]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class CocotbEngine(Closing):
+class CocotbEngine(Closeable):
     """The core's Verilog on Icarus: hundreds of times slower than CXXRTL, but it knows X and another simulator's rules.
 
     One simulator process lives as long as the engine; programs and tensors go to it through files in a temporary

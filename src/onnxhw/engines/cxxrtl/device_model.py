@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from amaranth import Elaboratable, Module, Signal
 
 from ...build.cache import sources
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from .build import Progress, build, elaborate
 from .core_model import core_library
@@ -92,7 +92,7 @@ def device_libraries(
     return Libraries(core_library(config, progress=progress).path, around.path)
 
 
-class DeviceModel(Closing):
+class DeviceModel(Closeable):
     """A running device and the host's end of its serial line; a context manager.
 
     Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that

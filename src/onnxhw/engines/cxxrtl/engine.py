@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
@@ -24,7 +24,7 @@ WAVE_CYCLES = 20_000
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
-class CxxrtlEngine(Closing):
+class CxxrtlEngine(Closeable):
     """The core's RTL, compiled to native code (see `core_library`); the first use of a configuration takes a minute.
 
     A program stays loaded between runs: the second inference only writes inputs. `library` tells how long the
