@@ -22,7 +22,7 @@ from onnxhw.config import preset
 from onnxhw.driver.artifact import samples, stacked
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
-from onnxhw.driver.model import DeviceModel
+from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.golden import host
 from onnxhw.isa.link import Info

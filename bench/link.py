@@ -17,8 +17,8 @@ from faults import PinnedLine
 
 from onnxhw.config import HwConfig, preset
 from onnxhw.driver.client import Client
-from onnxhw.driver.emulated import EmulatedCore
-from onnxhw.driver.model import DeviceModel
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space

@@ -30,7 +30,7 @@ from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import Control, Space
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
-from onnxhw.program.image import memories
+from onnxhw.program.host_words import memories
 
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
 DETECTED = {"E9108": "stopped by the watchdog", "E9109": "another number of cycles", "E9110": "not ended"}

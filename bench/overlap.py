@@ -26,8 +26,8 @@ from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
 from onnxhw.driver.client import Client
-from onnxhw.driver.emulated import EmulatedCore, Words
-from onnxhw.driver.model import DeviceModel
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore, Words
 from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import RUNNING, Control, Space

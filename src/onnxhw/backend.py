@@ -19,8 +19,8 @@ from .driver.address import FORMS, parse
 from .driver.device import Device
 from .errors import OnnxhwError, UsageError
 from .partition import refuse
+from .runtime.executor_names import DEVICES
 from .runtime.session import InferenceSession
-from .runtime.targets import DEVICES
 
 DEVICE = "CPU"
 

@@ -1,7 +1,7 @@
 """`verify_program`: the device program of a file is verified before it runs (`runtime.loading` has each part verified).
 
 A program file may come from anywhere, and its checksum is no signature. So what was read goes through all that a
-program goes through when it is made: `onnxhw.sched.check` (no access out of range, nothing read before it was written
+program goes through when it is made: `onnxhw.sched.checker` (no access out of range, nothing read before it was written
 or after it was overwritten, no deadlock, no bank conflict, the predicted cycles); and what the host does with it is
 tried: ports, steps, tensor table and layers fit each other. `UsageError` E2460 says what is wrong.
 
@@ -34,7 +34,7 @@ SAMPLES = 256
 
 def verify_program(program: DeviceProgram, where: str = "") -> DeviceProgram:
     """The program itself, if it is one that our compiler could have made; else `UsageError` E2460."""
-    from .sched.check import check  # only here: it takes long to import
+    from .sched.checker import check  # only here: it takes long to import
 
     try:
         _table(program)

@@ -202,7 +202,7 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     """What `Device.load` compares: the first half of the key, in the memory that INFO reads."""
     from onnxhw.board import find
     from onnxhw.build import flow
-    from onnxhw.build.built import Built
+    from onnxhw.build.bitstream import Bitstream
     from onnxhw.cli.synthesis import finished
     from onnxhw.config import preset
     from onnxhw.devices.family import Location
@@ -214,7 +214,7 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     monkeypatch.setattr(flow, "with_memories", lambda built, images, progress: baked.append(images) or built)
     location = Location(1, "top.loader.description", "description", 32, 512, 32, 0)
     key = "0123456789abcdef" * 2
-    built = Built(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
+    built = Bitstream(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
     finished(built, preset("mini"), 3_000_000, lambda event: None)
     info = Info.from_words(baked[0]["description"])
     assert (info.build_id, info.clock_hz, info.standalone) == (build_id(key), 50_000_000, False)

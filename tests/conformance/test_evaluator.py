@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from onnxhw.errors import OnnxhwError
 from onnxhw.hostops import evaluator
 from onnxhw.hostops.evaluator import evaluate
-from onnxhw.hostops.single import implemented
+from onnxhw.hostops.single_node import implemented
 
 
 def _model(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from onnxhw.config import HwConfig
-from onnxhw.driver.model import DeviceModel
+from onnxhw.driver.device_model import DeviceModel
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Load
 from onnxhw.isa.link import Info

@@ -11,11 +11,11 @@ import pytest
 import onnxhw
 from onnxhw import golden
 from onnxhw.config import PRESETS, preset
-from onnxhw.driver import discover, opening
+from onnxhw.driver import connection, discover
 from onnxhw.driver.artifact import build_id, read
 from onnxhw.driver.device import Device
 from onnxhw.driver.discover import Port
-from onnxhw.driver.emulated import EmulatedCore
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.faults import (
     NoAnswerError,
     PortBusyError,
@@ -292,7 +292,7 @@ def test_unplugged_during_a_session(board, pty_board, digits_program, images):
 def test_the_speeds_that_are_tried(pty_board, monkeypatch):
     """The likely one first, each once; one that is asked for, alone."""
     monkeypatch.setattr(SerialTransport, "latency", 0.001)
-    monkeypatch.setattr(opening, "RATES", (3_000_000, 1_000_000))
+    monkeypatch.setattr(connection, "RATES", (3_000_000, 1_000_000))
     silent, tried = pty_board(None), []
     set_baud = SerialTransport.set_baud
     monkeypatch.setattr(SerialTransport, "set_baud", lambda self, baud: (tried.append(baud), set_baud(self, baud)))
@@ -312,12 +312,12 @@ def test_a_board_that_was_programmed_with_another_speed_is_found():
     """What `synth` has built for, and what it built before it had --baud, are among the speeds tried."""
     from onnxhw.board import boards
 
-    assert {board.baud for board in boards().values()} | {1_000_000} <= set(opening.RATES)
+    assert {board.baud for board in boards().values()} | {1_000_000} <= set(connection.RATES)
 
 
 def test_auto(board, pty_board, monkeypatch):
     monkeypatch.setattr(SerialTransport, "latency", 0.001)
-    monkeypatch.setattr(opening, "RATES", (1_000_000,))
+    monkeypatch.setattr(connection, "RATES", (1_000_000,))
     first, second, silent = pty_board(board()), pty_board(board()), pty_board(None)
     ports: list[Port] = []
     monkeypatch.setattr(discover, "ports", lambda: ports)

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "bench"))
 from faults import Campaign, Fault
 
 from onnxhw.config import preset
-from onnxhw.driver import model
+from onnxhw.driver import device_model
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_no_fault_goes_undetected(campaign, fault):
 
 
 def test_the_campaign_sees_a_device_that_takes_damaged_frames(campaign, monkeypatch):
-    monkeypatch.setattr(model, "crc32c", _Anything())
+    monkeypatch.setattr(device_model, "crc32c", _Anything())
     figures = campaign.run(Fault("flip 1e-4", 1e-4, 100), campaign.emulated(), seed=1)
     assert figures.undetected + figures.wrong > 0
 

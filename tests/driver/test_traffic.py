@@ -6,8 +6,8 @@ import pytest
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.driver.client import Client
-from onnxhw.driver.emulated import EmulatedCore
-from onnxhw.driver.model import DeviceModel
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import MAX_WORDS, Info
 from onnxhw.program.traffic import Rates, frames_bytes, load_bytes, traffic_of

@@ -11,7 +11,7 @@ import fuzz_nodes
 import node_mutants
 
 from onnxhw import emu, worker
-from onnxhw.onnxmodel import confined
+from onnxhw.onnxmodel import in_worker
 
 MUTANTS = 600
 
@@ -67,14 +67,14 @@ def test_a_crash_of_shape_inference_is_no_end(monkeypatch):
 
         os.abort()
 
-    asked, original = [], confined._asked
+    asked, original = [], in_worker._asked
 
     def counted(*question):
         asked.append(question)
         return original(*question)
 
     monkeypatch.setattr(worker, "_answer", crashing)
-    monkeypatch.setattr(confined, "_asked", counted)
+    monkeypatch.setattr(in_worker, "_asked", counted)
     worker._current().close()
     found = fuzz_nodes.run(5, range(60))
     assert found.findings == {}

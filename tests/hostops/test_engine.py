@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import OnnxhwError
-from onnxhw.hostops import native, single
+from onnxhw.hostops import native, single_node
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import deviations
 
@@ -205,9 +205,9 @@ def test_a_session_that_fails_for_another_reason_is_no_lack_of_a_kernel(
         with pytest.raises(OnnxhwError, match="E4752") as caught:
             evaluate(model, x)
         assert text.split(":")[-1] in caught.value.text()
-        assert single.lacking(model.graph.node[0], 21, ["float32"])
+        assert single_node.lacking(model.graph.node[0], 21, ["float32"])
     assert evaluate(model, x)["y"].tolist() == [2, 3]
-    assert single.lacking(model.graph.node[0], 21, ["float32"]) == ""
+    assert single_node.lacking(model.graph.node[0], 21, ["float32"]) == ""
 
 
 def test_errors_have_onnxruntimes_reason_without_its_paths() -> None:
@@ -226,9 +226,9 @@ def test_folding_gives_what_a_run_would() -> None:
     for op_type, dtype in (("Div", np.int64), ("Add", F), ("Gather", np.int64)):
         a, b = np.array([7, 5, 2], dtype), np.array([2, 2, 1], dtype)
         node = helper.make_node(op_type, ["a", "b"], ["y"])
-        (folded,) = single.computed(node, 17, [a, b])
+        (folded,) = single_node.computed(node, 17, [a, b])
         (ran,) = run_node(op_type, {"a": a, "b": b}, opset=17)
         np.testing.assert_array_equal(folded, ran)
         assert folded.dtype == ran.dtype
-    (squeezed,) = single.computed(helper.make_node("Unsqueeze", ["a"], ["y"], axes=[0]), 11, [a])
+    (squeezed,) = single_node.computed(helper.make_node("Unsqueeze", ["a"], ["y"], axes=[0]), 11, [a])
     assert squeezed.shape == (1, 3)  # as its operator set has it, not the newest

@@ -10,10 +10,10 @@ from onnx import defs, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
 from onnxhw.hostops.evaluator import evaluate
-from onnxhw.hostops.single import implemented
+from onnxhw.hostops.single_node import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.partition import read, refuse
-from onnxhw.partition.refused import DOMAINS, RUN
+from onnxhw.partition.refusals import DOMAINS, RUN
 from onnxhw.runtime.session import InferenceSession
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.onnxmodel.batch import OTHERS
+from onnxhw.onnxmodel.batch_analysis import OTHERS
 from onnxhw.partition import read, trials
 
 X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3]),

@@ -8,8 +8,8 @@ from onnx import TensorProto, helper
 from onnxhw import partition
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize import quantize
+from onnxhw.quantize.affine_folding import fold
 from onnxhw.quantize.floatgraph import FloatGraph
-from onnxhw.quantize.fold import fold
 from onnxhw.quantize.plan import plan
 
 

@@ -22,9 +22,9 @@ from onnxhw.compiler import compile
 from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
-from onnxhw.driver.emulated import EmulatedCore
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.faults import WrongBitstreamError
-from onnxhw.driver.model import DeviceModel
 from onnxhw.errors import UsageError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.isa.link import Info

@@ -12,7 +12,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array
 from onnxhw.sched import lower, search
 from onnxhw.sched.heuristics import ALL, NAMES, Heuristics
-from onnxhw.sched.schedule import finish, initial_schedule
+from onnxhw.sched.scheduler import finish, initial_schedule
 
 PAD = (1, 1, 1, 1)
 HW = HwConfig(

@@ -10,7 +10,7 @@ from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.sched import lower, schedule, search
 from onnxhw.sched.reaching_definitions import check_reaching_definitions
-from onnxhw.sched.schedule import InitialSchedule, entries, finish, initial_schedule
+from onnxhw.sched.scheduler import InitialSchedule, entries, finish, initial_schedule
 
 HW = HwConfig("held", rows=8, cols=8, word=8, lanes=4, act_depth=128, act_banks=6, weight_depth=4096, acc_depth=128)
 

@@ -15,7 +15,7 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
-from onnxhw.driver.pace import find, follow, running
+from onnxhw.driver.simulated_time import find, follow, running
 from onnxhw.driver.transport import SerialTransport, Transport
 from onnxhw.errors import LinkError
 from onnxhw.golden.host import prepare

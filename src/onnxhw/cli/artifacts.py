@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.cost import waiting, waiting_sentence
 from ..driver.artifact import check_manifest
-from ..driver.records import wrong_simulations
+from ..driver.json_records import wrong_simulations
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
 from ..program.model import DeviceProgram

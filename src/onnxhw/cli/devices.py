@@ -29,14 +29,14 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(output: Output, addresses: tuple[str, ...], baud: int | None, no_ask: bool) -> None:
-    from ..driver import discover, pace
+    from ..driver import discover, simulated_time
     from ..driver.address import parse
 
     rows: list[dict[str, Any]] = []
     for port in discover.ports():
         row = _row(port.address, port.product, port.usb, list(port.boards), port.hint)
         rows.append(row if no_ask or not port.boards else {**row, **_ask(port.address, baud)})
-    for board in pace.running():
+    for board in simulated_time.running():
         address = board.address if board.address.startswith("tcp:") else f"serial:{board.address}"
         row = _row(address, "simulated board", "", [board.board], "")
         says = {"state": "simulated", "preset": board.preset, "clock_mhz": board.clock_hz / 1e6, "baud": board.baud}

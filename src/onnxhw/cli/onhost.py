@@ -11,7 +11,7 @@ from .output import Output
 
 def is_model(path: Path) -> bool:
     """Is it a file, and no compiled program by its name?"""
-    from ..runtime.targets import compiled
+    from ..runtime.executor_names import compiled
 
     return path.is_file() and compiled(path) is None
 

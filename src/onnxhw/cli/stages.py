@@ -4,7 +4,7 @@ from typing import Any
 
 from ..board import Board
 from ..build import duration, flow
-from ..build.built import Built
+from ..build.bitstream import Bitstream
 from ..config import HwConfig, preset
 from .output import Output
 
@@ -67,7 +67,7 @@ class Stages:
             return what
         return f"{what}; of --preset {QUICK} {duration.expected(preset(QUICK), self.board).text}"
 
-    def note(self, built: Built) -> None:
+    def note(self, built: Bitstream) -> None:
         """Keep the seconds of a run, for the estimates of later ones."""
         if not built.cached and flow.STAGES[2] in self.seconds:
             duration.store(self.config.name, self.board.name, self.seconds)

@@ -16,7 +16,7 @@ from ..board import boards
 from ..config import PRESETS, HwConfig, preset
 from ..errors import UsageError
 from ..isa.link import Info
-from .emulated import EmulatedCore
+from .emulated_core import EmulatedCore
 from .transport import ByteLine, SerialTransport, SimulationTransport, Transport
 
 FORMS = "auto, serial:PORT, tcp:HOST:PORT, sim:BOARD, emu:PRESET"
@@ -76,7 +76,7 @@ def open_transport(
         return SocketTransport(host.strip("[]"), int(port), baud, timeout_scale)
     chosen = simulated_config(address.rest, config)
     if address.scheme == "emu":
-        from .model import DeviceModel
+        from .device_model import DeviceModel
 
         info = Info.of(chosen, clock_hz=EMULATED_HZ, baud=baud)
         return SimulationTransport(DeviceModel(info, EmulatedCore(chosen)), baud)

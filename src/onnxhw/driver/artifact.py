@@ -18,7 +18,7 @@ from ..program import container
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program_verifier import verify_program
-from .records import wrong_manifest
+from .json_records import wrong_manifest
 
 
 def read(path: Path) -> tuple[DeviceProgram, str | None]:

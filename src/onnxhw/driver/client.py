@@ -13,7 +13,7 @@ from ..errors import LinkError, UsageError
 from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
 from ..isa.memory import Control, Space
 from ..isa.units import Unit
-from ..program.image import Words, memories
+from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from .framing import crc32c

@@ -20,9 +20,9 @@ from ..program.result import Result
 from . import discover
 from .artifact import build_id, read, samples, skeleton, stacked
 from .client import Client
+from .connection import open_client
 from .faults import StaleBitstreamError, typed
 from .link import Progress
-from .opening import open_client
 
 Array = npt.NDArray[Any]
 

@@ -19,7 +19,7 @@ from ..isa.link import (
     command_kind,
 )
 from ..isa.memory import Space
-from .batch import encode_frames
+from .frame_batch import encode_frames
 from .framing import Frame, FrameReader
 from .transport import Transport
 

@@ -18,12 +18,12 @@ from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextErro
 
 from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
 from ..onnxmodel.specification.signatures import canonical
-from .expected import SIZES, Expected, Sizes
 from .native import has_kernel
 from .nodes import HostNode, is_native
 from .operators import implementations, sizes
 from .operators.control import IterationsError
 from .operators.quantized import NotANumberError
+from .value_checks import SIZES, Expected, Sizes
 
 SCALES = ("scales", "width_scale", "height_scale")
 """Attributes of Upsample that say by how much."""

@@ -14,8 +14,8 @@ import onnx
 
 from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError
-from .apart import Apart
 from .elements import element
+from .large_constants import LargeConstants
 from .limits import Limits
 from .location import Location, location
 from .payload import shape_of, title, typed_fields
@@ -131,9 +131,9 @@ class DataFolder:
 
 
 def load_external(
-    tensors: list[Titled], folder: Path | None, limits: Limits, where: str, apart: Apart
+    tensors: list[Titled], folder: Path | None, limits: Limits, where: str, large: LargeConstants
 ) -> list[Diagnostic]:
-    """Load the data of all tensors that are stored outside, into them or `apart`; `folder` None: the model has none,
+    """Load the data of all tensors that are stored outside, into them or `large`; `folder` None: the model has none,
     E3008.
 
     Types, shapes, locations and the sum of all sizes (E3139) are checked before the first file is opened. E3129 a
@@ -173,7 +173,7 @@ def load_external(
     try:
         for index, tensor, place, needed, label in places:
             read = data.read(place, needed, label)
-            if not apart.take(index, tensor, read, label):
+            if not large.take(index, tensor, read, label):
                 tensor.raw_data = read
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import onnx
 
 from ..onnxfile.limits import DEFAULT, Limits
-from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
 from .nodes import reads
 from .specification.findings import Findings, label, raise_errors
 from .specification.functions import Functions, Key, compatible, every_node, key, spelled
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
+from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
 
 SATURATED = 1 << 62
 """Sizes are not counted beyond this."""

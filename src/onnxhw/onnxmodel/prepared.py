@@ -9,11 +9,11 @@ import onnx
 
 from ..batch import Batch
 from ..diagnostics import Diagnostic
-from ..onnxfile.apart import Apart
+from ..onnxfile.large_constants import LargeConstants
 from ..onnxfile.limits import DEFAULT, Limits
 from ..worker import worker_scope
-from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
-from .dynamic_batch import settled
+from .batch_analysis import OneSample, at_sizes, one_sample, open_batch, prove_open
+from .dynamic_batch import resolve_open_batch
 from .inline import inline
 from .legacy_domains import adopt
 from .normal_form import normalise
@@ -44,7 +44,7 @@ class Prepared:
 
     where: str
     limits: Limits
-    apart: Apart
+    large_constants: LargeConstants
     diagnostics: tuple[Diagnostic, ...]
     model: onnx.ModelProto
     known: Mapping[str, Shape]
@@ -66,13 +66,13 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     """
     where, limits, shapes = name_of(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-    reading = read(file, limits, apart=True)
+    reading = read(file, limits, separate_large=True)
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
     normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)
     noted = Findings()
-    found = settled(model, where, shapes, limits, noted)
+    found = resolve_open_batch(model, where, shapes, limits, noted)
     static, known, batch = found.model, found.shapes, found.batch
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
     one, others = None, None
@@ -89,7 +89,9 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
         if isinstance(one, str) and one:
             _mixing(noted, one, "its batch stays whole, and but for matrices on the host")
     sample = one if isinstance(one, OneSample) else None
-    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample, others)
+    return Prepared(
+        where, limits, reading.large_constants, (*diagnostics, *noted.found), static, known, batch, sample, others
+    )
 
 
 def _mixing(noted: Findings, reason: str, what: str) -> None:

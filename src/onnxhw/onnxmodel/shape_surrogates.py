@@ -1,4 +1,4 @@
-"""`stand_ins`: operators without a schema replaced by standard ones whose results have the same shapes.
+"""`surrogates`: operators without a schema replaced by standard ones whose results have the same shapes.
 
 onnx infers no shapes for com.microsoft and QONNX operators. For that purpose alone a quantized Add is an Add, and a
 fake quantization is an Identity.
@@ -52,7 +52,7 @@ STAND_INS = {
 """By operator, for domains of which onnx has no schemas."""
 
 
-def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
+def surrogates(model: onnx.ModelProto, opset: int) -> bool:
     """Replace in place what has a stand-in; was there anything? The result is good for shapes only."""
     domains = newest()
     wanted = [node for node in model.graph.node

@@ -17,16 +17,16 @@ import onnx
 from onnx import helper
 
 from ..convert.context import Context
-from ..convert.static import Static
+from ..convert.static_model import StaticModel
 from ..convert.values import Const, QuantConst
-from ..hostops.confined import refusal
+from ..hostops.in_worker import refusal
 from ..hostops.operators import is_ours
-from ..onnxmodel.bodies import nested
+from ..onnxmodel.batching_rules import RANDOM
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import Node
-from ..onnxmodel.persample import RANDOM
 from ..onnxmodel.shapes import Shape
 from ..onnxmodel.specification.contributed import CONTRIB
+from ..onnxmodel.subgraph_copy import nested
 
 Array = npt.NDArray[Any]
 LARGEST = 1 << 20
@@ -55,7 +55,7 @@ class Trials:
     Where the batch is open, a node is refused only if it fails at other sizes too.
     """
 
-    def __init__(self, static: Static, context: Context) -> None:
+    def __init__(self, static: StaticModel, context: Context) -> None:
         self.static, self.context, self.known = static, context, dict[tuple[Any, ...], str]()
         self.tried = 0
 

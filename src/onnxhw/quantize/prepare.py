@@ -7,7 +7,7 @@ import onnx
 
 from ..errors import UnsupportedError
 from ..onnxfile.limits import DEFAULT, Limits
-from ..onnxmodel.confined import CrashError, convert_version
+from ..onnxmodel.in_worker import CrashError, convert_version
 from ..onnxmodel.inline import inline
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.read import read_model

@@ -10,7 +10,7 @@ from ..closeable import Closeable
 from ..driver.artifact import skeleton
 from ..driver.device import Device
 from ..hostops.evaluator import parsed
-from ..hostops.expected import SIZES
+from ..hostops.value_checks import SIZES
 from ..ir.graph import Array8
 from ..ir.parts import GoldenPart, HostPart
 from ..program.model import DeviceProgram

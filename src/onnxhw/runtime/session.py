@@ -44,6 +44,7 @@ from ..preprocess import Input, Preprocess, open_samples
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
+from .executor_names import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 from .executors import Executors, Watch
 from .inputs import (
     check_elements,
@@ -58,7 +59,6 @@ from .inputs import (
     samples,
     typed,
 )
-from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 
 class InferenceSession(SessionMethods, Closeable):

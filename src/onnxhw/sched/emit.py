@@ -10,8 +10,8 @@ accumulator gives each instruction what it must wait for:
   what it overwrites, and that read one of its activation banks; and for the vector instructions that
   wrote what it reads.
 
-Vector instructions read and write in order, so they need not wait for what they overwrite. `sums` has the accumulators,
-`loads` the order of the loads.
+Vector instructions read and write in order, so they need not wait for what they overwrite. `accumulators` binds
+sums, `load_order` has the order of the loads.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from ..ir.graph import Graph
 from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
+from .accumulators import AccumulatorBinder
 from .aliases import Aliases
-from .loads import Owned, ordered, without_loads
-from .sums import Sums
+from .load_order import Owned, ordered, without_loads
+from .memory_trace import in_memory, spans
 from .task import ArrayStep, Region, TileTask, VectorStep
-from .trace import in_memory, spans
 
 ADDRESS = 0xFFFF
 
@@ -59,7 +59,7 @@ class Emitter:
         self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
         self.bank_vector = [0] * config.act_banks
         self.readers = {unit: Reader(self.places, config) for unit in STREAMING}
-        self.sums = Sums(config)
+        self.sums = AccumulatorBinder(config)
 
     def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
         """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be

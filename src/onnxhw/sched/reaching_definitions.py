@@ -12,9 +12,9 @@ from ..program.layout import Place
 from ..program.model import Entry
 from .aliases import Aliases
 from .lower import LoweredGraph
+from .memory_trace import accesses, in_memory
 from .search import ScheduledCandidate
 from .task import Region, TileTask
-from .trace import accesses, in_memory
 
 
 def check_reaching_definitions(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:

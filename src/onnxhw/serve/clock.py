@@ -1,4 +1,4 @@
-"""`ClockFile`: the simulated board's own side of `onnxhw.driver.pace`."""
+"""`ClockFile`: the simulated board's own side of `onnxhw.driver.simulated_time`."""
 
 import fcntl
 import mmap
@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from ..closeable import Closeable
-from ..driver.pace import SIZE, TEXT, Board, clock_file, folder
+from ..driver.simulated_time import SIZE, TEXT, Board, clock_file, folder
 from ..errors import UsageError
 
 

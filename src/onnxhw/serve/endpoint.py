@@ -11,7 +11,7 @@ import tty
 from pathlib import Path
 from typing import Protocol
 
-from ..driver.pace import find
+from ..driver.simulated_time import find
 from ..errors import UsageError
 
 PORTION = 4096

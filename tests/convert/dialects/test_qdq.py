@@ -11,7 +11,7 @@ from onnx import TensorProto
 from onnxhw import emu, golden, sched
 from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
-from onnxhw.convert.operators.sums import split
+from onnxhw.convert.operators.affine_sum import split
 from onnxhw.errors import InvalidModelError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table

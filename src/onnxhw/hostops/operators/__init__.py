@@ -13,12 +13,12 @@ dense        convolution, and normalization over flattened axes as before operat
 recurrent    RNN, GRU, LSTM
 pools        MaxPool, AveragePool, LpPool
 sizes        what a node's operands may ask for
-early        operators as they were before operator set 7
-moved        Scatter, Upsample, Optional, and the maps of ai.onnx.ml
+old_opsets   operators as they were before operator set 7
+reference_gaps  Scatter, Upsample, Optional, and the maps of ai.onnx.ml
 regions      MaxRoiPool
 resizing     Resize with tf_half_pixel_for_nn
 sampling     Multinomial
-lacking      casts, pads, labels and unique values of types that onnxruntime lacks
+missing_types  casts, pads, labels and unique values of types that onnxruntime lacks
 linear       post transforms of onnxruntime's scores, LinearClassifier without intercepts
 text         RegexFullMatch, StringNormalizer
 trees        TreeEnsembleClassifier of two classes
@@ -31,14 +31,14 @@ from . import (
     contrib,
     control,
     dense,
-    early,
-    lacking,
     linear,
-    moved,
+    missing_types,
+    old_opsets,
     pools,
     qonnx,
     quantized,
     recurrent,
+    reference_gaps,
     regions,
     resizing,
     sampling,
@@ -63,11 +63,11 @@ OPERATORS = (
     *dense.OPERATORS,
     *pools.OPERATORS,
     *recurrent.OPERATORS,
-    *moved.OPERATORS,
-    *early.OPERATORS,
+    *reference_gaps.OPERATORS,
+    *old_opsets.OPERATORS,
     *regions.OPERATORS,
     *resizing.OPERATORS,
-    *lacking.OPERATORS,
+    *missing_types.OPERATORS,
     *linear.OPERATORS,
     *trees.OPERATORS,
 )

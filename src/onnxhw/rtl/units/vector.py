@@ -15,9 +15,9 @@ from ..decode import Decoded
 from ..delay import delay
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name
-from ..reduce import WindowReduce
 from ..requantize import RequantizeLane
 from ..tables import Tables
+from ..window_reduce import WindowReduce
 
 LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 10}
 VALUES = {
