@@ -34,11 +34,11 @@ def node(op_type: str, domain: str, inputs: int = 1, **attributes: Any) -> Nativ
 def test_a_kernel_runs_elsewhere_and_gives_what_it_gives_here() -> None:
     scaler = node("Scaler", "ai.onnx.ml", offset=[1.0] * 3, scale=[0.5] * 3)
     kinds = (1,)
-    (there,), (here,) = scaler.run([X]), scaler.here(kinds, [X])
+    (there,), (here,) = scaler.run([X]), scaler.run_here(kinds, [X])
     np.testing.assert_array_equal(there, here)
     assert worker._current().pid
     assert scaler.key in native._sent
-    np.testing.assert_array_equal(scaler.run([X + 1])[0], scaler.here(kinds, [X + 1])[0])
+    np.testing.assert_array_equal(scaler.run([X + 1])[0], scaler.run_here(kinds, [X + 1])[0])
 
 
 def test_other_kernels_do_not() -> None:
@@ -47,7 +47,7 @@ def test_other_kernels_do_not() -> None:
 
 
 def test_its_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = NativeNode.here
+    original = NativeNode.run_here
 
     def here(self: NativeNode, kinds: Any, operands: Any) -> Any:
         return original(self, kinds, operands) if operands is None or operands[0][0, 0] < 9 else os.abort()

@@ -205,9 +205,9 @@ def test_a_session_that_fails_for_another_reason_is_no_lack_of_a_kernel(
         with pytest.raises(OnnxhwError, match="E4752") as caught:
             evaluate(model, x)
         assert text.split(":")[-1] in caught.value.text()
-        assert single_node.lacking(model.graph.node[0], 21, ["float32"])
+        assert single_node.missing_kernel(model.graph.node[0], 21, ["float32"])
     assert evaluate(model, x)["y"].tolist() == [2, 3]
-    assert single_node.lacking(model.graph.node[0], 21, ["float32"]) == ""
+    assert single_node.missing_kernel(model.graph.node[0], 21, ["float32"]) == ""
 
 
 def test_errors_have_onnxruntimes_reason_without_its_paths() -> None:

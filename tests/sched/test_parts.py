@@ -14,7 +14,7 @@ from onnxhw.sched.aliases import find_aliases
 from onnxhw.sched.alloc import Needs, allocate, banks_meet, share_banks
 from onnxhw.sched.certificate import certify, drain_bias
 from onnxhw.sched.degenerate_channels import channel_scale
-from onnxhw.sched.operation_order import short_first
+from onnxhw.sched.operation_order import short_branches_first
 from onnxhw.sched.task import window_rows
 from onnxhw.sched.tiling import even, limit
 
@@ -145,7 +145,7 @@ def test_short_branches_come_first(new_net: Any) -> None:
     a = net.conv(net.conv(x, 4, (1, 1)), 4, (1, 1))
     s = net.conv(x, 4, (1, 1))
     graph = net.graph(net.add(a, s))
-    assert [op.name for op in short_first(graph).ops] == ["conv2", "conv0", "conv1", "add3"]
+    assert [op.name for op in short_branches_first(graph).ops] == ["conv2", "conv0", "conv1", "add3"]
 
 
 def test_only_aligned_parts_of_a_concatenation_lie_in_place(new_net: Any, configure: Any) -> None:

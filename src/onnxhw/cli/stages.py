@@ -75,7 +75,7 @@ class Stages:
     def _of(self, stage: str) -> str:
         """How long a stage takes, where an earlier run has shown it."""
         seconds = self.expected.stages.get(stage, 0.0)
-        return f" of {duration.spoken(seconds)}, about" if seconds >= 1 else ""
+        return f" of {duration.duration_text(seconds)}, about" if seconds >= 1 else ""
 
     def _show(self, name: str, event: flow.Event) -> None:
         seconds = self.expected.stages.get(event.stage)

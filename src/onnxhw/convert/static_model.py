@@ -43,7 +43,7 @@ class StaticModel:
     others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
     @cached_property
-    def elsewhere(self) -> list[Mapping[str, Shape]] | None:
+    def other_batch_shapes(self) -> list[Mapping[str, Shape]] | None:
         """What `others` gives."""
         return self.others() if self.others else None
 

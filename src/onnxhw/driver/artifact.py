@@ -99,7 +99,7 @@ def build_id(design: str) -> int:
     return int(design[:16], 16)
 
 
-def skeleton(program: DeviceProgram) -> Graph:
+def interface_graph(program: DeviceProgram) -> Graph:
     """The program's tensors and ports as a graph without operations: what preparing inputs needs."""
     tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
     return Graph(program.model, tensors, [], list(program.inputs), list(program.outputs))

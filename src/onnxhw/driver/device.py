@@ -18,7 +18,7 @@ from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.result import Result
 from . import discover
-from .artifact import build_id, read, samples, skeleton, stacked
+from .artifact import build_id, interface_graph, read, samples, stacked
 from .client import Client
 from .connection import open_client
 from .faults import StaleBitstreamError, typed
@@ -143,7 +143,7 @@ class Device(Closeable):
             self._known = again or not self._client.holds(program)
             if self._known:
                 self._client.load(program, progress)
-            self._program, self._graph, self._doubtful = program, skeleton(program), False
+            self._program, self._graph, self._doubtful = program, interface_graph(program), False
         return program
 
     def run(self, feeds: Mapping[str, npt.ArrayLike], program: DeviceProgram | None = None) -> dict[str, Array]:
@@ -192,7 +192,7 @@ class Device(Closeable):
     def _ready(self, program: DeviceProgram | None) -> Graph:
         """The ports and tensors of the program that shall run."""
         if program is not None and program is not self._program:
-            return skeleton(program)
+            return interface_graph(program)
         if self._graph is None:
             raise self._empty()
         return self._graph

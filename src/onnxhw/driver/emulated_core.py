@@ -6,7 +6,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..emu.counters import counters
 from ..emu.machine import Machine
-from ..emu.order import by_time, steps
+from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
@@ -118,7 +118,7 @@ class EmulatedCore:
         machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)
         times = timeline(config, code)
-        return code, times, by_time(times), counters(code, times)
+        return code, times, time_order(times), counters(code, times)
 
     def _execute(self, code: Code, order: list[Unit]) -> None:
         machine, word = self._machine, self.config.word

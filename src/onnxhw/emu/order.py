@@ -17,7 +17,7 @@ EFFECT: dict[Unit, Callable[[Span], int]] = {
 """The cycle in which an instruction takes effect, by unit."""
 
 
-def by_time(timeline: Timeline) -> list[Unit]:
+def time_order(timeline: Timeline) -> list[Unit]:
     """Units in the order in which their instructions take effect.
 
     Array and depthwise instructions take effect when they complete. A vector instruction takes effect when it has
@@ -51,7 +51,7 @@ def ready_units(code: Code, completed: Mapping[Unit, int], waiting: Mapping[Unit
     return out
 
 
-def by_chance(code: Code, seed: int) -> list[Unit]:
+def random_order(code: Code, seed: int) -> list[Unit]:
     """A random legal order, for tests: a program's results must not depend on it."""
     chance = random.Random(seed)
     favourite = {unit: chance.random() for unit in Unit}

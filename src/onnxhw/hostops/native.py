@@ -108,13 +108,13 @@ class NativeNode:
         it for another reason, which is not remembered."""
         self._found(kinds, self.confined)
 
-    def _found(self, kinds: tuple[Kind, ...], elsewhere: bool) -> Any:
-        """The session, or what stands for one that is `elsewhere`, in the worker."""
-        key = self.key, kinds, elsewhere
+    def _found(self, kinds: tuple[Kind, ...], in_worker: bool) -> Any:
+        """The session, or what stands for one that is `in_worker`, in the worker."""
+        key = self.key, kinds, in_worker
         found = _sessions.get(key)
         if found is None:
             try:
-                found = _elsewhere(self, kinds, None) if elsewhere else _session(self.node, self.version, kinds)
+                found = _run_in_worker(self, kinds, None) if in_worker else _session(self.node, self.version, kinds)
             except NoKernelError as error:
                 found = error
             _sessions[key] = found
@@ -137,17 +137,17 @@ class NativeNode:
         kinds = tuple(kind(value, given) for value, given in zip(operands, types, strict=True))
         if self.confined:
             self.require(kinds)
-            found = _elsewhere(self, kinds, operands)
+            found = _run_in_worker(self, kinds, operands)
         else:
-            found = self.here(kinds, operands)
+            found = self.run_here(kinds, operands)
         results: list[Any] = [None] * len(self.node.output)
         for place, value in zip(self.places, found, strict=True):
             results[place] = value
         return tuple(results)
 
-    def here(self, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
+    def run_here(self, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
         """The named results, computed in this process; without operands, only the kernel is made."""
-        session = self._found(kinds, elsewhere=False)
+        session = self._found(kinds, in_worker=False)
         if operands is None:
             return True
         feeds = {name: value for name, value in zip(self.inputs, operands, strict=True) if name}
@@ -161,8 +161,8 @@ class NativeNode:
             raise NativeError(reason(error)) from error
 
 
-def _elsewhere(node: NativeNode, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
-    """What `NativeNode.here` gives, computed in the worker; `NativeError` too where the kernel ends its process."""
+def _run_in_worker(node: NativeNode, kinds: tuple[Kind, ...], operands: Sequence[Any] | None) -> Any:
+    """What `NativeNode.run_here` gives, computed in the worker; `NativeError` too where the kernel ends its process."""
     proto = node.node.SerializeToString(), node.version
     try:
         with worker_scope():
@@ -200,7 +200,7 @@ def _run(question: bytes) -> bytes:
         _nodes[key] = NativeNode(onnx.NodeProto.FromString(sent[0]), sent[1])
     answer: tuple[int, Any]
     try:
-        answer = (DONE, _nodes[key].here(kinds, operands)) if key in _nodes else (UNKNOWN, None)
+        answer = (DONE, _nodes[key].run_here(kinds, operands)) if key in _nodes else (UNKNOWN, None)
     except NoKernelError as error:
         answer = NO_KERNEL_FOR_ATTRIBUTES if error.attributes else NO_KERNEL, str(error)
     except NativeError as error:

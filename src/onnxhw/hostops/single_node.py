@@ -1,4 +1,4 @@
-"""`implemented`, `lacking`, `computed`: what the host can compute, and what it computes, of one operator or node."""
+"""`implemented`, `missing_kernel`, `computed`: what the host can compute, and computes, of one operator or node."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -56,7 +56,7 @@ def computed(node: onnx.NodeProto, version: int, operands: Sequence[Any]) -> tup
         return tuple(other(node, version).run(*operands))
 
 
-def lacking(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
+def missing_kernel(node: onnx.NodeProto, version: int, types: Sequence[str]) -> str:
     """Why no kernel, operator of ours or of the reference computes a node of operands of these types (names of numpy's,
     "" where one is left out); empty if one does. What a kernel of `native.STRICT` refuses for its
     attributes the reference is not asked.

@@ -12,7 +12,7 @@ from math import prod
 
 import onnx
 
-from .batching_rules import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, Seen
+from .batching_rules import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, NodeView
 from .nodes import DEFAULT, Node
 from .shapes import Shape
 from .subgraph_copy import nested
@@ -44,7 +44,7 @@ def kinds(model: onnx.ModelProto, shapes: Mapping[str, Shape], batched: Collecti
     found: dict[str, Kind] = {tensor.name: WHOLE for tensor in graph.initializer}
     found |= {value.name: ROWS if value.name in batched else WHOLE for value in graph.input}
     for node in _needed(graph):
-        kind = _kind(Seen(node, opset, shapes, found, constants))
+        kind = _kind(NodeView(node, opset, shapes, found, constants))
         for name in filter(None, node.output):
             shape = shapes.get(name)
             if kind == ROWS and (not shape or 0 in shape or shape[0] % size):
@@ -107,7 +107,7 @@ def _needed(graph: onnx.GraphProto) -> list[Node]:
     return found[::-1]
 
 
-def _kind(seen: Seen) -> Kind:
+def _kind(seen: NodeView) -> Kind:
     node = seen.node
     if nested(node.proto):
         raise SampleDependenceError(node.label, "control flow is not looked into")

@@ -27,7 +27,7 @@ END = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Seen:
+class NodeView:
     """A node with what its rule may look at."""
 
     node: Node
@@ -70,11 +70,11 @@ class Seen:
         return self.shapes.get(self.node.output[0], ())
 
 
-Rule = Callable[[Seen], str]
+Rule = Callable[[NodeView], str]
 """Of a node that reads ROWS (or a SIZE): the reason why samples may meet in it, "" if its results are ROWS."""
 
 
-def _elementwise(seen: Seen) -> str:
+def _elementwise(seen: NodeView) -> str:
     """All rows of one rank and length; what is whole is broadcast along the first dimension."""
     rows = [seen.shape(i) for i in range(len(seen.node.input)) if seen.kind(i) == ROWS]
     first = rows[0]
@@ -88,36 +88,36 @@ def _elementwise(seen: Seen) -> str:
     return "" if len(seen.out) == len(first) else "its operands have samples in different dimensions"
 
 
-def _kept(seen: Seen) -> str:
+def _kept(seen: NodeView) -> str:
     """The first operand has the rows, and the operator works within each of them."""
     if seen.kind(0) != ROWS or not seen.only(0):
         return "another operand than the first depends on the samples"
     return "" if seen.out[:1] == seen.shape(0)[:1] else "it changes the first dimension"
 
 
-def _single(seen: Seen) -> str:
+def _single(seen: NodeView) -> str:
     """The same, for its first result alone."""
     if any(seen.node.output[1:]):
         return f"result {seen.node.output[1]!r} is not by sample"
     return _kept(seen)
 
 
-def _normalization(seen: Seen) -> str:
+def _normalization(seen: NodeView) -> str:
     return "it is in training mode" if seen.node.attributes.get("training_mode") else _single(seen)
 
 
-def _dropout(seen: Seen) -> str:
+def _dropout(seen: NodeView) -> str:
     if seen.name(2) and seen.values(2) != [0]:
         return "it may be in training mode"
     return _kept(seen)
 
 
-def _layout(seen: Seen) -> str:
+def _layout(seen: NodeView) -> str:
     """Elements keep their order, so whole samples stay whole where the first dimension is a multiple of the batch."""
     return "" if seen.kind(0) == ROWS and seen.only(0, 1) else "its shape depends on the samples"
 
 
-def _transpose(seen: Seen) -> str:
+def _transpose(seen: NodeView) -> str:
     rank = len(seen.shape(0))
     permutation = seen.node.attributes.get("perm", list(range(rank))[::-1])
     return _kept(seen) if permutation[0] == 0 else "it moves the first dimension"
@@ -126,18 +126,18 @@ def _transpose(seen: Seen) -> str:
 def _along(default: int) -> Rule:
     """The operator works along an axis, which must not be the first; an old Softmax along those from `axis` on."""
 
-    def rule(seen: Seen) -> str:
+    def rule(seen: NodeView) -> str:
         axis = int(seen.node.attributes.get("axis", default))
         return _kept(seen) if axis % max(1, len(seen.shape(0))) else "it works along axis 0"
 
     return rule
 
 
-def _softmax(seen: Seen) -> str:
+def _softmax(seen: NodeView) -> str:
     return _along(-1 if seen.opset >= 13 else 1)(seen)
 
 
-def _quantize(seen: Seen) -> str:
+def _quantize(seen: NodeView) -> str:
     """One scale, or one for each index of another axis than the first."""
     if seen.one(1) and seen.one(2):
         return _kept(seen)
@@ -146,17 +146,17 @@ def _quantize(seen: Seen) -> str:
     return _along(1)(seen)
 
 
-def _cumulate(seen: Seen) -> str:
+def _cumulate(seen: NodeView) -> str:
     axis = seen.values(1)
     return _kept(seen) if axis and axis[0] % max(1, len(seen.shape(0))) else "it works along axis 0, or may"
 
 
-def _one_hot(seen: Seen) -> str:
+def _one_hot(seen: NodeView) -> str:
     axis = int(seen.node.attributes.get("axis", -1)) % (len(seen.shape(0)) + 1)
     return _kept(seen) if axis else "it works along axis 0"
 
 
-def _concat(seen: Seen) -> str:
+def _concat(seen: NodeView) -> str:
     count = len(seen.node.input)
     rank = max(1, len(seen.shape(0)))
     if int(seen.node.attributes.get("axis", 1)) % rank == 0:
@@ -164,7 +164,7 @@ def _concat(seen: Seen) -> str:
     return "" if all(seen.kind(i) == ROWS for i in range(count)) else "an operand has rows of its own"
 
 
-def _qlinear_concat(seen: Seen) -> str:
+def _qlinear_concat(seen: NodeView) -> str:
     """Scale and zero point of the result; then tensor, scale and zero point of each operand."""
     data = range(2, len(seen.node.input), 3)
     if int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(2))) == 0:
@@ -172,7 +172,7 @@ def _qlinear_concat(seen: Seen) -> str:
     return "" if all(seen.kind(i) == ROWS for i in data) and seen.only(*data) else "an operand has rows of its own"
 
 
-def _gather(seen: Seen) -> str:
+def _gather(seen: NodeView) -> str:
     axis = int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
     if seen.kind(0) == ROWS and seen.kind(1) == WHOLE:
         return "it gathers along axis 0" if axis == 0 else ""
@@ -181,13 +181,13 @@ def _gather(seen: Seen) -> str:
     return "samples choose among samples"
 
 
-def _gather_elements(seen: Seen) -> str:
+def _gather_elements(seen: NodeView) -> str:
     axis = int(seen.node.attributes.get("axis", 0)) % max(1, len(seen.shape(0)))
     same = seen.shape(0)[:1] == seen.shape(1)[:1]
     return "" if axis and same and seen.kind(0) == seen.kind(1) == ROWS else "it gathers along axis 0, or may"
 
 
-def _slice(seen: Seen) -> str:
+def _slice(seen: NodeView) -> str:
     if seen.opset < 10:
         starts, ends = seen.node.attributes.get("starts", []), seen.node.attributes.get("ends", [])
         axes, steps = seen.node.attributes.get("axes", list(range(len(starts)))), [1] * len(starts)
@@ -203,7 +203,7 @@ def _slice(seen: Seen) -> str:
     return _kept(seen)
 
 
-def _pad(seen: Seen) -> str:
+def _pad(seen: NodeView) -> str:
     rank = len(seen.shape(0))
     pads = list(seen.node.attributes.get("pads", [])) if seen.opset < 11 else seen.values(1)
     axes = seen.values(3)
@@ -214,7 +214,7 @@ def _pad(seen: Seen) -> str:
     return _kept(seen) if added in ([], [(0, 0)]) else "it adds samples"
 
 
-def _reduce(seen: Seen) -> str:
+def _reduce(seen: NodeView) -> str:
     axes = seen.node.attributes.get("axes") or seen.values(1)
     if axes is None:
         return "its axes are not constant"
@@ -223,16 +223,16 @@ def _reduce(seen: Seen) -> str:
     return "it reduces axis 0" if 0 in [axis % max(1, len(seen.shape(0))) for axis in axes] else _kept(seen)
 
 
-def _qlinear_reduce(seen: Seen) -> str:
+def _qlinear_reduce(seen: NodeView) -> str:
     axes = [int(axis) % max(1, len(seen.shape(0))) for axis in seen.node.attributes.get("axes", [0])]
     return "it reduces axis 0, or all" if 0 in axes or not axes else _kept(seen)
 
 
-def _thresholds(seen: Seen) -> str:
+def _thresholds(seen: NodeView) -> str:
     return _kept(seen) if len(seen.shape(0)) > 1 else "it works along axis 0"
 
 
-def _resize(seen: Seen) -> str:
+def _resize(seen: NodeView) -> str:
     if seen.node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         return "it may crop samples"
     if seen.node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -247,7 +247,7 @@ def _resize(seen: Seen) -> str:
     return "" if seen.out[:1] == seen.shape(0)[:1] else "it changes the first dimension"
 
 
-def _expand(seen: Seen) -> str:
+def _expand(seen: NodeView) -> str:
     """Rows stay, or what is whole becomes the same in every row."""
     x, out = seen.shape(0), seen.out
     if seen.kind(1) == ROWS or (seen.kind(0) == ROWS and (len(x) != len(out) or x[:1] != out[:1])):
@@ -257,11 +257,11 @@ def _expand(seen: Seen) -> str:
     return ""
 
 
-def _trilu(seen: Seen) -> str:
+def _trilu(seen: NodeView) -> str:
     return _kept(seen) if len(seen.shape(0)) > 2 else "it works along axis 0"
 
 
-def _gemm(seen: Seen) -> str:
+def _gemm(seen: NodeView) -> str:
     """Rows of A; C is the same for each, or has rows too."""
     c = 6 if seen.node.op_type == "QGemm" else 2
     b = 3 if seen.node.op_type == "QGemm" else 1
@@ -275,7 +275,7 @@ def _gemm(seen: Seen) -> str:
 def _matmul(b: int, scalars: Sequence[int]) -> Rule:
     """A product of operands 0 and `b`; `scalars` must be one element if A has the samples."""
 
-    def rule(seen: Seen) -> str:
+    def rule(seen: NodeView) -> str:
         left, right = seen.shape(0), seen.shape(b)
         if not seen.only(0, b) or (not all(seen.one(i) for i in scalars)):
             return "its scales are by row, or depend on the samples"
@@ -358,11 +358,11 @@ SIZED = {
 INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
 
-def _moves(seen: Seen) -> bool:
+def _moves(seen: NodeView) -> bool:
     return seen.only(0)
 
 
-LINEAR: dict[tuple[str, str], Callable[[Seen], bool]] = {
+LINEAR: dict[tuple[str, str], Callable[[NodeView], bool]] = {
     **{("", name): _moves for name in ("Gather", "Slice", "Squeeze", "Unsqueeze", "Identity")},
     ("", "Cast"): lambda seen: seen.node.attributes.get("to") in INTEGERS,
     **{("", name): lambda seen: True for name in ("Concat", "Add", "Sub")},

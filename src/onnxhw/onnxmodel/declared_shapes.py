@@ -43,7 +43,7 @@ def element_of(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
     return kind.tensor_type if name == "tensor_type" else None
 
 
-def put_away(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+def take_declared(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     """The outputs as they are declared; in the graph those that nodes make have no shape afterwards, nor have the
     elements of those that are no tensors."""
     declared = []

@@ -36,9 +36,9 @@ def name_of(source: Source) -> str:
 class Prepared:
     """A model that was read, checked and specialised: all that does not depend on which nodes shall run on the host.
 
-    known : static shapes of the values of `model`.
+    shapes : static shapes of the values of `model`.
     batch : of a model that leaves it open.
-    one : the model of one sample, of a quantized model with a batch of more in the file.
+    one_sample : the model of one sample, of a quantized model with a batch of more in the file.
     others : gives the static shapes at other sizes of a batch that is open; None where it is not.
     """
 
@@ -47,9 +47,9 @@ class Prepared:
     large_constants: LargeConstants
     diagnostics: tuple[Diagnostic, ...]
     model: onnx.ModelProto
-    known: Mapping[str, Shape]
+    shapes: Mapping[str, Shape]
     batch: Batch | None = None
-    one: OneSample | None = None
+    one_sample: OneSample | None = None
     others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
 

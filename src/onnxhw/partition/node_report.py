@@ -139,14 +139,14 @@ class Implemented:
         return self._of_types(node, tuple(self.dtypes[name] if name else "" for name in node.input)) or None
 
     def _of_types(self, node: Node, types: tuple[str, ...]) -> str:
-        from ..hostops.single_node import lacking
+        from ..hostops.single_node import missing_kernel
 
         proto = node.proto
         key = node.key, types, tuple(map(bool, node.output)), *(one.SerializeToString() for one in proto.attribute)
         if key not in self.looked:
             if len(self.looked) >= LOOKED:
                 return ""
-            reason = lacking(proto, self.versions.get(node.key[0], 1), types)
+            reason = missing_kernel(proto, self.versions.get(node.key[0], 1), types)
             self.looked[key] = f" for {', '.join(filter(None, types))}: {reason}" if reason else ""
         return self.looked[key]
 

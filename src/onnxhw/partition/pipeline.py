@@ -89,7 +89,7 @@ def converted(
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
     noted, made, batch, large_constants = Findings(), None, prepared.batch, prepared.large_constants
-    if one := prepared.one:
+    if one := prepared.one_sample:
         made = convert(StaticModel.of(one.model, one.shapes, large_constants), excluded, exact_softmax, prepared.limits)
         if stages(made).operations:
             batch = one.batch
@@ -99,7 +99,7 @@ def converted(
         else:
             made = None
     if made is None:
-        whole = StaticModel.of(prepared.model, prepared.known, large_constants, prepared.others)
+        whole = StaticModel.of(prepared.model, prepared.shapes, large_constants, prepared.others)
         made = convert(whole, excluded, exact_softmax, prepared.limits)
     for name in sorted(made.context.integer_softmax):
         noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)

@@ -71,8 +71,8 @@ class Trials:
         if not known or op_type in RANDOM or op_type in VALUED or nested(node.proto):
             return ""
         reason = self._refused(node, self.context.shapes)
-        if reason and self.static.elsewhere is not None:
-            found = [self._refused(node, shapes) for shapes in self.static.elsewhere]
+        if reason and self.static.other_batch_shapes is not None:
+            found = [self._refused(node, shapes) for shapes in self.static.other_batch_shapes]
             return reason if found and all(found) else ""
         return reason
 

@@ -40,7 +40,7 @@ def read_compiled(path: Path) -> tuple[Program, str | None]:
     return program, check_manifest(path.parent, (part.config for part in program.programs)).get("design") or None
 
 
-def model_beside(folder: Path) -> onnx.ModelProto | None:
+def saved_model(folder: Path) -> onnx.ModelProto | None:
     """The copy of the model in an output directory, None if it is not there or not the one that was compiled."""
     model = folder / "model.onnx"
     if not model.is_file() or manifest(folder).get("model_sha256") != sha256(model):

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import engines, golden
 from ..closeable import Closeable
-from ..driver.artifact import skeleton
+from ..driver.artifact import interface_graph
 from ..driver.device import Device
 from ..hostops.evaluator import parsed
 from ..hostops.value_checks import SIZES
@@ -85,7 +85,7 @@ class Executors(Closeable):
         return run
 
     def _hardware(self, program: DeviceProgram, progress: Callable[[str], None] | None) -> "_Part":
-        ports = skeleton(program)
+        ports = interface_graph(program)
         names = dict.fromkeys(port.name for port in program.inputs)
         execute = self._on_target(program, progress)
 

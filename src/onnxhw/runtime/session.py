@@ -44,7 +44,7 @@ from ..preprocess import Input, Preprocess, open_samples
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
-from .executor_names import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
+from .executor_names import DEVICES, compiled, is_target, read_compiled, saved_model, unknown
 from .executors import Executors, Watch
 from .inputs import (
     check_elements,
@@ -239,7 +239,7 @@ class InferenceSession(SessionMethods, Closeable):
                 return None
             file, source = compiled(self._source), self._source
             source = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-            self._proto = read_model(source) if file is None else model_beside(file.parent)
+            self._proto = read_model(source) if file is None else saved_model(file.parent)
         return self._proto
 
     def feeds(self, source: str | Path, start: int = 0, stop: int | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..config import HwConfig
 from ..isa.instructions import Array, Code, Depthwise, Vector, wait_reads
 from ..isa.timing import sums, timeline
 from ..isa.units import STREAMING, Unit
-from .load_order import Owned, ordered
+from .load_order import OwnedLoad, ordered
 from .task import ArrayStep, TileTask, VectorStep
 
 
@@ -62,8 +62,8 @@ class AccumulatorBinder:
 
 def cycles_alone(tasks: Sequence[TileTask], config: HwConfig) -> int:
     """Exact cycles of the tasks of one operation whose operands are there and lie in banks of their own."""
-    arrays: list[tuple[Array, Owned]] = []
-    strips: list[tuple[Depthwise, Owned]] = []
+    arrays: list[tuple[Array, OwnedLoad]] = []
+    strips: list[tuple[Depthwise, OwnedLoad]] = []
     vectors: list[Vector] = []
     accumulators = AccumulatorBinder(config)
     for task in tasks:
@@ -71,7 +71,7 @@ def cycles_alone(tasks: Sequence[TileTask], config: HwConfig) -> int:
         for step in task.arrays:
             fields, reads = accumulators.fill(step)
             fields |= wait_reads(0, reads)
-            owned = Owned(step.load, task.op)
+            owned = OwnedLoad(step.load, task.op)
             if isinstance(step.array, Array):
                 arrays.append((step.array.but(**fields), owned))
             else:

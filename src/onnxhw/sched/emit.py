@@ -25,14 +25,14 @@ from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
 from .accumulators import AccumulatorBinder
 from .aliases import Aliases
-from .load_order import Owned, ordered, without_loads
+from .load_order import OwnedLoad, ordered, without_loads
 from .memory_trace import in_memory, spans
 from .task import ArrayStep, Region, TileTask, VectorStep
 
 ADDRESS = 0xFFFF
 
 
-class Reader:
+class StreamReader:
     """The array or the depthwise unit as a reader: its last instruction to read each word, and each bank."""
 
     def __init__(self, places: Mapping[str, Place], config: HwConfig) -> None:
@@ -52,13 +52,13 @@ class Emitter:
     def __init__(self, graph: Graph, aliases: Aliases, bases: dict[str, int], config: HwConfig) -> None:
         self.config = config
         self.places = {name: aliases.place(tensor, bases) for name, tensor in graph.tensors.items()}
-        self.arrays: list[tuple[Array, Owned]] = []
-        self.strips: list[tuple[Depthwise, Owned]] = []
+        self.arrays: list[tuple[Array, OwnedLoad]] = []
+        self.strips: list[tuple[Depthwise, OwnedLoad]] = []
         self.vectors: list[Vector] = []
         self.owners: dict[Unit, list[str]] = {unit: [] for unit in Unit}
         self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
         self.bank_vector = [0] * config.act_banks
-        self.readers = {unit: Reader(self.places, config) for unit in STREAMING}
+        self.readers = {unit: StreamReader(self.places, config) for unit in STREAMING}
         self.sums = AccumulatorBinder(config)
 
     def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
@@ -83,7 +83,7 @@ class Emitter:
         self.sums.begin(task)
         for step in task.arrays:
             target, reads = self.sums.fill(step)
-            fields, owned = target | self._stream(step, reads), Owned(step.load, task.op)
+            fields, owned = target | self._stream(step, reads), OwnedLoad(step.load, task.op)
             if isinstance(step.array, Array):
                 self.arrays.append((step.array.but(**fields), owned))
             else:

@@ -23,7 +23,7 @@ more loads, and thereby words of microcode. KWS and VWW take as many cycles on `
 
 
 @dataclass(frozen=True)
-class Owned:
+class OwnedLoad:
     """A load and the operation that it is for."""
 
     load: Load
@@ -46,8 +46,8 @@ def parts(load: Load, first: int, end: int, config: HwConfig) -> list[Load]:
     return found
 
 
-Arrays = Sequence[tuple[Array, Owned]]
-Strips = Sequence[tuple[Depthwise, Owned]]
+Arrays = Sequence[tuple[Array, OwnedLoad]]
+Strips = Sequence[tuple[Depthwise, OwnedLoad]]
 
 
 def without_loads(arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig) -> Timeline:
@@ -60,12 +60,12 @@ def without_loads(arrays: Arrays, strips: Strips, vectors: Sequence[Vector], con
 
 def ordered(
     arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig, times: Timeline | None = None
-) -> list[Owned]:
+) -> list[OwnedLoad]:
     """The loads of all instructions of the array and the depthwise unit, in order; `times`: `without_loads`."""
     if not strips:
         return [owned for _, owned in arrays]
     times = times or without_loads(arrays, strips, vectors, config)
-    found: list[Owned] = []
+    found: list[OwnedLoad] = []
     window = iter([-1, *times.window_start])
     windows = [(next(window), part) for _, owned in strips for part in _single(owned, config)]
     earliest = [-1, *times.tile_start]
@@ -77,19 +77,19 @@ def ordered(
             place = _place(windows[at][0], owned.load, first, earliest)
             if place >= end:
                 break
-            found += [Owned(part, owned.op) for part in parts(owned.load, done - first, place - first, config)]
+            found += [OwnedLoad(part, owned.op) for part in parts(owned.load, done - first, place - first, config)]
             done = max(done, place)
             found.append(windows[at][1])
             at += 1
-        found += [Owned(part, owned.op) for part in parts(owned.load, done - first, end - first, config)]
+        found += [OwnedLoad(part, owned.op) for part in parts(owned.load, done - first, end - first, config)]
         first = end
     found += [owned for _, owned in windows[at:]]
     return _joined(found, config)
 
 
-def _single(owned: Owned, config: HwConfig) -> list[Owned]:
+def _single(owned: OwnedLoad, config: HwConfig) -> list[OwnedLoad]:
     """A load of the depthwise unit, tile by tile."""
-    return [Owned(part, owned.op) for tile in range(tiles(owned.load))
+    return [OwnedLoad(part, owned.op) for tile in range(tiles(owned.load))
             for part in parts(owned.load, tile, tile + 1, config)]  # fmt: skip
 
 
@@ -104,16 +104,16 @@ def _place(time: int, load: Load, first: int, earliest: Sequence[int]) -> int:
     return row if earliest[row - 1] - time <= LATE else place
 
 
-def _joined(loads: Sequence[Owned], config: HwConfig) -> list[Owned]:
+def _joined(loads: Sequence[OwnedLoad], config: HwConfig) -> list[OwnedLoad]:
     """Loads of neighbours joined, where one instruction can do both; where there is but one column tile, the step to
     the next is that of the load before, which microcode need not give again."""
-    found: list[Owned] = []
+    found: list[OwnedLoad] = []
     for owned in loads:
         last, load = found[-1] if found else owned, owned.load
         follows = last.load.base + last.load.tiles * load_steps(load, config) == load.base
         if found and load.depthwise and last.load.depthwise and last.op == owned.op and follows:
-            found[-1] = Owned(last.load.but(tiles=last.load.tiles + load.tiles), owned.op)
+            found[-1] = OwnedLoad(last.load.but(tiles=last.load.tiles + load.tiles), owned.op)
         else:
             step = last.load.nt_step if load.nt_n == 1 else load.nt_step
-            found.append(Owned(load.but(nt_step=step), owned.op))
+            found.append(OwnedLoad(load.but(nt_step=step), owned.op))
     return found

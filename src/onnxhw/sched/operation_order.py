@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Op
 from .aliases import producers
 
 
-def short_first(graph: Graph) -> Graph:
+def short_branches_first(graph: Graph) -> Graph:
     """The same graph in an order that takes shorter operands first; operations without use keep the end."""
     makers = producers(graph)
     depth: dict[str, int] = {}

@@ -7,7 +7,7 @@ from ..ir.graph import Graph
 from .alloc import ORDERS
 from .column_groups import GROUP_PARTS, HALF, grouped, linked
 from .lower import LoweredGraph
-from .operation_order import short_first
+from .operation_order import short_branches_first
 from .task import Tiling
 from .tiling import block_by_block, chained, coarsest, pieces
 
@@ -62,7 +62,7 @@ def first_points(lowered: LoweredGraph) -> Iterator[list[SearchPoint]]:
 
 def _orders(lowered: LoweredGraph) -> list[Graph]:
     """The graph, and another order of its operations where that differs."""
-    short = short_first(lowered.graph) if lowered.use.short_branches else lowered.graph
+    short = short_branches_first(lowered.graph) if lowered.use.short_branches else lowered.graph
     differs = [op.name for op in short.ops] != [op.name for op in lowered.graph.ops]
     return [lowered.graph, short] if differs else [lowered.graph]
 

@@ -13,7 +13,7 @@ from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Moves, QuantConst, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
-from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
+from .operands import aligned_input, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
 
@@ -35,9 +35,9 @@ def arithmetic(context: Context, node: Node) -> Value:
     x, y = plain(context, node, 0), plain(context, node, 1)
     name = node.label
     if not _alike(x, y):
-        x = beside(context, x, y) or x
+        x = aligned_input(context, x, y) or x
     if not _alike(x, y):
-        y = beside(context, y, x) or y
+        y = aligned_input(context, y, x) or y
     if _alike(x, y):
         left, right, moves = x.tensor, y.tensor, x.moves
     else:

@@ -110,7 +110,7 @@ def placed(context: Context, value: QuantizedView) -> Tensor:
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
 
 
-def beside(context: Context, value: QuantizedView, other: QuantizedView) -> QuantizedView | None:
+def aligned_input(context: Context, value: QuantizedView, other: QuantizedView) -> QuantizedView | None:
     """An input of the model loaded so that its elements lie as those of `other`, of the same shape; None if `value` is
     no input."""
     tensor, like = value.tensor, other.tensor

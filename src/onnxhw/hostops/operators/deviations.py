@@ -326,7 +326,7 @@ def of(domain: str, op_type: str) -> tuple[Deviation, ...]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class UnpreparedCall:
     """A `Call` of a node that is not prepared to run."""
 
     output: list[str]
@@ -335,4 +335,4 @@ class Seen:
 
 def alone(domain: str, op_type: str, output: list[str], attributes: Mapping[str, Any]) -> bool:
     """Does a row apply for the attributes alone?"""
-    return any(row.alone and row.applies(Seen(output, attributes), ()) for row in of(domain, op_type))
+    return any(row.alone and row.applies(UnpreparedCall(output, attributes), ()) for row in of(domain, op_type))
