@@ -12,8 +12,8 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.hostrun import confined, native
-from onnxhw.onnxmodel.batch import OTHERS
+from onnxhw.hostops import confined, native
+from onnxhw.onnxmodel.batch_analysis import OTHERS
 from onnxhw.partition import read, trials
 
 X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3]),
