@@ -3,7 +3,6 @@
 import os
 import stat
 from collections import Counter
-from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -25,13 +24,15 @@ SINGULAR = frozenset(number for number, entry in TOP.items() if not entry.is_rep
 COMPLETE = "check that the file was copied or downloaded completely"
 
 
-def read_file(path: Path, limits: Limits) -> bytes:
+def read_file(path: str | os.PathLike[str], limits: Limits) -> bytes:
     """The bytes of a regular file.
 
     E3001 cannot be read, E3002 a directory, E3003 not a regular file, E3004 larger than protobuf reads, E3110 beyond
     the limit file_bytes.
     """
     where = str(path)
+    if not where:
+        raise InvalidModelError("E3001", "cannot be read: its path is empty")
     try:
         # Not blocking: opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))

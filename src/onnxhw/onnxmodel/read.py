@@ -46,8 +46,6 @@ def read(source: "Source", limits: Limits = DEFAULT, separate_large: bool = Fals
     them; warnings are also logged.
     """
     where = "model" if isinstance(source, bytes) else str(Path(source))
-    if not isinstance(source, bytes) and not os.fspath(source):
-        raise InvalidModelError("E3001", "cannot be read: its path is empty")
     try:
         reading = _read(source, where, limits, separate_large)
     except MemoryError as error:
@@ -62,7 +60,7 @@ def _read(source: "Source", where: str, limits: Limits, separate_large: bool) ->
         data, folder = source, None
     else:
         path = Path(source)
-        data, folder = binary(read_file(path, limits), path, limits), path.parent
+        data, folder = binary(read_file(source, limits), path, limits), path.parent
     model, warnings = parse(data, where, limits)
     del data
     found = survey(model, limits, where)
