@@ -16,7 +16,7 @@ from onnxhw.isa.instructions import Array, Depthwise, Load
 from onnxhw.isa.timing import timeline
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, footprint, lower, schedule
-from onnxhw.sched.load_order import Owned, ordered, parts
+from onnxhw.sched.load_order import OwnedLoad, ordered, parts
 from onnxhw.sched.readiness import ReadinessMap
 from onnxhw.sched.task_order import sequence
 from onnxhw.sched.tiling import chained
@@ -51,19 +51,19 @@ def test_parts_of_a_load_are_its_tiles(seed: int) -> None:
 def test_loads_keep_the_order_of_each_unit_and_hold_nobody_up(seed: int) -> None:
     """All tiles come, in their unit's order; and the run ends sooner than with all of the array's first."""
     draw = random.Random(seed)
-    arrays: list[tuple[Array, Owned]] = []
-    strips: list[tuple[Depthwise, Owned]] = []
+    arrays: list[tuple[Array, OwnedLoad]] = []
+    strips: list[tuple[Depthwise, OwnedLoad]] = []
     for n in range(draw.randint(2, 5)):
         kt, nt = draw.randint(1, 4), draw.randint(1, 3)
         array = Array(kt_n=kt, nt_n=nt, oh_n=draw.randint(1, 8), ow_n=draw.randint(1, 6), after_depthwise=len(strips))
-        arrays.append((array, Owned(Load(base=50 * n, tiles=kt, nt_n=nt, nt_step=9), f"array {n}")))
+        arrays.append((array, OwnedLoad(Load(base=50 * n, tiles=kt, nt_n=nt, nt_step=9), f"array {n}")))
         for _ in range(draw.randint(0, 4)):
             kh = draw.randint(1, 2)
             strip = Depthwise(kh_n=kh, oh_n=draw.randint(3, 6), ow_n=draw.randint(3, 9), after_array=draw.randint(0, n))
-            strips.append((strip, Owned(Load(base=500 + 10 * len(strips), tiles=kh, depthwise=1), f"window {n}")))
+            strips.append((strip, OwnedLoad(Load(base=500 + 10 * len(strips), tiles=kh, depthwise=1), f"window {n}")))
     found = ordered(arrays, strips, [], CONFIG)
 
-    def words(loads: list[Owned], kind: int) -> list[tuple[int, str]]:
+    def words(loads: list[OwnedLoad], kind: int) -> list[tuple[int, str]]:
         return [(int(word), one.op) for one in loads if one.load.depthwise == kind
                 for word in footprint.tile_words(one.load, CONFIG)]  # fmt: skip
 
