@@ -99,11 +99,11 @@ def program(path: Path, core: CoreModel) -> str:
 def arrays(path: Path, core: CoreModel) -> str:
     """Every sample of a file of inputs."""
     from onnxhw.cli.inputs import file_inputs
-    from onnxhw.driver.artifact import skeleton
+    from onnxhw.driver.artifact import interface_graph
     from onnxhw.golden import host
     from onnxhw.preprocess import Preprocess
 
-    graph = skeleton(_whole().only())
+    graph = interface_graph(_whole().only())
     inputs = file_inputs(_whole().inputs, path, 4, Preprocess())
     for index in range(inputs.count):
         for name, values in host.prepare(graph, inputs.one(index)).items():

@@ -52,7 +52,7 @@ def test_its_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def here(self: NativeNode, kinds: Any, operands: Any) -> Any:
         return original(self, kinds, operands) if operands is None or operands[0][0, 0] < 9 else os.abort()
 
-    monkeypatch.setattr(NativeNode, "here", here)
+    monkeypatch.setattr(NativeNode, "run_here", here)
     one = node("Scaler", "ai.onnx.ml", offset=[1.0] * 3, scale=[0.5] * 3)
     with pytest.raises(NativeError, match=r"its kernel crashes \(SIGABRT\)"):
         one.run([X + 9])

@@ -55,7 +55,7 @@ class _Bounds:
                 if not isinstance(instruction, kind):
                     raise InternalError("E1202", f"{unit} holds an instruction of another unit")
                 self._fields(index, instruction)
-                count += 0 if isinstance(instruction, Vector) else tiles(instruction)
+                count += tiles(instruction) if isinstance(instruction, (Load, Array, Depthwise)) else 0
                 if count > TILES:
                     self._fail(index, instruction, f"more than {TILES} weight tiles so far")
         self._table()

@@ -71,7 +71,8 @@ class Emitter:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners[Unit.LOAD] = [owned.op for owned in loads]
-        return {
+        none: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
+        return none | {
             Unit.LOAD: [owned.load for owned in loads],
             Unit.ARRAY: [instruction for instruction, _ in self.arrays],
             Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
