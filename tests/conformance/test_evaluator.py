@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import OnnxhwError
-from onnxhw.hostrun import evaluator
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.hostrun.single import implemented
+from onnxhw.hostops import evaluator
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.hostops.single_node import implemented
 
 
 def _model(
@@ -64,7 +64,7 @@ def test_operands_that_do_not_fit_name_the_node() -> None:
 
 
 def test_a_loop_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxhw.hostrun.operators.control.MAX_ITERATIONS", 100)
+    monkeypatch.setattr("onnxhw.hostops.operators.control.MAX_ITERATIONS", 100)
     body = helper.make_graph(
         [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Add", ["v", "v"], ["w"])],
         "body",

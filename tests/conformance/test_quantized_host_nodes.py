@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw import fixed
 from onnxhw.errors import UsageError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 
 Array = np.ndarray[Any, Any]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,9 +9,9 @@ import pytest
 from onnx import helper, parser
 
 from onnxhw.errors import InvalidModelError
+from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel.inline import inline
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.partition import read
 from onnxhw.runtime.session import InferenceSession
 

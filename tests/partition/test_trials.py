@@ -12,8 +12,8 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.hostrun import confined, native
-from onnxhw.onnxmodel.batch import OTHERS
+from onnxhw.hostops import in_worker, native
+from onnxhw.onnxmodel.batch_analysis import OTHERS
 from onnxhw.partition import read, trials
 
 X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3]),
@@ -93,7 +93,7 @@ def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatc
 
 def test_a_kernel_that_gives_another_shape_than_inferred_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """In every run its result would be E4756. A shape that is only declared binds no trial."""
-    monkeypatch.setattr(trials, "refusal", lambda one, attempts: confined._try(
+    monkeypatch.setattr(trials, "refusal", lambda one, attempts: in_worker._try(
         pickle.dumps((one.SerializeToString(), attempts))).decode())  # fmt: skip
     proto = model("Relu", "x", {})
     assert not read(proto).refused

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
-from onnxhw.hostrun import native
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops import native
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.runtime.session import InferenceSession
 
 S = 0.125

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.cost import waiting, waiting_sentence
+from ..driver.artifact import check_manifest
+from ..driver.json_records import wrong_simulations
 from ..errors import UsageError
 from ..files import read_json, reason, sha256
-from ..host.artifact import check_manifest
-from ..host.records import wrong_simulations
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.traffic import Rates

@@ -11,8 +11,8 @@ from .output import Output
 
 def is_model(path: Path) -> bool:
     """Is it a file, or one that is not there but has the name of a model, and no compiled program by its name?"""
-    from ..onnxmodel.reading.textual import FORMATS
-    from ..runtime.targets import compiled
+    from ..onnxfile.textual import FORMATS
+    from ..runtime.executor_names import compiled
 
     return compiled(path) is None and (path.is_file() or path.suffix.lower() in (".onnx", *FORMATS))
 

@@ -61,7 +61,7 @@ def command(
     from ..errors import UnsupportedError
     from ..partition import load
     from ..preprocess import open_samples
-    from ..quantize import inputs_of, plot, quantize
+    from ..quantize import inputs_of, plot_noise, quantize
     from .outdir import refuse_unwritable_file, write_atomically
 
     place = out or Path(f"{model.stem}_int8.onnx")
@@ -90,7 +90,7 @@ def command(
         load(content, limits=allowed, shapes=known, exact_softmax=reading.exact_softmax)
     except UnsupportedError as error:  # what it names stays on the host: a finding, and the file is written
         mapping = error.text()
-    image = plot(made.report) if picture is not None else None
+    image = plot_noise(made.report) if picture is not None else None
     write_atomically(place, content)
     if picture is not None and image is not None:
         write_atomically(picture, image)

@@ -49,7 +49,7 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import baud_of, preprocess_of
+    from ..driver.artifact import baud_of, preprocess_of
     from ..runtime.inputs import joined
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession

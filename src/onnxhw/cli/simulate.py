@@ -91,8 +91,8 @@ def command(
     seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
     patches: bool | None, prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
+    from ..driver.artifact import preprocess_of
     from ..errors import UsageError
-    from ..host.artifact import preprocess_of
     from ..report.kept import premises
     from .artifacts import described, record_simulation
     from .choice import Choice

@@ -67,7 +67,7 @@ def command(
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
-    from ..build.images import require_block_rams
+    from ..build.memory_contents import require_block_rams
     from .artifacts import BITSTREAM
     from .choice import Choice
     from .inputs import wanted_inputs

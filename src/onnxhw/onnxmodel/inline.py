@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
+from ..onnxfile.limits import DEFAULT, Limits
 from .nodes import reads
-from .reading.limits import DEFAULT, Limits
 from .specification.findings import Findings, label, raise_errors
 from .specification.functions import Functions, Key, compatible, every_node, key, spelled
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
+from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
 from .trailing import trim
 
 SATURATED = 1 << 62

@@ -4,7 +4,7 @@ from typing import Any
 
 import onnx
 
-from .bodies import nested
+from .subgraph_copy import nested
 
 DEFAULT = ("", "ai.onnx")
 """Names of the default domain."""

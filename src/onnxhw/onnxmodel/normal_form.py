@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from .bodies import Fresh, nested
 from .specification.findings import Findings
 from .specification.functions import every_node
 from .specification.signatures import canonical
 from .specification.types import OPEN, dims, graphs
 from .specification.versions import imports
+from .subgraph_copy import Fresh, nested
 from .trailing import trim
 
 WITHOUT_INPUTS = 4

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from onnxhw.hostrun.single import implemented
+from onnxhw.hostops.single_node import implemented
 from onnxhw.partition import read
 from onnxhw.runtime.session import InferenceSession
 

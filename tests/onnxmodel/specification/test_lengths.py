@@ -155,7 +155,7 @@ def test_dimensions_are_as_many_as_inputs():
 
 def test_a_node_that_reaches_a_run_is_refused_there_too():
     """A program may have host parts that no model had."""
-    from onnxhw.hostrun.nodes import HostNode
+    from onnxhw.hostops.nodes import HostNode
 
     node = helper.make_node("FeatureVectorizer", ["x"], ["y"], domain=ML, inputdimensions=[4, -1])
     with pytest.raises(ValueError, match="2 elements for 1 inputs"):
