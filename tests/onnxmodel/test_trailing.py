@@ -62,6 +62,21 @@ def test_of_variadic_outputs_the_number_stays() -> None:
     np.testing.assert_array_equal(InferenceSession(proto).run(None, {"x": x})[0], x[:, :2])
 
 
+@pytest.mark.parametrize(("version", "outputs"), [(7, 5), (9, 5), (15, 3)])
+def test_of_a_normalization_that_trains_all_outputs_stay(version: int, outputs: int) -> None:
+    """Its schema has one output or all, of which it may leave names empty."""
+    proto = one(f"normalization of version {version}")
+    (node,) = proto.graph.node
+    del node.output[1:]
+    node.output.extend(["now", *[""] * (outputs - 2)])
+    proto.graph.output.append(helper.make_tensor_value_info("now", T.FLOAT, [3]))
+    if version > 9:
+        node.attribute.append(helper.make_attribute("training_mode", 1))
+    assert list(read_model(proto.SerializeToString()).graph.node[0].output) == list(node.output)
+    mean = np.float32(0.9) * CHANNELS["m"] + np.float32(0.1) * X.mean((0, 2, 3))
+    np.testing.assert_allclose(InferenceSession(proto).run(["now"], {"x": X})[0], mean, rtol=1e-5)
+
+
 def test_what_a_call_leaves_out_is_not_there_either() -> None:
     proto = parser.parse_model("""
 <ir_version: 10, opset_import: ["" : 21, "f" : 1], domain: "org.example">

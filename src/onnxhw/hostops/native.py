@@ -17,6 +17,7 @@ from onnx import helper
 
 from ..onnxmodel.specification.contributed import CONTRIB, defined, schemas
 from ..onnxmodel.specification.signatures import canonical, signature
+from ..onnxmodel.trailing import ALL_OR_ONE
 from ..worker import TaskFailedError, WorkerDiedError, call_in_worker, worker_scope
 
 CACHED = 1024
@@ -25,6 +26,8 @@ IR_VERSION = 8
 """Of the models of one node: the first with optional types; every onnxruntime that is asked for reads it."""
 OLDEST = 7
 """The oldest default operator set of which onnxruntime promises kernels."""
+NEVER = 1 << 31
+"""Beyond the index of any output."""
 ENDLESS = 1000
 """No operator set is that high: the end of a kernel that has none, which serves the version it begins with only."""
 DOMAINS = ("", "ai.onnx.ml", CONTRIB)
@@ -98,10 +101,8 @@ class NativeNode:
         plain = onnx.NodeProto(op_type=node.op_type, domain=canonical(node.domain), input=self.inputs)
         plain.attribute.extend(node.attribute)
         self.node, self.version = plain, native_version(plain.domain, plain.op_type, version) or 1
-        known = defined(plain.op_type, plain.domain, self.version)
-        kept = len(known.outputs) - 1 if known and known.outputs and known.outputs[-1].option == "variadic" else None
-        for index, name in enumerate(node.output):  # kernels write every one of variadic outputs, named or not
-            plain.output.append(f"y{index}" if name or (kept is not None and index >= kept) else "")
+        written = _written(plain, self.version, any(node.output[1:]))
+        plain.output.extend(f"y{index}" if name or index >= written else "" for index, name in enumerate(node.output))
         self.key = b"%d:" % self.version + plain.SerializeToString(deterministic=True)
         self.places = [index for index, name in enumerate(plain.output) if name]
         self.confined = plain.domain in CONFINED or (plain.domain, plain.op_type) in CONFINED
@@ -186,6 +187,14 @@ def _run_in_worker(node: NativeNode, kinds: tuple[Kind, ...], operands: Sequence
     if status == REFUSED:
         raise NativeError(found)
     return found
+
+
+def _written(node: onnx.NodeProto, version: int, several: bool) -> int:
+    """From which output on a kernel writes every one, named or not: it crashes of empty names."""
+    known = defined(node.op_type, node.domain, version)
+    if known and known.outputs and known.outputs[-1].option == "variadic":
+        return len(known.outputs) - 1
+    return 1 if several and (node.domain, node.op_type) == ALL_OR_ONE else NEVER
 
 
 DONE, REFUSED, NO_KERNEL, NO_KERNEL_FOR_ATTRIBUTES, UNKNOWN = range(5)

@@ -7,6 +7,9 @@ import onnx
 from .specification.contributed import defined
 from .specification.signatures import Signature, canonical, newest
 
+ALL_OR_ONE = ("", "BatchNormalization")
+"""The operator of whose outputs, by its schema, there is one or all: others than the first are of the training mode."""
+
 
 def trim(node: onnx.NodeProto, sets: Mapping[str, int]) -> None:
     """Drop, in place, the trailing empty names of what the operator may leave out. `sets`: imported versions by domain.
@@ -23,8 +26,11 @@ def trim(node: onnx.NodeProto, sets: Mapping[str, int]) -> None:
     least = known.least_inputs if known else 0
     while len(node.input) > least and not node.input[-1]:
         del node.input[-1]
-    while len(node.output) > 1 and not node.output[-1] and _may_be_absent(known, len(node.output) - 1):
-        del node.output[-1]
+    count = len(node.output)
+    while count > 1 and not node.output[count - 1] and _may_be_absent(known, count - 1):
+        count -= 1
+    if count == 1 or (domain, node.op_type) != ALL_OR_ONE:
+        del node.output[count:]
 
 
 def _may_be_absent(known: Signature | None, index: int) -> bool:
