@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -15,8 +16,8 @@ from onnxhw import __version__, errors
 from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
-from onnxhw.cli.crash import crash
-from onnxhw.cli.output import Output
+from onnxhw.cli.common.crash import crash
+from onnxhw.cli.common.output import Output
 
 
 @pytest.fixture
@@ -263,3 +264,8 @@ def test_a_json_result_is_one_document_with_a_line_per_row(record, capsys):
     assert json.loads(text) == record
     if isinstance(record, dict) and record:
         assert [line.strip(" ,") for line in text.splitlines()].count('{"h": 0.1}') == 1
+
+
+def test_a_file_per_command_and_the_rest_in_a_folder():
+    files = {path.stem for path in Path(application.__file__).parent.glob("*.py")}
+    assert files == {"__init__", "app", *application.COMMANDS}

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 from .output import Output
 
 
 def is_model(path: Path) -> bool:
     """Is it a file, and no compiled program by its name?"""
-    from ..runtime.targets import compiled
+    from ...runtime.targets import compiled
 
     return path.is_file() and compiled(path) is None
 
@@ -21,8 +21,8 @@ def run(
 ) -> None:
     """All inferences, as ``run`` of a program; `UsageError` E2162 if the model has parts for the hardware, E2163 for
     a profile; else the errors of `InferenceSession` and of the inputs."""
-    from ..runtime.inputs import joined
-    from ..runtime.session import InferenceSession
+    from ...runtime.inputs import joined
+    from ...runtime.session import InferenceSession
     from . import inference
     from .inputs import file_inputs, whole_arrays
     from .outdir import refuse_unwritable_file
