@@ -37,7 +37,7 @@ from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library  # noqa: E4
 from onnxhw.isa.instructions import UNITS  # noqa: E402
 from onnxhw.isa.memory import Control, Space  # noqa: E402
 from onnxhw.program import DeviceProgram, to_host  # noqa: E402
-from onnxhw.program.image import memories  # noqa: E402
+from onnxhw.program.host_words import memories  # noqa: E402
 from onnxhw.rtl.core import Core  # noqa: E402
 
 SCRIPT = (

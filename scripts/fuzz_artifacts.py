@@ -99,8 +99,8 @@ def program(path: Path, core: CoreModel) -> str:
 def arrays(path: Path, core: CoreModel) -> str:
     """Every sample of a file of inputs."""
     from onnxhw.cli.common.inputs import file_inputs
+    from onnxhw.driver.artifact import skeleton
     from onnxhw.golden import host
-    from onnxhw.host.artifact import skeleton
     from onnxhw.preprocess import Preprocess
 
     graph = skeleton(_whole().only())
@@ -163,7 +163,7 @@ def directory(name: str) -> Callable[[Path, CoreModel], str]:
     """What an output directory with such a file does in `report`, and in what else reads it."""
 
     def run(path: Path, core: CoreModel) -> str:
-        from onnxhw.host import artifact
+        from onnxhw.driver import artifact
 
         _quick()
         folder = path.parent

@@ -14,9 +14,9 @@ from cocotb.clock import Clock
 from onnxhw import program as programs
 from onnxhw.emu import Emulator
 from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
-from onnxhw.engines.image import program_image
+from onnxhw.engines.run_setup import program_image
 from onnxhw.isa.memory import ENDED, Control, Space
-from onnxhw.program.image import tensor_image, tensor_of, tensor_spans
+from onnxhw.program.host_words import tensor_image, tensor_of, tensor_spans
 
 
 @cocotb.test()

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from onnxhw.hostrun.operators import deviations
+from onnxhw.hostops.operators import deviations
 
 from .draw import Draw
 

@@ -13,7 +13,7 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 
 from onnxhw.board import find
 from onnxhw.build.cache import Cache
-from onnxhw.build.flow import Built, Options, build, cached, elaborate, with_memories
+from onnxhw.build.flow import Bitstream, Options, build, cached, elaborate, with_memories
 from onnxhw.devices.ecp5 import block_ram, contents
 from onnxhw.devices.ecp5.pll import Clocked
 from onnxhw.devices.family import memories
@@ -42,7 +42,7 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def built(store) -> Built:
+def built(store) -> Bitstream:
     return build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.host.emulated import EmulatedCore
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.isa.memory import Control, Space
 
 

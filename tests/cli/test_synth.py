@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import board
 from onnxhw.build import flow
-from onnxhw.build.built import Built
+from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.cache import Cache, family_sources
 from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
@@ -33,7 +33,7 @@ def built(monkeypatch):
         progress(flow.Event("yosys", 1.5, True))
         if calls[0].get("raises"):
             raise calls[0]["raises"]
-        return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+        return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
 
     monkeypatch.setattr(flow, "build", build)
     monkeypatch.setattr(

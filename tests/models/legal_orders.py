@@ -7,7 +7,7 @@ from onnxhw.isa.instructions import Code
 from onnxhw.isa.units import Unit
 
 
-def by_chance(code: Code, seed: int) -> list[Unit]:
+def random_order(code: Code, seed: int) -> list[Unit]:
     """A random order of those that the ordering fields allow."""
     chance = random.Random(seed)
     favourite = {unit: chance.random() for unit in Unit}

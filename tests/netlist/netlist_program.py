@@ -41,7 +41,7 @@ def memory_writes(program: DeviceProgram) -> Words:
     yield Space.CONTROL, int(Control.BUDGET), 0, ALL
 
 
-def tensor_writes(place: Place, values: npt.NDArray[np.int8], word: int) -> Words:
+def tensor_words(place: Place, values: npt.NDArray[np.int8], word: int) -> Words:
     """The host writes that put a tensor into activation memory, leaving the other lanes alone."""
     stride = host_stride(word)
     data = to_host(place.pack(values, word).reshape(-1, word), word).reshape(-1, stride)
@@ -125,4 +125,4 @@ def _all_writes(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8
     yield from memory_writes(program)
     for name, values in inputs.items():
         entry = program.tensors[name]
-        yield from tensor_writes(entry.place, entry.store(values), program.config.word)
+        yield from tensor_words(entry.place, entry.store(values), program.config.word)

@@ -6,10 +6,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import partition
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize import quantize
+from onnxhw.quantize.affine_folding import fold_normalizations
 from onnxhw.quantize.floatgraph import FloatGraph
-from onnxhw.quantize.fold import fold_normalizations
 from onnxhw.quantize.plan import plan_grids
 
 

@@ -13,7 +13,7 @@ from programs import Builder, random_program
 from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.emu.counters import counters
-from onnxhw.emu.order import by_time, steps
+from onnxhw.emu.order import steps, time_order
 from onnxhw.isa import VectorOp
 from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Control, Space, host_stride
@@ -53,7 +53,7 @@ def expect_equal(program, before, registers, after) -> None:
     machine.act[:] = before
     machine.load(program)
     times = timeline(program.config, program.code)
-    for unit, index in steps(program.code, by_time(times)):
+    for unit, index in steps(program.code, time_order(times)):
         machine.execute(program.code[unit][index])
     assert np.array_equal(after, machine.act)
     assert registers["run"] == 0b010

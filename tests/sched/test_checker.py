@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from onnxhw.emu import Machine, run
-from onnxhw.emu.order import by_time, steps
+from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program.model import DeviceProgram
 from onnxhw.sched import check, schedule
-from onnxhw.sched.window import check_window, input_free
+from onnxhw.sched.input_release import check_window, input_free
 
 PAD = (1, 1, 1, 1)
 
@@ -277,7 +277,7 @@ def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program
         machine.load(program)
         machine.write(place, values[port.tensor])
         done = {"load": 0, "array": 0, "vector": 0}
-        for unit, index in steps(program.code, by_time(timeline(program.config, program.code))):
+        for unit, index in steps(program.code, time_order(timeline(program.config, program.code))):
             if done["array"] >= free[0] and done["vector"] >= free[1]:
                 machine.act[words] = rng.integers(-128, 128, machine.act[words].shape)
             machine.execute(program.code[unit][index])

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     "-c", "--calibration", required=True, type=click.Path(path_type=Path), metavar="DATA", help=".npz, .npy or folder."
 )
 @click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE", help="Default: MODEL_int8.onnx, here."
-)
+    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Default: MODEL_int8.onnx, here. Missing folders are made.",
+)  # fmt: skip
 @click.option(
     "-m",
     "--method",

@@ -32,7 +32,10 @@ from .common.output import Output, pass_output
     "-i", "--input", "source", required=True, type=click.Path(path_type=Path), metavar="FILE",
     help=".npy or .npz of inputs, image or folder of images.",
 )  # fmt: skip
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz.")
+@click.option(
+    "-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE",
+    help=".npy or .npz; missing folders are made.",
+)  # fmt: skip
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences.")
 @click.option(
     "-r", "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
@@ -46,7 +49,7 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import baud_of, preprocess_of
+    from ..driver.artifact import baud_of, preprocess_of
     from ..runtime.inputs import joined
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
@@ -61,7 +64,7 @@ def command(
     if onhost.is_model(directory):
         onhost.run(output, directory, source, target, count, repeat, profile)
         return
-    if directory.is_file():
+    if directory.suffix == ".ohw" and not directory.is_dir():
         program, design = load(directory), None
     else:
         read = read_directory(directory)

@@ -25,8 +25,8 @@ RUNS = 3
 @common
 @pass_output
 def command(output: Output, device: str, baud: int | None, timeout_scale: float) -> None:
+    from ..driver.selftest import findings
     from ..errors import LinkError
-    from ..host.selftest import findings
     from .common.device import open_device
 
     tests: list[dict[str, Any]] = []

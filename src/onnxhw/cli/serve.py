@@ -47,7 +47,7 @@ def command(
 
     if os.name != "posix":
         raise UsageError("E2586", "the simulated board needs Linux, macOS or another POSIX system")
-    from ..host.pace import Board
+    from ..driver.simulated_time import Board
     from ..serve import SimulatedBoard, serve
     from ..serve.board import BAUD
     from ..serve.clock import ClockFile

@@ -74,7 +74,8 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "results",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.",
+    help="Where the outputs go (.npz); missing folders are made. Default: outputs.npz in build/MODEL-PRESET, or in "
+    "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()
@@ -90,8 +91,8 @@ def command(
     seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
     patches: bool | None, prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
+    from ..driver.artifact import preprocess_of
     from ..errors import UsageError
-    from ..host.artifact import preprocess_of
     from ..report.kept import premises
     from .common.artifacts import described, record_simulation
     from .common.choice import Choice

@@ -67,7 +67,7 @@ def command(
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
-    from ..build.images import require_block_rams
+    from ..build.memory_contents import require_block_rams
     from .common.artifacts import BITSTREAM
     from .common.choice import Choice
     from .common.inputs import wanted_inputs

@@ -16,7 +16,7 @@ EFFECT: dict[Unit, Callable[[Span], int]] = {
 """The cycle in which an instruction takes effect, by unit."""
 
 
-def by_time(timeline: Timeline) -> list[Unit]:
+def time_order(timeline: Timeline) -> list[Unit]:
     """Units in the order in which their instructions take effect.
 
     Array and depthwise instructions take effect when they complete. A vector instruction takes effect when it has

@@ -7,10 +7,10 @@ import numpy.typing as npt
 import onnx
 
 from ..errors import UnsupportedError
-from .reading.elements import ELEMENTS
-from .reading.limits import DEFAULT, Limits
-from .reading.payload import decode
-from .reading.sparse import dense
+from ..onnxfile.elements import ELEMENTS
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxfile.payload import decode
+from ..onnxfile.sparse import dense
 
 
 def array(tensor: onnx.TensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any]:

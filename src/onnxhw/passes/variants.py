@@ -7,7 +7,7 @@ from typing import TypeVar
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.variant import Variant
-from .dead_channels import without_dead_channels
+from .dead_channel_elimination import eliminate_dead_channels
 from .im2col import WINDOWS, as_im2col
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def variants(graph: Graph, *, patches: bool = True) -> list[list[Variant]]:
     """
     base = Variant(graph)
     found = [[base]]
-    reduced = without_dead_channels(graph)
+    reduced = eliminate_dead_channels(graph)
     if reduced is not None:
         base = reduced
         found.append([base])

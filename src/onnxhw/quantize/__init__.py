@@ -1,10 +1,10 @@
 """From a float ONNX model and calibration samples to an int8 QDQ model.
 
 prepare     check, opset 13 or later                       (prepare.py)
-fold        batch normalizations into weights              (fold.py)
+fold        batch normalizations into weights              (affine_folding.py)
 plan        which values are quantized, on which grids     (plan.py)
 calibrate   ranges of activations over the samples         (calibrate.py, ranges.py)
-correct     biases                                         (correct.py)
+correct     biases                                         (bias_correction.py)
 write       the QDQ model                                  (write.py)
 evaluate    noise per layer, accuracy                      (evaluate.py, report.py, plot.py)
 """
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import onnx
 
 from ..errors import UnsupportedError, UsageError
-from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxfile.limits import DEFAULT, Limits
+from .affine_folding import fold_normalizations
+from .bias_correction import correct_biases
 from .calibrate import METHODS, Samples, calibrate_grids
-from .correct import correct_biases
 from .evaluate import Accuracy, accuracy, noise
 from .floatgraph import FloatGraph
-from .fold import fold_normalizations
 from .plan import Plan, plan_grids, shares_grid
 from .plot import plot_noise
 from .prepare import Source, inputs_of, prepare_model

@@ -6,11 +6,11 @@ from pathlib import Path
 import onnx
 
 from ..errors import UnsupportedError
-from ..onnxmodel.confined import CrashError, convert_version
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxmodel.in_worker import CrashError, convert_version
 from ..onnxmodel.inline import inline
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.read import read_model
-from ..onnxmodel.reading.limits import DEFAULT, Limits
 from ..onnxmodel.shapes import require_static, specialise
 from ..onnxmodel.tensors import dtype
 from ..onnxmodel.unroll import unroll

@@ -10,7 +10,7 @@ from ..config import HwConfig
 from ..isa.timing import array_pipeline, weight_hops
 from .cells import primitives_of
 from .delay import delay
-from .element import ActivationElement, ProcessingElement
+from .processing_element import ActivationElement, ProcessingElement
 
 
 class SystolicArray(wiring.Component):

@@ -3,17 +3,17 @@
 from .checker import check
 from .refusals import TooLargeError, causes
 from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
-from .tables import beyond, tables_of
+from .table_limit import over_table_limit, tables_of
 
 __all__ = [
     "TooLargeError",
-    "beyond",
     "causes",
     "check",
     "check_capacity",
     "draft_cycles",
     "fastest",
     "map_operations",
+    "over_table_limit",
     "require_room",
     "schedule",
     "tables_of",

@@ -9,7 +9,7 @@ from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
+from .array_mapping import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
 from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
@@ -66,14 +66,14 @@ def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: 
     largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
     groups = grouped_columns(columns, tiling.columns, config.acc_depth // largest)
     pairs = [(box, tiles) for box in boxes for tiles in groups]
-    if tiling.planes_first:
+    if tiling.blocks_first:
         pairs = [(box, tiles) for tiles in groups for box in boxes]
-    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.planes_first
+    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.blocks_first
     cuts = [tiling.split, (tiling.lookahead,) if by_turns else ()] + [()] * len(groups)
     tasks: list[TileTask] = []
     for box, tiles in pairs:
         which = groups.index(tiles)
-        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_plane, config)
+        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_block, config)
         if by_turns and which == 1:
             task = _by_turns(tasks.pop(), task, tiling)
         tasks.append(task)
@@ -89,13 +89,13 @@ def _by_turns(one: TileTask, other: TileTask, tiling: Tiling) -> TileTask:
 
 
 def _within(steps: Sequence[ArrayStep], end: int) -> int:
-    """How many steps from the first on read planes before `end` alone."""
-    return len(list(takewhile(lambda step: step.reads and step.reads[0].planes[1] <= end, steps)))
+    """How many steps from the first on read blocks before `end` alone."""
+    return len(list(takewhile(lambda step: step.reads and step.reads[0].blocks[1] <= end, steps)))
 
 
 def _task(
     g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
-    per_plane: bool, config: HwConfig,
+    per_block: bool, config: HwConfig,
 ) -> TileTask:
     w, arrays = g.window, list[ArrayStep]()
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
@@ -105,7 +105,7 @@ def _task(
         plane = x.height * x.width
         ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
         array = Array(
-            act_base=(run.plane * plane + ih0 * x.width + iw0) & ADDRESS,
+            act_base=(run.block * plane + ih0 * x.width + iw0) & ADDRESS,
             kt_n=run.kt_n,
             sub_n=run.sub_n,
             kh_n=w.kernel[0],
@@ -129,10 +129,10 @@ def _task(
             pad=g.pad,
             accumulate=int(bool(arrays)),
         )
-        region = window_region(x, (run.plane, run.plane + run.kt_n), w, rows, cols)
+        region = window_region(x, (run.block, run.block + run.kt_n), w, rows, cols)
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
         arrays.append(ArrayStep(load, array, x.name, () if region.empty else (region,)))
-    found = drain_sets([column.drains for column in tiles], per_plane)
+    found = drain_sets([column.drains for column in tiles], per_block)
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
@@ -155,7 +155,7 @@ def drain_steps(
             a_cb=every * pixels,
             a_oh=cols[1] - cols[0],
             a_ow=1,
-            o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
+            o_base=(drain.block * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
             o_cb=y.height * y.width & ADDRESS,
             o_oh=y.width,
             o_ow=1,
@@ -168,5 +168,5 @@ def drain_steps(
             lo=g.lo,
             hi=g.hi,
         )
-        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + count), rows, cols)))
+        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.block, drain.block + count), rows, cols)))
     return steps

@@ -130,8 +130,8 @@ class _Bounds:
         columns, depth = (i.nt_n, self.config.acc_depth) if isinstance(i, Array) else (1, self.config.window_depth)
         if height * width * columns > depth:
             self._fail(index, i, f"fills {height * width * columns} accumulator rows of {depth}")
-        planes = i.kt_n if isinstance(i, Array) else 1
-        least = planes * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
+        blocks = i.kt_n if isinstance(i, Array) else 1
+        least = blocks * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
         if least > ADDRESS + 1:
             self._fail(index, i, f"reads {least} words")
 

@@ -21,7 +21,7 @@ What is proved, for every input:
 - no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
-none of ours (`onnxhw.proof`).
+none of ours (`onnxhw.program_verifier`).
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint
 from .bounds import bounds
+from .input_release import check_window
 from .memory_state import MemoryState, lane_groups, tensor_words
-from .stream import Stream, Words, running
-from .window import check_window
+from .stream_state import StreamState, Words, running
 
 NEVER = 1 << 30
 
@@ -72,8 +72,8 @@ class _Checker:
         self.vectors = [i for i in code.get(Unit.VECTOR, ()) if isinstance(i, Vector)]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
-        self.array = Stream(Unit.ARRAY, self.arrays, self.loads, self.vectors, self.config)
-        self.depthwise = Stream(Unit.DEPTHWISE, self.strips, self.loads, self.vectors, self.config)
+        self.array = StreamState(Unit.ARRAY, self.arrays, self.loads, self.vectors, self.config)
+        self.depthwise = StreamState(Unit.DEPTHWISE, self.strips, self.loads, self.vectors, self.config)
         self.streams = self.array, self.depthwise
         self.lanes_known: dict[tuple[bytes, int], npt.NDArray[np.bool_]] = {}
         self.vector_after_vector = running([i.after_vector for i in self.vectors])
@@ -191,7 +191,7 @@ class _Checker:
         if why := state.write(index, writes, groups):
             self._fail("E1206", Unit.VECTOR, index, why)
 
-    def _stream_reads(self, stream: Stream, index: int, state: MemoryState) -> None:
+    def _stream_reads(self, stream: StreamState, index: int, state: MemoryState) -> None:
         i, reads = stream.code[index], stream.reads[index]
         plane = footprint.array_plane(i)
         for kt, groups in enumerate(self._lane_groups_used(stream, index)):
@@ -205,7 +205,7 @@ class _Checker:
                 text = self.vectors[other].text()
                 self._fail("E1207", stream.unit, index, f"may read while vector[{other}] writes: {text}")
 
-    def _lane_groups_used(self, stream: Stream, index: int) -> npt.NDArray[np.bool_]:
+    def _lane_groups_used(self, stream: StreamState, index: int) -> npt.NDArray[np.bool_]:
         """``[kt, lane groups]``: whether an instruction's weights there are not all 0."""
         config, i = self.config, stream.code[index]
         bases = stream.tile_bases[stream.first_tile[index] : stream.first_tile[index + 1]]

@@ -14,14 +14,14 @@ from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
 from .checker import check
+from .constant_memories import ConstantMemories
 from .heuristics import ALL, Heuristics
-from .images import Images
+from .input_release import input_free
 from .lower import LoweredGraph, lower
-from .reaching_definitions import prove
+from .memory_trace import accesses, in_memory
+from .reaching_definitions import check_reaching_definitions
 from .rewrite import same_operand
 from .search import ScheduledCandidate, first, improve, with_exclusive_inputs
-from .trace import accesses, in_memory
-from .window import input_free
 
 
 def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
@@ -134,7 +134,7 @@ def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
     model = model or graph
     candidate = with_exclusive_inputs(lowered, improve(lowered, begun.candidate))
     table = entries(lowered, candidate)
-    prove(lowered, candidate, table)
+    check_reaching_definitions(lowered, candidate, table)
     program = DeviceProgram(
         lowered.config,
         graph.name,
@@ -155,7 +155,7 @@ def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
     return program
 
 
-def map_operations(graph: Graph, config: HwConfig) -> Images:
+def map_operations(graph: Graph, config: HwConfig) -> ConstantMemories:
     """What the operations keep in the memories of weights, parameters and tables; `UnsupportedError` as `schedule`."""
     return lower(same_operand(graph), config).images
 
@@ -165,7 +165,7 @@ def unnamed(port: Port) -> Port:
     return replace(port, steps=tuple({**step, "name": ""} for step in port.steps))
 
 
-def check_capacity(images: Images, config: HwConfig) -> None:
+def check_capacity(images: ConstantMemories, config: HwConfig) -> None:
     """`DoesNotFitError` E5102 (weights), E5103 (parameters) or E5105 (tables), with all that is too large."""
     problems = []
     for code, what, used, available, use, field in (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ...errors import UsageError
-from ...preprocess.stored import Stored, stored_arrays
+from ...preprocess.stored import Stored, assigned, stored_arrays
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +27,8 @@ def read_arrays(
     array of `rows` without any too; nothing that it may hold besides numbers is ever executed, and other arrays are not
     looked at.
     """
-    found = stored_arrays(path, lambda what: UsageError("E2905", what, where=str(path), hint=HINT))
+    hint = assigned(path) or HINT
+    found = stored_arrays(path, lambda what: UsageError("E2905", what, where=str(path), hint=hint))
     if isinstance(found, Stored):
         array = found[: count if wanted[0] in rows else None]
         return {None: _some(array, wanted[0], path) if wanted[0] in rows else array}

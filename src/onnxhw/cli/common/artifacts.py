@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.cost import waiting, waiting_sentence
+from ...driver.artifact import check_manifest
+from ...driver.json_records import wrong_simulations
 from ...errors import UsageError
 from ...files import read_json, reason, sha256
-from ...host.artifact import check_manifest
-from ...host.records import wrong_simulations
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.traffic import Rates
@@ -57,8 +57,9 @@ def read_directory(path: Path) -> Directory:
     """Read an output directory; E2906 if it is none, E2552 or E2907 if its manifest or its simulations are damaged,
     E2588 if the manifest is another program's, the errors of `onnxhw.runtime.loading.load` for its program."""
     if not (path / PROGRAM).is_file():
-        what = "does not exist" if not path.exists() else f"has no {PROGRAM}" if path.is_dir() else "is not a directory"
-        raise UsageError("E2906", f"no output directory: {what}", where=str(path), hint="onnxhw compile MODEL -o DIR")
+        other = f"has no {PROGRAM}, so it is no output directory" if path.is_dir() else "is no output directory"
+        what = other if path.exists() else "does not exist"
+        raise UsageError("E2906", what, where=str(path), hint="onnxhw compile MODEL -o DIR makes an output directory")
     program = load(path / PROGRAM)
     record = check_manifest(path, (part.config for part in program.programs))
     return Directory(path, program, record, _of_program(_simulations(path), path))

@@ -22,7 +22,7 @@ class Choice:
 
     @classmethod
     def recorded(cls, manifest: Mapping[str, Any]) -> "Choice":
-        """What a manifest has noted (`onnxhw.host.artifact.manifest` has checked it); the default if nothing."""
+        """What a manifest has noted (`onnxhw.driver.artifact.manifest` has checked it); the default if nothing."""
         noted = manifest.get("choice")
         if not noted:
             return cls()

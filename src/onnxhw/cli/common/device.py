@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ...config import HwConfig
-from ...host.device import Device
+from ...driver.device import Device
 from .output import Output
 
 

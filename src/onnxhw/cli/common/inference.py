@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...compiler.cost import waiting
+from ...driver.device import Device
 from ...errors import LinkError, UsageError
-from ...host.device import Device
 from ...program.parts import Program
 from ...program.traffic import Rates
 from ...report.kept import premises

@@ -10,10 +10,11 @@ from .output import Output
 
 
 def is_model(path: Path) -> bool:
-    """Is it a file, and no compiled program by its name?"""
-    from ...runtime.targets import compiled
+    """Is it a file, or one that is not there but has the name of a model, and no compiled program by its name?"""
+    from ...onnxfile.textual import FORMATS
+    from ...runtime.executor_names import compiled
 
-    return path.is_file() and compiled(path) is None
+    return compiled(path) is None and (path.is_file() or path.suffix.lower() in (".onnx", *FORMATS))
 
 
 def run(

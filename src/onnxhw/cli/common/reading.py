@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 
 if TYPE_CHECKING:
-    from ...onnxmodel.reading.limits import Limits
+    from ...onnxfile.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reading:
     @property
     def allowed(self) -> "Limits":
         """The limits; `UsageError` E2160 for what is none."""
-        from ...onnxmodel.reading.limits import Limits
+        from ...onnxfile.limits import Limits
 
         return Limits.from_flags(self.limits)
 
@@ -51,7 +51,7 @@ class Reading:
 
     @classmethod
     def recorded(cls, manifest: Mapping[str, Any], untrusted: bool = False) -> "Reading":
-        """As a manifest (`onnxhw.host.artifact.manifest` has checked it) says that its model was read."""
+        """As a manifest (`onnxhw.driver.artifact.manifest` has checked it) says that its model was read."""
         shapes, limits = (list(manifest.get(name, [])) for name in ("shapes", "limits"))
         return cls(shapes, limits, untrusted, manifest.get("exact_softmax", False))
 

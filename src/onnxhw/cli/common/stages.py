@@ -4,7 +4,7 @@ from typing import Any
 
 from ...board import Board
 from ...build import duration, flow
-from ...build.built import Built
+from ...build.bitstream import Bitstream
 from ...config import HwConfig, preset
 from .output import Output
 
@@ -67,7 +67,7 @@ class Stages:
             return what
         return f"{what}; of --preset {QUICK} {duration.expected(preset(QUICK), self.board).text}"
 
-    def note(self, built: Built) -> None:
+    def note(self, built: Bitstream) -> None:
         """Keep the seconds of a run, for the estimates of later ones."""
         if not built.cached and flow.STAGES[2] in self.seconds:
             duration.store(self.config.name, self.board.name, self.seconds)
@@ -75,7 +75,7 @@ class Stages:
     def _of(self, stage: str) -> str:
         """How long a stage takes, where an earlier run has shown it."""
         seconds = self.expected.stages.get(stage, 0.0)
-        return f" of {duration.spoken(seconds)}, about" if seconds >= 1 else ""
+        return f" of {duration.duration_text(seconds)}, about" if seconds >= 1 else ""
 
     def _show(self, name: str, event: flow.Event) -> None:
         seconds = self.expected.stages.get(event.stage)

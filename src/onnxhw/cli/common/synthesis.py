@@ -5,7 +5,7 @@ from typing import Any
 
 from ...board import Board
 from ...build import flow
-from ...build.built import Built
+from ...build.bitstream import Bitstream
 from ...build.cache import list_all, sources
 from ...build.device import version_of
 from ...config import HwConfig
@@ -46,14 +46,14 @@ def options(board: Board, seeds: int | None) -> flow.Options:
 
 
 def finished(
-    built: Built, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None
-) -> Built:
+    built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None
+) -> Bitstream:
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
     """
-    from ...build.images import images
-    from ...host.artifact import build_id
+    from ...build.memory_contents import images
+    from ...driver.artifact import build_id
     from ...isa.link import Info
 
     names = memories(built.locations)

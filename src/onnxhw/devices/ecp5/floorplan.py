@@ -13,8 +13,8 @@ from ...config import HwConfig
 from ...isa.fields import WORD_BITS
 from ...isa.memory import PARAM_BITS, param_shape
 from ...isa.units import Unit, ucode_words
-from ...rtl.blocks import blocks, tail
 from ...rtl.kernel_window import SHORT, SHORT_UCODE
+from ...rtl.weight_blocks import blocks, tail
 from . import block_ram
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))

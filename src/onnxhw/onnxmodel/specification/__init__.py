@@ -7,7 +7,7 @@ operators      rules of single operators that need shapes               (operato
 
 import onnx
 
-from ..diagnostics import Diagnostic
+from ...diagnostics import Diagnostic
 from .descriptions import devices
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
 from .functions import Functions, compatible, every_node, identity, interface, spelled
