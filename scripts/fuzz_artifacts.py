@@ -98,7 +98,7 @@ def program(path: Path, core: CoreModel) -> str:
 
 def arrays(path: Path, core: CoreModel) -> str:
     """Every sample of a file of inputs."""
-    from onnxhw.cli.inputs import file_inputs
+    from onnxhw.cli.common.inputs import file_inputs
     from onnxhw.driver.artifact import interface_graph
     from onnxhw.golden import host
     from onnxhw.preprocess import Preprocess
@@ -149,7 +149,7 @@ def command(*words: str) -> str:
 @cache
 def _quick() -> None:
     """The program of the directory is always the same: load it once, and draw it once."""
-    from onnxhw.cli import artifacts
+    from onnxhw.cli.common import artifacts
     from onnxhw.report import page
 
     whole = _whole()

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import artifact_mutants
 
 from onnxhw import program_verifier
-from onnxhw.cli.selftest_network import network
+from onnxhw.cli.common.selftest_network import network
 from onnxhw.compiler import compile_graph as compiled
 from onnxhw.config import preset
 from onnxhw.driver import artifact

@@ -8,8 +8,8 @@ import pytest
 from onnxhw.board import find
 from onnxhw.build import duration, flow
 from onnxhw.build.cache import Cache
-from onnxhw.cli.output import Output
-from onnxhw.cli.stages import Stages
+from onnxhw.cli.common.output import Output
+from onnxhw.cli.common.stages import Stages
 from onnxhw.config import PRESETS
 
 ROUTED = Path(__file__).parents[2] / "bench" / "routed"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -15,8 +16,8 @@ from onnxhw import __version__, errors
 from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
-from onnxhw.cli.crash import crash
-from onnxhw.cli.output import Output
+from onnxhw.cli.common.crash import crash
+from onnxhw.cli.common.output import Output
 
 
 @pytest.fixture
@@ -293,3 +294,8 @@ def test_what_is_not_there_is_said_not_to_be(command, name, tmp_path, monkeypatc
     assert name in said
     assert "No such file or directory" in said or "does not exist" in said
     assert "no output directory" not in said
+
+
+def test_a_file_per_command_and_the_rest_in_a_folder():
+    files = {path.stem for path in Path(application.__file__).parent.glob("*.py")}
+    assert files == {"__init__", "app", *application.COMMANDS}

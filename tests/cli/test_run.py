@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.cli import main
-from onnxhw.cli.inference import check_outputs, top_classes
+from onnxhw.cli.common.inference import check_outputs, top_classes
 from onnxhw.driver.device import Device
 from onnxhw.errors import UsageError
 from onnxhw.golden import host
@@ -180,7 +180,7 @@ def test_a_stale_bitstream(folder, run, tmp_path, capsys, monkeypatch):
 
 
 def test_one_array_does_not_hold_two_outputs(tmp_path):
-    from onnxhw.cli.selftest_network import network
+    from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile
     from onnxhw.config import preset
 
@@ -203,7 +203,7 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     from onnxhw.board import find
     from onnxhw.build import flow
     from onnxhw.build.bitstream import Bitstream
-    from onnxhw.cli.synthesis import finished
+    from onnxhw.cli.common.synthesis import finished
     from onnxhw.config import preset
     from onnxhw.devices.family import Location
     from onnxhw.devices.report import RouteReport

@@ -13,7 +13,8 @@ from onnxhw import board
 from onnxhw.build import flow
 from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.cache import Cache, family_sources
-from onnxhw.cli import main, synthesis
+from onnxhw.cli import main
+from onnxhw.cli.common import synthesis
 from onnxhw.config import preset
 from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from onnxhw import conformance, golden
 from onnxhw.cli.app import app
-from onnxhw.cli.output import Output
+from onnxhw.cli.common.output import Output
 from onnxhw.conformance import Verdict, runner
 from onnxhw.conformance.compare import difference, implausible
 from onnxhw.errors import UsageError

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from pty_board import PtyBoard, count_idle_time
 
-from onnxhw.cli.selftest_network import network
+from onnxhw.cli.common.selftest_network import network
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.driver.client import Client

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from onnxhw.build.manifest import Manifest
-from onnxhw.cli.choice import Choice
+from onnxhw.cli.common.choice import Choice
 from onnxhw.compiler.cost import Prefer
 from onnxhw.config import preset
 from onnxhw.driver.artifact import check_manifest, manifest

@@ -13,10 +13,10 @@ import click
 
 from .. import __version__
 from ..errors import OnnxhwError, UsageError
-from .crash import crash
-from .interrupts import interruptible
-from .output import Output
-from .streams import CLOSED, to_nowhere, unread
+from .common.crash import crash
+from .common.interrupts import interruptible
+from .common.output import Output
+from .common.streams import CLOSED, to_nowhere, unread
 
 COMMANDS = {
     "quantize": "Quantize a float model to int8 with calibration data.",

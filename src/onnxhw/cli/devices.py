@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from .options import common, examples
-from .output import Output, pass_output
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 
 @click.command(

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import common, examples, preprocess_options, reading_options
-from .output import Output, pass_output
+from .common.options import common, examples, preprocess_options, reading_options
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..preprocess import Preprocess
     from ..quantize import Report
-    from .reading import Reading
+    from .common.reading import Reading
 
 
 @click.command(
@@ -62,7 +62,7 @@ def command(
     from ..partition import load
     from ..preprocess import open_samples
     from ..quantize import inputs_of, plot_noise, quantize
-    from .outdir import refuse_unwritable_file, write_atomically
+    from .common.outdir import refuse_unwritable_file, write_atomically
 
     place = out or Path(f"{model.stem}_int8.onnx")
     for target in (place, picture):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from .options import Frequency, board_option, common, examples, preset_option
-from .output import Output, pass_output
+from .common.options import Frequency, board_option, common, examples, preset_option
+from .common.output import Output, pass_output
 
 
 @click.command(
@@ -53,7 +53,7 @@ def command(
     from ..serve.clock import ClockFile
     from ..serve.endpoint import Endpoint, PtyEndpoint
     from ..serve.tcp import TcpEndpoint
-    from .pipeline import target
+    from .common.pipeline import target
 
     if tcp is not None and (pty or link):
         raise UsageError("E2908", "--tcp excludes --pty and --link")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import (
+from .common.options import (
     board_option,
     common,
     examples,
@@ -16,12 +16,12 @@ from .options import (
     preset_option,
     reading_options,
 )
-from .output import Output, pass_output
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .reading import Reading
+    from .common.reading import Reading
 
 ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 
@@ -94,12 +94,12 @@ def command(
     from ..driver.artifact import preprocess_of
     from ..errors import UsageError
     from ..report.kept import premises
-    from .artifacts import described, record_simulation
-    from .choice import Choice
-    from .inputs import file_inputs, random_inputs
-    from .mixing import refuse_mixing
-    from .outdir import refuse_unwritable_file
-    from .simulation import mismatch_error, open_subject, run, save_outputs
+    from .common.artifacts import described, record_simulation
+    from .common.choice import Choice
+    from .common.inputs import file_inputs, random_inputs
+    from .common.mixing import refuse_mixing
+    from .common.outdir import refuse_unwritable_file
+    from .common.simulation import mismatch_error, open_subject, run, save_outputs
 
     if source and random_count:
         raise UsageError("E2908", "--input and --random exclude each other")

@@ -37,7 +37,7 @@ def _wrong_preprocess(record: Any) -> str:
 
 
 def _wrong_choice(record: Any) -> str:
-    """`onnxhw.cli.choice.Choice.record`, or nothing."""
+    """`onnxhw.cli.common.choice.Choice.record`, or nothing."""
     if record == {}:
         return ""
     if why := _wrong("choice", record, {"patches": object, "prefer": re.compile("speed|hardware"), "rates": object}):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..compiler.cost import Prefer
-from ..program.traffic import Rates
+from ...compiler.cost import Prefer
+from ...program.traffic import Rates
 
 
 @dataclass(frozen=True)

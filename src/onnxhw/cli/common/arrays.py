@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..errors import UsageError
-from ..preprocess.stored import Stored, assigned, stored_arrays
+from ...errors import UsageError
+from ...preprocess.stored import Stored, assigned, stored_arrays
 
 Array = npt.NDArray[Any]
 

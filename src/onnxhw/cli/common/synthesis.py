@@ -3,28 +3,28 @@
 import sys
 from typing import Any
 
-from ..board import Board
-from ..build import flow
-from ..build.bitstream import Bitstream
-from ..build.cache import list_all, sources
-from ..build.device import version_of
-from ..config import HwConfig
-from ..devices import family_of
-from ..devices.family import memories
-from ..errors import OnnxhwError
-from ..program.model import DeviceProgram
+from ...board import Board
+from ...build import flow
+from ...build.bitstream import Bitstream
+from ...build.cache import list_all, sources
+from ...build.device import version_of
+from ...config import HwConfig
+from ...devices import family_of
+from ...devices.family import memories
+from ...errors import OnnxhwError
+from ...program.model import DeviceProgram
 
 
 def line_speed(board: Board, clock_hz: int) -> int:
     """The fastest rate of the board's serial adapter that the core's clock allows."""
-    from ..rtl.link.uart import fastest
+    from ...rtl.link.uart import fastest
 
     return fastest(clock_hz, board.baud)
 
 
 def top(board: Board, config: HwConfig, clock_hz: int, baud: int) -> Any:
     """The top level: core, link and clock."""
-    from ..rtl.top import Top
+    from ...rtl.top import Top
 
     return family_of(board).clocked(Top(config, clock_hz=clock_hz, baud=baud), board, clock_hz)
 
@@ -52,9 +52,9 @@ def finished(
 
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
     """
-    from ..build.memory_contents import images
-    from ..driver.artifact import build_id
-    from ..isa.link import Info
+    from ...build.memory_contents import images
+    from ...driver.artifact import build_id
+    from ...isa.link import Info
 
     names = memories(built.locations)
     contents = images(program, list(names)) if program else {}
@@ -72,7 +72,7 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     Looks at the boards for which one was made, those first that have `config` as their own preset, at the board's clock
     and first seed.
     """
-    from ..board import boards
+    from ...board import boards
 
     labels = [f"{entry.label} " for entry in list_all() if entry.kind == "bitstream"]
     for board in sorted(boards().values(), key=lambda board: board.preset != config.name):

@@ -113,7 +113,7 @@ def preprocess_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_preprocess(*args: Any, scale: str, mean: str | None, std: str | None, layout: str, **options: Any) -> Any:
-        from ..preprocess import Preprocess
+        from ...preprocess import Preprocess
 
         numbers = [_numbers(flag, text) for flag, text in (("--scale", scale), ("--mean", mean), ("--std", std))]
         if len(numbers[0]) != 1:

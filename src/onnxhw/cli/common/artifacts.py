@@ -6,19 +6,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..compiler.cost import waiting, waiting_sentence
-from ..driver.artifact import check_manifest
-from ..driver.json_records import wrong_simulations
-from ..errors import UsageError
-from ..files import read_json, reason, sha256
-from ..program.model import DeviceProgram
-from ..program.parts import Program
-from ..program.traffic import Rates
-from ..report.kept import premises
-from ..report.page import page
-from ..report.profile import Profile, profile
-from ..report.trace import trace
-from ..runtime.loading import load
+from ...compiler.cost import waiting, waiting_sentence
+from ...driver.artifact import check_manifest
+from ...driver.json_records import wrong_simulations
+from ...errors import UsageError
+from ...files import read_json, reason, sha256
+from ...program.model import DeviceProgram
+from ...program.parts import Program
+from ...program.traffic import Rates
+from ...report.kept import premises
+from ...report.page import page
+from ...report.profile import Profile, profile
+from ...report.trace import trace
+from ...runtime.loading import load
 from .choice import Choice
 from .outdir import staged
 

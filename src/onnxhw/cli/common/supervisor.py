@@ -243,8 +243,8 @@ def _remove(files: int) -> None:
 
 def _crashed(number: int) -> int:
     """Say that the command crashed, or that the system ended it; its status."""
-    from ..errors import InternalError, OnnxhwError, UsageError
-    from .app import said
+    from ...errors import InternalError, OnnxhwError, UsageError
+    from ..app import said
     from .output import Output
     from .streams import forgiving
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MismatchError, OnnxhwError, UsageError
-from ..files import sha256
-from ..ir.graph import Array8, Graph
-from ..ir.parts import GoldenPart
-from ..partition import PartitionedModel, read
-from ..program.model import DeviceProgram
-from ..program.parts import Program
-from ..program.result import Result, first_difference
-from ..runtime.loading import load
-from ..runtime.session import InferenceSession
+from ...errors import MismatchError, OnnxhwError, UsageError
+from ...files import sha256
+from ...ir.graph import Array8, Graph
+from ...ir.parts import GoldenPart
+from ...partition import PartitionedModel, read
+from ...program.model import DeviceProgram
+from ...program.parts import Program
+from ...program.result import Result, first_difference
+from ...runtime.loading import load
+from ...runtime.session import InferenceSession
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
 from .choice import BY_DEFAULT, Choice
 from .inputs import Inputs
@@ -184,7 +184,7 @@ def _mismatch(
 
 def keep_waves(folder: Path, program: DeviceProgram, tensors: Mapping[str, Array8], output: Output) -> Path | None:
     """Run what differed once more in CXXRTL and keep its waveform beside the outputs; its path."""
-    from ..engines.cxxrtl.engine import CxxrtlEngine
+    from ...engines.cxxrtl.engine import CxxrtlEngine
 
     path = folder / "mismatch.vcd"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def keep_waves(folder: Path, program: DeviceProgram, tensors: Mapping[str, Array
 
 def reference(subject: Subject, program: DeviceProgram, tensors: Mapping[str, Array8]) -> dict[str, Array8]:
     """Every tensor of a hardware part as it must be."""
-    from .. import emu, golden
+    from ... import emu, golden
 
     graph = subject.graph(program)
     return golden.run(graph, tensors) if graph else emu.run(program, tensors, trace=True).tensors

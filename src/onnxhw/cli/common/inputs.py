@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
-from ..ir.parts import Value
-from ..preprocess import Input, Preprocess, open_samples
-from ..program.parts import Program
-from ..runtime.inputs import typed
+from ...errors import UsageError
+from ...ir.parts import Value
+from ...preprocess import Input, Preprocess, open_samples
+from ...program.parts import Program
+from ...runtime.inputs import typed
 from .arrays import Array, read_arrays
 
 MOST_RANDOM = 1 << 28

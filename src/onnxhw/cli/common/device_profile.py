@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..emu.counters import counters as predict
-from ..isa.timing import timeline
-from ..program.model import DeviceProgram
-from ..report.profile import profile
+from ...emu.counters import counters as predict
+from ...isa.timing import timeline
+from ...program.model import DeviceProgram
+from ...report.profile import profile
 from .artifacts import together
 from .output import Output
 

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..board import Board, find
-from ..config import SIMULATED, HwConfig, preset
-from ..errors import UsageError
-from ..partition.partitioned import PartitionedModel
-from ..program.parts import Program
-from ..program.traffic import Rates
+from ...board import Board, find
+from ...config import SIMULATED, HwConfig, preset
+from ...errors import UsageError
+from ...partition.partitioned import PartitionedModel
+from ...program.parts import Program
+from ...program.traffic import Rates
 from .choice import BY_DEFAULT, Choice
 from .output import Output
 from .reading import TRUSTED, Reading
@@ -34,7 +34,7 @@ def target(board_name: str, preset_name: str | None) -> Target:
     Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
     bitstream can be made.
     """
-    from ..devices import family_of
+    from ...devices import family_of
 
     chosen = find(board_name)
     family_of(chosen).check_part(chosen)
@@ -70,7 +70,7 @@ def compile_model(
     If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
     input has no static shape, E4002 or E4006 otherwise.
     """
-    from .. import compiler
+    from ... import compiler
 
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 from .output import Output
 
 
 def is_model(path: Path) -> bool:
     """Is it a file, or one that is not there but has the name of a model, and no compiled program by its name?"""
-    from ..onnxfile.textual import FORMATS
-    from ..runtime.executor_names import compiled
+    from ...onnxfile.textual import FORMATS
+    from ...runtime.executor_names import compiled
 
     return compiled(path) is None and (path.is_file() or path.suffix.lower() in (".onnx", *FORMATS))
 
@@ -22,8 +22,8 @@ def run(
 ) -> None:
     """All inferences, as ``run`` of a program; `UsageError` E2162 if the model has parts for the hardware, E2163 for
     a profile; else the errors of `InferenceSession` and of the inputs."""
-    from ..runtime.inputs import joined
-    from ..runtime.session import InferenceSession
+    from ...runtime.inputs import joined
+    from ...runtime.session import InferenceSession
     from . import inference
     from .inputs import file_inputs, whole_arrays
     from .outdir import refuse_unwritable_file

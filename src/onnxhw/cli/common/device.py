@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..config import HwConfig
-from ..driver.device import Device
+from ...config import HwConfig
+from ...driver.device import Device
 from .output import Output
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import DeclaredShapeWarning, OnnxhwError
+from ...errors import DeclaredShapeWarning, OnnxhwError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..ir.graph import Array8
-from ..program.model import DeviceProgram
-from ..program.result import Result
+from ...ir.graph import Array8
+from ...program.model import DeviceProgram
+from ...program.result import Result
 from .output import Output
 
 Execute = Callable[[dict[str, Array8], bool], Result]
@@ -17,7 +17,7 @@ def runner(engine: str, program: DeviceProgram, output: Output) -> Iterator[Exec
 
     The engine and what it holds are released at the end.
     """
-    from .. import engines
+    from ... import engines
 
     with output.stage(f"prepare {engine}"):
         opened = engines.open(engine, program.config, progress=output.message)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ..board import Board
-from ..build import duration, flow
-from ..build.bitstream import Bitstream
-from ..config import HwConfig, preset
+from ...board import Board
+from ...build import duration, flow
+from ...build.bitstream import Bitstream
+from ...config import HwConfig, preset
 from .output import Output
 
 QUICK = "mini"
