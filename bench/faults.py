@@ -23,18 +23,18 @@ import numpy as np
 
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
+from onnxhw.driver.client import Client
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore
+from onnxhw.driver.link import Counters
+from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.host.client import Client
-from onnxhw.host.emulated import EmulatedCore
-from onnxhw.host.link import Counters
-from onnxhw.host.model import DeviceModel
-from onnxhw.host.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
-from onnxhw.program.image import memories
+from onnxhw.program.host_words import memories
 
 BAUD = 1_000_000
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"

@@ -1,12 +1,12 @@
 """What each heuristic of the scheduler is worth: cycles with it switched off.
 
-    python bench/heuristics.py                          the four networks of MLPerf Tiny and ten others, three presets
+    python bench/heuristics.py      the four networks of MLPerf Tiny and eleven others, on three presets
     python bench/heuristics.py --models vww chain --presets ulx3s-85f --off overlap descent
     python bench/heuristics.py --json | --markdown
 
 The four networks have the reference weights (`../shared/models` beside the checkout, or `ONNXHW_REFERENCE_MODELS`) if
-they are there. The ten others are built here with random weights; each has something that a heuristic is for. A cell is
-the cycles with everything on, then the difference that switching one heuristic off makes; "-": no room without it.
+they are there. The eleven others are built here with random weights; each has something that a heuristic is for. A cell
+is the cycles with everything on, then the difference that switching one heuristic off makes; "-": no room without it.
 """
 
 import argparse
@@ -136,19 +136,24 @@ def large_kernels() -> Graph:
 
 
 def strided() -> Graph:
-    """Depthwise convolutions of stride 3 and 4."""
-    net = Net(16, 48)
-    y = net.conv(net.depthwise("x", 3, 3), 32, 1)
-    return net.graph("strided", net.conv(net.depthwise(y, 3, 4), 32, 1))
+    """Depthwise convolutions of stride 5 and 3."""
+    net = Net(16, 56)
+    y = net.conv(net.depthwise("x", 3, 5), 32, 1)
+    return net.graph("strided", net.conv(net.depthwise(y, 3, 3), 32, 1))
 
 
-def branches() -> Graph:
+def branches(size: int = 12) -> Graph:
     """Three branches of convolutions that are concatenated, twice."""
-    net = Net(16, 12)
+    net = Net(16, size)
     y = "x"
     for _ in range(2):
         y = net.concat(net.conv(y, 16, 1), net.conv(net.conv(y, 12, 1), 20), net.conv(net.conv(y, 8, 1), 12, 5))
     return net.graph("branches", y)
+
+
+def tight() -> Graph:
+    """Such branches on the largest maps that `ulx3s-45f` has room for."""
+    return replace(branches(26), name="tight")
 
 
 def gated() -> Graph:
@@ -179,8 +184,10 @@ def large_maps() -> Graph:
 
 OTHERS: dict[str, Callable[[], Graph]] = {
     make.__name__: make
-    for make in (plain, residual, long_shortcut, inverted, large_kernels, strided, branches, gated, chain, large_maps)
-}
+    for make in (
+        plain, residual, long_shortcut, inverted, large_kernels, strided, branches, tight, gated, chain, large_maps,
+    )
+}  # fmt: skip
 
 
 @dataclass

@@ -19,12 +19,12 @@ import numpy as np
 from onnxhw import compiler
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.config import preset
+from onnxhw.driver.artifact import samples, stacked
+from onnxhw.driver.client import Client
+from onnxhw.driver.device import Device
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.transport import SimulationTransport
 from onnxhw.golden import host
-from onnxhw.host.artifact import samples, stacked
-from onnxhw.host.client import Client
-from onnxhw.host.device import Device
-from onnxhw.host.model import DeviceModel
-from onnxhw.host.transport import SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.program import DeviceProgram

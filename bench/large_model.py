@@ -213,8 +213,8 @@ def measure(path: Path) -> dict[str, float]:
     with stage("import", seconds):
         from onnxhw.compiler.capacity import fit
         from onnxhw.config import preset
+        from onnxhw.onnxfile.limits import DEFAULT
         from onnxhw.onnxmodel import inline, shapes, specification, unroll  # noqa: F401 - their import is measured
-        from onnxhw.onnxmodel.reading.limits import DEFAULT
         from onnxhw.partition import pipeline
     with stage("read", seconds):
         model = pipeline.reading_of(path, DEFAULT).model

@@ -16,10 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faults import PinnedLine
 
 from onnxhw.config import HwConfig, preset
-from onnxhw.host.client import Client
-from onnxhw.host.emulated import EmulatedCore
-from onnxhw.host.model import DeviceModel
-from onnxhw.host.transport import ByteLine, SimulationTransport
+from onnxhw.driver.client import Client
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore
+from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space
 

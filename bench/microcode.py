@@ -19,18 +19,18 @@ import numpy.typing as npt
 
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
+from onnxhw.driver.client import Client
+from onnxhw.driver.device import Device
+from onnxhw.driver.framing import crc32c
+from onnxhw.driver.link import Request
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.host.client import Client
-from onnxhw.host.device import Device
-from onnxhw.host.framing import crc32c
-from onnxhw.host.link import Request
 from onnxhw.isa import Unit
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import Control, Space
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
-from onnxhw.program.image import memories
+from onnxhw.program.host_words import memories
 
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
 DETECTED = {"E9108": "stopped by the watchdog", "E9109": "another number of cycles", "E9110": "not ended"}

@@ -23,7 +23,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxhw import golden
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.partition import load
 
 Array = npt.NDArray[Any]

@@ -25,10 +25,10 @@ from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
-from onnxhw.host.client import Client
-from onnxhw.host.emulated import EmulatedCore, Words
-from onnxhw.host.model import DeviceModel
-from onnxhw.host.transport import ByteLine, SimulationTransport
+from onnxhw.driver.client import Client
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.emulated_core import EmulatedCore, Words
+from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline

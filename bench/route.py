@@ -19,8 +19,8 @@ from typing import Any
 from onnxhw.board import find
 from onnxhw.build import duration
 from onnxhw.build.flow import Event, Options, build
-from onnxhw.cli.interrupts import interruptible
-from onnxhw.cli.synthesis import line_speed, top
+from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.synthesis import line_speed, top
 from onnxhw.config import preset
 from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError

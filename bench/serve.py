@@ -21,8 +21,8 @@ import numpy.typing as npt
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
+from onnxhw.driver.device import Device
 from onnxhw.golden.host import prepare
-from onnxhw.host.device import Device
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
-from onnxhw.engines.image import program_image
+from onnxhw.engines.run_setup import program_writes
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.memory import Control, Space
@@ -71,7 +71,7 @@ def measure(config: HwConfig, cycles: int, say) -> dict[str, object]:
             random = np.random.default_rng(1)
             image = random.integers(0, 256, (config.act_words, config.word), np.uint8)
             core.write(Space.ACT, 0, to_host(image, config.word))
-            for space, address, words in program_image(program):
+            for space, address, words in program_writes(program):
                 core.write(space, address, words)
             core.start()
             first, start, cpu_start = core.cycles, time.perf_counter(), time.process_time()

@@ -24,9 +24,9 @@ import numpy.typing as npt
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
+from onnxhw.driver.device import Device
 from onnxhw.errors import OnnxhwError
 from onnxhw.golden import host
-from onnxhw.host.device import Device
 from onnxhw.partition import load
 from onnxhw.report.profile import profile
 

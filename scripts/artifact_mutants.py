@@ -104,7 +104,7 @@ def bases() -> Base:
     import mutants
 
     from onnxhw.build.manifest import Manifest
-    from onnxhw.cli.selftest_network import network
+    from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile
     from onnxhw.config import preset
     from onnxhw.errors import OnnxhwError

@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "gate"), str(ROOT / "tests" / "rtl")]
+sys.path[:0] = [str(ROOT / "tests" / "gate"), str(ROOT / "tests" / "rtl"), str(ROOT / "tests" / "netlist")]
 
 import gate_models  # noqa: E402
 import gate_store  # noqa: E402
+from netlist import synthesize_netlist  # noqa: E402
 from programs import random_program  # noqa: E402
 
 from onnxhw.build import tools  # noqa: E402
-from onnxhw.build.netlist import synthesize_netlist  # noqa: E402
 from onnxhw.compiler import compile  # noqa: E402
 from onnxhw.config import PRESETS, HwConfig  # noqa: E402
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library  # noqa: E402
 from onnxhw.isa.instructions import UNITS  # noqa: E402
 from onnxhw.isa.memory import Control, Space  # noqa: E402
 from onnxhw.program import DeviceProgram, to_host  # noqa: E402
-from onnxhw.program.image import memories  # noqa: E402
+from onnxhw.program.host_words import memories  # noqa: E402
 from onnxhw.rtl.core import Core  # noqa: E402
 
 SCRIPT = (

@@ -98,12 +98,12 @@ def program(path: Path, core: CoreModel) -> str:
 
 def arrays(path: Path, core: CoreModel) -> str:
     """Every sample of a file of inputs."""
-    from onnxhw.cli.inputs import file_inputs
+    from onnxhw.cli.common.inputs import file_inputs
+    from onnxhw.driver.artifact import interface_graph
     from onnxhw.golden import host
-    from onnxhw.host.artifact import skeleton
     from onnxhw.preprocess import Preprocess
 
-    graph = skeleton(_whole().only())
+    graph = interface_graph(_whole().only())
     inputs = file_inputs(_whole().inputs, path, 4, Preprocess())
     for index in range(inputs.count):
         for name, values in host.prepare(graph, inputs.one(index)).items():
@@ -149,7 +149,7 @@ def command(*words: str) -> str:
 @cache
 def _quick() -> None:
     """The program of the directory is always the same: load it once, and draw it once."""
-    from onnxhw.cli import artifacts
+    from onnxhw.cli.common import artifacts
     from onnxhw.report import page
 
     whole = _whole()
@@ -163,7 +163,7 @@ def directory(name: str) -> Callable[[Path, CoreModel], str]:
     """What an output directory with such a file does in `report`, and in what else reads it."""
 
     def run(path: Path, core: CoreModel) -> str:
-        from onnxhw.host import artifact
+        from onnxhw.driver import artifact
 
         _quick()
         folder = path.parent

@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutants import DATA_FILE, Mutator
 
 from onnxhw import partition
-from onnxhw.child import guarded
 from onnxhw.errors import InternalError, OnnxhwError
+from onnxhw.worker import worker_scope
 
 MEMORY = 4 << 30
 """Address space of a process, libraries included."""
@@ -133,7 +133,7 @@ def watched(begun: set[str]) -> Iterator[None]:
 def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
     """Mutants by number, in this process; `current` is always the number being run."""
     mutator = _mutator(seed)
-    with guarded():
+    with worker_scope():
         return judged(lambda index, begun: outcome(mutator.mutant(index)), numbers, current)
 
 

@@ -27,14 +27,14 @@ from fuzz_models import Outcome
 from node_mutants import NodeMutator, seeds
 
 from onnxhw import compiler, emu, golden, partition
-from onnxhw.child import guarded
 from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.hostrun.operators import control
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.hostops.operators import control
 from onnxhw.ir.parts import HardwarePart, HostPart, Value
 from onnxhw.program.model import DeviceProgram
 from onnxhw.runtime.inputs import matches
+from onnxhw.worker import worker_scope
 
 PIECE = 10_000
 """Mutants between two lines of the log."""
@@ -170,7 +170,7 @@ def run(seed: int, numbers: range, current: Any = None) -> Outcome:
         data, feeds = mutator.made(index)
         return outcome(data, feeds, Random(seed << 65 | index), begun)
 
-    with mock.patch.object(control, "MAX_ITERATIONS", ITERATIONS), guarded():
+    with mock.patch.object(control, "MAX_ITERATIONS", ITERATIONS), worker_scope():
         return harness.judged(judge, numbers, current)
 
 

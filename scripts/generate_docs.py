@@ -1,11 +1,11 @@
 """Writes the generated pages of docs/: ``make docs``. With ``--check`` it only says which are stale (exit status 1)."""
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 
 import draw_pictures
+import isa_page
 from click import Context
 
 from onnxhw.cli.app import COMMANDS, app
@@ -29,14 +29,9 @@ def cli_page() -> str:
     return "\n".join(parts)
 
 
-def isa_page() -> str:
-    """docs/isa.md, as ``python -m onnxhw.isa.docs`` prints it."""
-    return subprocess.run([sys.executable, "-m", "onnxhw.isa.docs"], check=True, capture_output=True, text=True).stdout
-
-
 PAGES = {
     "docs/cli.md": cli_page,
-    "docs/isa.md": isa_page,
+    "docs/isa.md": isa_page.markdown,
     "docs/pictures/schedule.svg": draw_pictures.schedule,
     "docs/pictures/memory.svg": draw_pictures.memory,
 }

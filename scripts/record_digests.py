@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "gate"))
+sys.path[:0] = [str(ROOT / "tests" / "gate"), str(ROOT / "tests" / "netlist")]
 
 import gate_models  # noqa: E402
 import gate_store  # noqa: E402

@@ -14,9 +14,9 @@ from cocotb.clock import Clock
 from onnxhw import program as programs
 from onnxhw.emu import Emulator
 from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
-from onnxhw.engines.image import program_image
+from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import ENDED, Control, Space
-from onnxhw.program.image import tensor_image, tensor_of, tensor_spans
+from onnxhw.program.host_words import tensor_of, tensor_spans, tensor_writes
 
 
 @cocotb.test()
@@ -27,14 +27,14 @@ async def survives_interruptions(dut: Any) -> None:
     Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
     port = HostPort(dut)
     await port.reset()
-    for space, address, words in program_image(program):
+    for space, address, words in program_writes(program):
         await port.write(space, address, words)
     for interruption in ("none", "abort", "reset", "none"):
         inputs = {
             p.tensor: random.integers(-128, 128, program.tensors[p.tensor].shape).astype(np.int8)
             for p in program.inputs
         }
-        for address, words in tensor_image(program, inputs):
+        for address, words in tensor_writes(program, inputs):
             await port.write(Space.ACT, address, words)
         if interruption != "none":
             await port.write(Space.CONTROL, Control.RUN, np.array([1]))
@@ -45,11 +45,11 @@ async def survives_interruptions(dut: Any) -> None:
                 await port.cycles(PIPELINE)
             else:
                 await port.reset()
-                for space, address, words in program_image(program):
+                for space, address, words in program_writes(program):
                     if space == Space.CONTROL:  # memories keep their contents, registers do not
                         await port.write(space, address, words)
             assert known(dut.running, "running") == 0
-            for address, words in tensor_image(program, inputs):
+            for address, words in tensor_writes(program, inputs):
                 await port.write(Space.ACT, address, words)
         await port.cycles(PIPELINE)
         await port.write(Space.CONTROL, Control.RUN, np.array([1]))

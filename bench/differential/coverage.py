@@ -116,7 +116,7 @@ def markdown(operators: list[Operator], results: Results, left: dict[str, str], 
         for r in TABLE
     ]
     lines += ["", "The quotations for differences where the product follows the text and the kernel does not are in",
-              "`hostrun/operators/deviations.py`."]
+              "`hostops/operators/deviations.py`."]
     lines += ["", "## Not tried", ""]
     lines += [f"- {name}: {why}" for name, why in sorted(left.items())]
     return "\n".join(lines) + "\n"

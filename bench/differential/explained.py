@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from onnxhw.hostrun.operators import deviations
+from onnxhw.hostops.operators import deviations
 
 from .draw import Draw
 
@@ -253,7 +253,7 @@ def _deviation(case: Case) -> Explained | None:
     values = {**{one.name: numpy_helper.to_array(one) for one in case.draw.constants}, **case.draw.feeds}
     operands = [values.get(name) for name in node.input]
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    call = deviations.Seen(list(node.output), attributes)
+    call = deviations.UnpreparedCall(list(node.output), attributes)
     for row in deviations.of(node.domain, node.op_type):
         if row.applies(call, operands):
             return Explained(

@@ -10,7 +10,7 @@ import onnxruntime
 
 from onnxhw import InferenceSession
 from onnxhw.errors import OnnxhwError
-from onnxhw.hostrun.evaluator import Evaluator
+from onnxhw.hostops.evaluator import Evaluator
 from onnxhw.partition import refuse
 
 BY_VALUES = ("E2702", "E4753", "E4755")

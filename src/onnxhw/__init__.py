@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False  # `typing` takes longer to import than the rest of the command line
 if TYPE_CHECKING:
-    from .host.device import Device
+    from .driver.device import Device
     from .ort_api import (
         ExecutionMode,
         ExecutionOrder,
@@ -32,7 +32,7 @@ __all__ = [
     "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]  # fmt: skip
 
-_LAZY = {"Device": "onnxhw.host.device", "InferenceSession": "onnxhw.runtime.session"}
+_LAZY = {"Device": "onnxhw.driver.device", "InferenceSession": "onnxhw.runtime.session"}
 """Where public names live that are not in `onnxhw.ort_api`; all are imported when first used, so that `import onnxhw`
 stays quick."""
 

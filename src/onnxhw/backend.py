@@ -14,18 +14,18 @@ import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from .closing import Closing
+from .closeable import Closeable
+from .driver.address import FORMS, parse
+from .driver.device import Device
 from .errors import OnnxhwError, UsageError
-from .host.address import FORMS, parse
-from .host.device import Device
 from .partition import refuse
+from .runtime.executor_names import DEVICES
 from .runtime.session import InferenceSession
-from .runtime.targets import DEVICES
 
 DEVICE = "CPU"
 
 
-class OnnxhwBackendRep(BackendRep, Closing):
+class OnnxhwBackendRep(BackendRep, Closeable):
     """A prepared model. `where` says where it runs: "hardware", "host" or "mixed".
 
     Open dimensions of inputs take the sizes of the arrays that `run` gets; each set of sizes is placed once.

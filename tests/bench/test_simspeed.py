@@ -5,7 +5,7 @@ from pathlib import Path
 
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
-from onnxhw.engines.image import program_image
+from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import Space
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
@@ -14,7 +14,7 @@ from simspeed import busy_program
 
 def test_the_busy_program_has_an_image_and_keeps_the_array_busy():
     program = busy_program(PRESETS["mini"], 50_000)
-    assert {space for space, _, _ in program_image(program)} >= {Space.WEIGHT, Space.PARAM, Space.ARRAY_UCODE}
+    assert {space for space, _, _ in program_writes(program)} >= {Space.WEIGHT, Space.PARAM, Space.ARRAY_UCODE}
     machine = Emulator(program)
     result = machine.run({})
     assert machine.cycles == program.cycles

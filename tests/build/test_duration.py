@@ -8,8 +8,8 @@ import pytest
 from onnxhw.board import find
 from onnxhw.build import duration, flow
 from onnxhw.build.cache import Cache
-from onnxhw.cli.output import Output
-from onnxhw.cli.stages import Stages
+from onnxhw.cli.common.output import Output
+from onnxhw.cli.common.stages import Stages
 from onnxhw.config import PRESETS
 
 ROUTED = Path(__file__).parents[2] / "bench" / "routed"
@@ -54,7 +54,7 @@ def test_an_earlier_run_of_the_same_counts_and_those_of_others_tell_the_machine(
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 seconds"), (492, "8 minutes"), (9000, "2.5 hours")])
 def test_durations_are_spoken(seconds, text):
-    assert duration.spoken(seconds) == text
+    assert duration.duration_text(seconds) == text
 
 
 def test_each_phase_is_told_once_where_there_is_no_terminal(capsys):

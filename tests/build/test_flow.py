@@ -13,7 +13,7 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 
 from onnxhw.board import find
 from onnxhw.build.cache import Cache
-from onnxhw.build.flow import Built, Options, build, cached, elaborate, with_memories
+from onnxhw.build.flow import Bitstream, Options, build, cached, elaborate, with_memories
 from onnxhw.devices.ecp5 import block_ram, contents
 from onnxhw.devices.ecp5.pll import Clocked
 from onnxhw.devices.family import memories
@@ -42,7 +42,7 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def built(store) -> Built:
+def built(store) -> Bitstream:
     return build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)
 
 
@@ -174,7 +174,8 @@ def test_every_block_ram_is_located(built):
     roms = [location for location in built.locations if location.path == "design.rom"]
     assert sorted(location.tile for location in roms) == [0, 1, 2]
     assert memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
-    found = contents.read_contents(built.config)
+    sections = contents.SECTION.finditer(built.config)
+    found = {int(match[1]): [int(value, 16) for value in match[2].split()] for match in sections}
     for location in roms:
         tile = block_ram.plan(40, 600, 40)[location.tile]
         assert found[location.wid] == block_ram.contents(tile, [7919 * i for i in range(600)])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxhw.cli import supervisor
+from onnxhw.cli.common import supervisor
 
 INTERRUPTED = "interrupted; nothing was written half\n"
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

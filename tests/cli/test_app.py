@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -15,8 +16,8 @@ from onnxhw import __version__, errors
 from onnxhw.board import find
 from onnxhw.cli import app as application
 from onnxhw.cli import main
-from onnxhw.cli.crash import crash
-from onnxhw.cli.output import Output
+from onnxhw.cli.common.crash import crash
+from onnxhw.cli.common.output import Output
 
 
 @pytest.fixture
@@ -263,3 +264,38 @@ def test_a_json_result_is_one_document_with_a_line_per_row(record, capsys):
     assert json.loads(text) == record
     if isinstance(record, dict) and record:
         assert [line.strip(" ,") for line in text.splitlines()].count('{"h": 0.1}') == 1
+
+
+COMMANDS_WITH_PATHS = [
+    ("check", ""), ("compile", "m.onnx", "-o", ""), ("simulate", "m.onnx", "-i", ""), ("run", "", "-i", "x.npz"),
+    ("run", "m.onnx", "-i", "x.npz", "--output", ""), ("run", "m.onnx", "-i", "x.npz", "--output="), ("report", ""),
+    ("quantize", "m.onnx", "-c", ""), ("boards", ""), ("synth", "m.onnx", "--preset", ""), ("serve", "--link", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", COMMANDS_WITH_PATHS, ids=" ".join)
+def test_an_empty_argument_is_named_as_empty(arguments, tmp_path, monkeypatch, capsys):
+    """It would be the current folder, or the default."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments]) == 2
+    said = capsys.readouterr().err
+    assert "E2901" in said
+    assert "empty argument" in said or "--output has no value" in said
+    assert f"onnxhw {arguments[0]} --help" in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "simulate", "run", "report", "program", "boards", "synth"])
+@pytest.mark.parametrize("name", ["absent", "absent.onnx", "absent.ohw", "absent.json"])
+def test_what_is_not_there_is_said_not_to_be(command, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, name, *(["-i", "x.npz"] if command == "run" else [])]) in (2, 3)
+    said = capsys.readouterr().err
+    assert name in said
+    assert "No such file or directory" in said or "does not exist" in said
+    assert "no output directory" not in said
+
+
+def test_a_file_per_command_and_the_rest_in_a_folder():
+    files = {path.stem for path in Path(application.__file__).parent.glob("*.py")}
+    assert files == {"__init__", "app", *application.COMMANDS}

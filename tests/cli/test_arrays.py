@@ -3,12 +3,14 @@
 import io
 import pickle
 import zipfile
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from onnxhw.cli.arrays import read_arrays
+from onnxhw.cli.common.arrays import read_arrays
 from onnxhw.errors import UsageError
+from onnxhw.preprocess import Input, open_samples
 
 
 def npy(array):
@@ -109,3 +111,29 @@ def test_a_folder_and_a_missing_file_cannot_be_read(tmp_path):
     for path, words in ((tmp_path, "Is a directory"), (tmp_path / "none", "No such file")):
         with pytest.raises(UsageError, match=f"E2905 .*cannot be read: {words}"):
             read_arrays(path, ["x"])
+
+
+@pytest.mark.parametrize("second", ["x.npy", "x"])
+def test_two_arrays_of_one_name_are_refused(tmp_path, second):
+    path = tmp_path / "x.npz"
+    twice = pytest.warns(UserWarning, match="Duplicate name") if second == "x.npy" else nullcontext()
+    with zipfile.ZipFile(path, "w") as archive, twice:
+        for name in ("x.npy", second):
+            archive.writestr(name, npy(IMAGE))
+    with pytest.raises(UsageError, match=r"E2905 .*two arrays 'x'"):
+        read_arrays(path, ["x"])
+    with pytest.raises(UsageError, match=r"E2600 .*two arrays 'x'"):
+        open_samples(path, [Input.of("x", IMAGE.shape, "float32")])
+
+
+def test_a_name_before_the_file_is_explained(tmp_path):
+    path = tmp_path / "x=a.npy"
+    for code, refused in (
+        ("E2905", lambda: read_arrays(path, ["x"])),
+        ("E2600", lambda: open_samples(path, [Input.of("x", IMAGE.shape, "float32")])),
+    ):
+        with pytest.raises(UsageError, match=code) as caught:
+            refused()
+        assert "give the file alone, a.npy;" in caught.value.hint
+    path.write_bytes(npy(IMAGE))  # a name as any other
+    np.testing.assert_array_equal(read_arrays(path, ["x"])[None], IMAGE)

@@ -7,8 +7,8 @@ import pytest
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main
+from onnxhw.driver.artifact import preprocess_of
 from onnxhw.errors import UsageError
-from onnxhw.host.artifact import preprocess_of
 from onnxhw.preprocess import Preprocess
 
 DECLARED = Preprocess(1 / 255, (0.25,), (0.5,))

@@ -5,15 +5,15 @@ import json
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.host import discover, pace
-from onnxhw.host.discover import Port
+from onnxhw.driver import discover, simulated_time
+from onnxhw.driver.discover import Port
 
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch):
     """A machine without ports and simulated boards."""
     monkeypatch.setattr(discover, "ports", list)
-    monkeypatch.setattr(pace, "running", lambda: iter(()))
+    monkeypatch.setattr(simulated_time, "running", lambda: iter(()))
 
 
 def test_no_devices(capsys):
@@ -50,10 +50,10 @@ def test_unknown_adapters_are_not_asked(monkeypatch, capsys):
 
 def test_simulated_boards_are_listed(monkeypatch, capsys):
     boards = [
-        pace.Board("/dev/pts/7", "ulx3s-85f", "mini", 8_000_000, 1_000_000, 1),
-        pace.Board("tcp:127.0.0.1:5555", "ulx3s-85f", "ulx3s-85f", 8_000_000, 1_000_000, 2),
+        simulated_time.Board("/dev/pts/7", "ulx3s-85f", "mini", 8_000_000, 1_000_000, 1),
+        simulated_time.Board("tcp:127.0.0.1:5555", "ulx3s-85f", "ulx3s-85f", 8_000_000, 1_000_000, 2),
     ]
-    monkeypatch.setattr(pace, "running", lambda: iter(boards))
+    monkeypatch.setattr(simulated_time, "running", lambda: iter(boards))
     assert main(["devices", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["devices"]
     assert [(row["device"], row["preset"]) for row in rows] == [

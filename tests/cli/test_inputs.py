@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onnxhw.cli.inputs import file_inputs
+from onnxhw.cli.common.inputs import file_inputs
 from onnxhw.errors import UsageError
 from onnxhw.ir.parts import Value
 

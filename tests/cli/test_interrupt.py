@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.cli import main
-from onnxhw.cli.supervisor import _descendants
+from onnxhw.cli.common.supervisor import _descendants
 
 INTERRUPTED = "interrupted; nothing was written half\n"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -245,6 +245,6 @@ def test_an_interrupted_synthesis_ends_its_tools(start, digits):
 def test_what_a_process_ignores_stays_ignored():
     """As a shell starts commands in the background."""
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" \
-        "from onnxhw.cli.interrupts import interruptible\n" \
+        "from onnxhw.cli.common.interrupts import interruptible\n" \
         "with interruptible(): print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"  # fmt: skip
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.cli.inputs import file_inputs
+from onnxhw.cli.common.inputs import file_inputs
 from onnxhw.errors import UsageError
 from onnxhw.partition import read
 from onnxhw.preprocess import open_samples

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from onnxhw.cli.interrupts import interruptible
-from onnxhw.cli.outdir import HINT, refuse_unwritable, refuse_unwritable_file, staged, write_atomically
+from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.outdir import HINT, refuse_unwritable, refuse_unwritable_file, staged, write_atomically
 from onnxhw.errors import UsageError
 
 

@@ -13,12 +13,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.build import flow
-from onnxhw.build.built import Built
+from onnxhw.build.bitstream import Bitstream
 from onnxhw.cli import main
 from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.driver import artifact
 from onnxhw.errors import UsageError
-from onnxhw.host import artifact
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.program import container
 
@@ -329,7 +329,7 @@ def test_synth_writes_a_bitstream_and_a_program_in_parts(half, tmp_path, capsys,
     report = RouteReport({"lut": (11203, 83640)}, {"clk": Clock(101.25, 100.0)})
 
     def build(design, board, *, clock_hz, **options):
-        return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+        return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
 
     monkeypatch.setattr(flow, "build", build)
     record = run_json(capsys, "synth", half, "--preset", "mini", "-o", tmp_path / "out")

@@ -14,7 +14,7 @@ import pytest
 
 from onnxhw.build import tools
 from onnxhw.cli import main
-from onnxhw.cli.supervisor import HALF, INTERRUPTED
+from onnxhw.cli.common.supervisor import HALF, INTERRUPTED
 
 TOOL = """#!/bin/sh
 case "$*" in

@@ -7,10 +7,10 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.cli import main
-from onnxhw.cli.inference import check_outputs, top_classes
+from onnxhw.cli.common.inference import check_outputs, top_classes
+from onnxhw.driver.device import Device
 from onnxhw.errors import UsageError
 from onnxhw.golden import host
-from onnxhw.host.device import Device
 from onnxhw.partition import load
 
 COUNT = 3
@@ -180,7 +180,7 @@ def test_a_stale_bitstream(folder, run, tmp_path, capsys, monkeypatch):
 
 
 def test_one_array_does_not_hold_two_outputs(tmp_path):
-    from onnxhw.cli.selftest_network import network
+    from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile
     from onnxhw.config import preset
 
@@ -202,19 +202,19 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     """What `Device.load` compares: the first half of the key, in the memory that INFO reads."""
     from onnxhw.board import find
     from onnxhw.build import flow
-    from onnxhw.build.built import Built
-    from onnxhw.cli.synthesis import finished
+    from onnxhw.build.bitstream import Bitstream
+    from onnxhw.cli.common.synthesis import finished
     from onnxhw.config import preset
     from onnxhw.devices.family import Location
     from onnxhw.devices.report import RouteReport
-    from onnxhw.host.artifact import build_id
+    from onnxhw.driver.artifact import build_id
     from onnxhw.isa.link import Info
 
     baked = []
     monkeypatch.setattr(flow, "with_memories", lambda built, images, progress: baked.append(images) or built)
     location = Location(1, "top.loader.description", "description", 32, 512, 32, 0)
     key = "0123456789abcdef" * 2
-    built = Built(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
+    built = Bitstream(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
     finished(built, preset("mini"), 3_000_000, lambda event: None)
     info = Info.from_words(baked[0]["description"])
     assert (info.build_id, info.clock_hz, info.standalone) == (build_id(key), 50_000_000, False)
@@ -224,8 +224,8 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
 
 def test_the_line_is_first_tried_at_the_speed_that_the_bitstream_has(digits, tmp_path, monkeypatch, capsys):
     """As manifest.json says; what --baud says is the only one."""
+    from onnxhw.driver.device import Device
     from onnxhw.errors import LinkError
-    from onnxhw.host.device import Device
     from onnxhw.runtime.session import InferenceSession
 
     assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "out"), "-q"]) == 0

@@ -45,6 +45,13 @@ def test_what_check_says_run_does(model: Path, capsys: pytest.CaptureFixture[str
     assert "nothing of it runs on the hardware, the host computed 1 inference of" in capsys.readouterr().out
 
 
+def test_missing_folders_of_the_output_are_made(model: Path) -> None:
+    """As `compile` makes those of its output directory."""
+    target = model.parent / "a" / "b" / "y.npz"
+    assert main(["run", str(model), "-i", str(model.parent / "x.npz"), "-o", str(target)]) == 0
+    assert target.is_file()
+
+
 def test_what_cannot_be_meant_is_refused(model: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["-i", str(model.parent / "x.npz")]
     assert main(["run", str(model), *given, "--profile"]) == 2

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.cli import main
-from onnxhw.host.device import Device
+from onnxhw.driver.device import Device
 from onnxhw.isa.link import SHORTEST
 from onnxhw.program import container
 from onnxhw.program.traffic import load_bytes, traffic_of

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.host.emulated import EmulatedCore
+from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.isa.memory import Control, Space
 
 
@@ -73,7 +73,7 @@ def test_no_device(capsys):
 
 
 def test_the_network_uses_every_operation():
-    from onnxhw.cli.selftest_network import network
+    from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile_graph
     from onnxhw.config import preset
     from onnxhw.ir.verify import verify

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from onnxhw import emu
-from onnxhw.cli import artifacts, main, simulation
+from onnxhw.cli import main
+from onnxhw.cli.common import artifacts, simulation
 from onnxhw.program import container
 from onnxhw.report.profile import profile
 from onnxhw.report.trace import trace

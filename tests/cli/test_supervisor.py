@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from onnxhw import __version__
-from onnxhw.cli import supervisor
+from onnxhw.cli.common import supervisor
 
 from .processes import (
     DEAF,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from onnxhw.cli import supervisor
+from onnxhw.cli.common import supervisor
 
 from .processes import (
     DEAF,
@@ -21,7 +21,7 @@ from .processes import (
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")
 
 
-WRITES = """from onnxhw.cli.interrupts import finishing
+WRITES = """from onnxhw.cli.common.interrupts import finishing
     from onnxhw.build import tools
     from pathlib import Path
     with finishing("waiting", {limit}) as block:

@@ -11,9 +11,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import board
 from onnxhw.build import flow
-from onnxhw.build.built import Built
+from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.cache import Cache, family_sources
-from onnxhw.cli import main, synthesis
+from onnxhw.cli import main
+from onnxhw.cli.common import synthesis
 from onnxhw.config import preset
 from onnxhw.devices.report import Clock, RouteReport
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
@@ -32,7 +33,7 @@ def built(monkeypatch):
         progress(flow.Event("yosys", 1.5, True))
         if calls[0].get("raises"):
             raise calls[0]["raises"]
-        return Built(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
+        return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)
 
     monkeypatch.setattr(flow, "build", build)
     monkeypatch.setattr(
@@ -69,7 +70,7 @@ def test_the_recipe_names_everything_that_decides_over_the_design(monkeypatch, t
     assert synthesis.recipe(preset("mini"), 1, 19200) != mini
     read = Path.read_bytes
     for path in (
-        "rtl/fetch.py", "rtl/link/uart.py", "rtl/primitives.py", "isa/instructions.py", "config.py", "isa/link.py",
+        "rtl/fetch.py", "rtl/link/uart.py", "rtl/cells.py", "isa/instructions.py", "config.py", "isa/link.py",
     ):  # fmt: skip
         with monkeypatch.context() as change:
             end = f"onnxhw/{path}"

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 
 NAN = np.nan
 

@@ -234,11 +234,18 @@ def test_batch_normalization_of_two_types_keeps_the_digits_near_the_mean() -> No
 
 
 @pytest.mark.parametrize("version", [7, 9])
-def test_batch_normalization_with_saved_statistics_is_refused(version: int) -> None:
-    """The kernel gives 1 / sqrt(variance) for the saved variance."""
-    x, one = floats(1, 2, 3, 5).reshape(2, 2), floats(1, 1)
-    with pytest.raises(OnnxhwError, match="E4752"):
-        run("BatchNormalization", [x, one, one, one, one], version, 5)
+def test_batch_normalization_that_names_its_statistics_trains(version: int) -> None:
+    """"Output case #1: Y, mean, var, saved_mean, saved_var (training mode)"; the kernel gives 1 / sqrt(variance)
+    for the saved variance."""
+    x = np.random.default_rng(1).normal(size=(5, 3, 2)).astype(np.float32)
+    scale, bias, old = np.eye(3, dtype=np.float32)
+    found = run("BatchNormalization", [x, scale, bias, old, old], version, 5, momentum=0.5)
+    y, mean, var, saved_mean, saved_var = found
+    now, spread = x.mean((0, 2)), x.var((0, 2))
+    normal = (x - now[:, None]) / np.sqrt(spread[:, None] + 1e-5)
+    np.testing.assert_allclose(y, normal * scale[:, None] + bias[:, None], rtol=1e-4, atol=1e-5)
+    for one, wanted in ((mean, (old + now) / 2), (var, (old + spread) / 2), (saved_mean, now), (saved_var, spread)):
+        np.testing.assert_allclose(one, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("version", [6, 22])

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from onnxhw.errors import UnsupportedError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 
 RNG = np.random.default_rng(6)
 

@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw import fixed
 from onnxhw.errors import UsageError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 
 Array = np.ndarray[Any, Any]
 SEEDS = st.integers(0, 2**32 - 1)
@@ -228,3 +228,20 @@ def test_integer_operators_without_a_kernel_in_onnxruntime() -> None:
     arrays = {"x": x, "sx": np.float32(0.5), "zx": np.uint8(10), "sy": np.float32(0.25), "zy": np.uint8(7)}
     mean = evaluate(_model("QLinearReduceMean", arrays, "com.microsoft", axes=[1], keepdims=1), {"x": x})["y0"]
     assert (mean.dtype, mean.tolist()) == (np.uint8, [[10], [159]])
+
+
+@pytest.mark.parametrize("zero", [4, 7])
+def test_average_pools_differ_from_onnxruntime_where_the_average_is_halfway(zero: int) -> None:
+    """onnxruntime adds the zero point before it rounds half to even, so that an odd one sends halves the other way."""
+    x = np.random.default_rng(1).integers(0, 256, (1, 4, 8, 8)).astype(np.uint8)
+    point = np.uint8(zero)
+    arrays = {"x": x, "s": np.float32(0.25), "z": point, "t": np.float32(0.25), "o": point}
+    arrays = {name: np.asarray(value) for name, value in arrays.items()}
+    ((found, wanted),) = _both(_model("QLinearAveragePool", arrays, "com.microsoft", kernel_shape=[2, 2]), x)
+    sums = sum(x[:, :, i : i + 7, j : j + 7].astype(int) for i in (0, 1) for j in (0, 1))
+    halves = sums % 4 == 2  # of equal scales and zero points the result is a quarter of the sum
+    assert np.array_equal(found[~halves], wanted[~halves])
+    assert halves.any()
+    rounded = np.rint(sums / 4 - zero) + zero
+    assert np.array_equal(found, rounded)
+    assert (found != wanted).any() == bool(zero % 2)

@@ -13,7 +13,7 @@ import onnx.defs
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw.hostrun.operators.deviations import DEVIATIONS
+from onnxhw.hostops.operators.deviations import DEVIATIONS
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 TABLE = importlib.import_module("differential.explained").TABLE

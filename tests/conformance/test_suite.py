@@ -1,6 +1,5 @@
 """onnx's backend test suite through `onnxhw.backend`: no wrong answer, and at least 99 % of the cases pass."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from click.testing import CliRunner
 
 from onnxhw import conformance, golden
 from onnxhw.cli.app import app
-from onnxhw.cli.output import Output
-from onnxhw.conformance import Verdict
+from onnxhw.cli.common.output import Output
+from onnxhw.conformance import Verdict, runner
 from onnxhw.conformance.compare import difference, implausible
 from onnxhw.errors import UsageError
 from onnxhw.ir.graph import Graph
@@ -66,11 +65,11 @@ def test_a_wrong_integer_of_the_hardware_is_found(name: str, monkeypatch: pytest
 
 @pytest.mark.slow
 def test_the_whole_suite() -> None:
-    verdicts = list(conformance.run_all(conformance.cases()))
+    verdicts = list(conformance.run_all(conformance.all_cases()))
     assert [verdict for verdict in verdicts if verdict.status == "failed"] == []
     assert all(verdict.reason for verdict in verdicts if verdict.status != "passed")
     (total,) = [row for row in conformance.score(verdicts) if row.kind == "all"]
-    assert total.total == sum(case.kind in conformance.SUITE for case in conformance.cases())
+    assert total.total == sum(case.kind in conformance.SUITE for case in conformance.all_cases())
     assert total.share >= 99
     own = [verdict for verdict in verdicts if verdict.kind in conformance.SUITE]
     ran = [verdict for verdict in own if verdict.where in ("hardware", "mixed")]
@@ -108,7 +107,7 @@ def test_random_outputs_must_be_plausible() -> None:
 
 
 def test_a_wrong_answer_is_counted_and_is_exit_status_8(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["onnxhw.conformance.runner"], "difference", lambda *_: "wrong on purpose")
+    monkeypatch.setattr(runner, "difference", lambda *_: "wrong on purpose")
     (verdict,) = map(conformance.run, [case for case in conformance.select("^test_relu$") if case.kind == "node"])
     assert (verdict.status, verdict.reason) == ("failed", "wrong on purpose")
     result = CliRunner().invoke(app, ["conformance", "--filter", "^test_relu$"], obj=Output(), standalone_mode=False)

@@ -72,7 +72,8 @@ def test_multipliers_of_the_requantizer_count():
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [SMALL, PRESETS["mini"]], ids=lambda config: config.name)
 def test_estimate_against_yosys(config):
-    from onnxhw.build.netlist import synthesize_netlist
+    from netlist import synthesize_netlist
+
     from onnxhw.rtl.top import Device
 
     netlist = synthesize_netlist(Device(config, clock_hz=100_000_000))

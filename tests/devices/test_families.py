@@ -13,7 +13,7 @@ from onnxhw.devices.ecp5.floorplan import LINK, memory_sites, plan
 from onnxhw.devices.family import check_fit
 from onnxhw.errors import UsageError
 from onnxhw.isa.timing import MEMORY, MULTIPLY
-from onnxhw.rtl.primitives import BEHAVIOURAL, primitives_of
+from onnxhw.rtl.cells import BEHAVIOURAL, primitives_of
 
 
 @pytest.mark.parametrize("name", families())
@@ -55,8 +55,8 @@ LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s-85f", "u
 def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch):
     """A role that is spelt differently in RTL and plan would leave its cell to the placer, silently."""
     from amaranth.back import rtlil
+    from netlist import Target
 
-    from onnxhw.build.netlist import Target
     from onnxhw.rtl.top import Device
 
     config, asked = PRESETS[name], set()

@@ -10,7 +10,7 @@ from onnxhw.config import PRESETS
 from onnxhw.devices.ecp5 import block_ram, estimate
 from onnxhw.devices.ecp5.floorplan import array_sites, lane_sites, memory_sites
 from onnxhw.isa.timing import weight_skew
-from onnxhw.rtl.blocks import blocks, tail
+from onnxhw.rtl.weight_blocks import blocks, tail
 
 DEVICE = "LFE5U-85F"
 MULTIPLIERS, BLOCK_RAMS = 156, 208

@@ -5,14 +5,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from legal_orders import random_order
 
 from onnxhw.config import preset
 from onnxhw.emu import Emulator, Machine, run
-from onnxhw.emu.order import by_chance, by_time, steps
+from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa import Array, Load
 from onnxhw.isa.instructions import follows
-from onnxhw.isa.timing import timeline, vector_apart
+from onnxhw.isa.timing import timeline, vector_issue_interval
 
 
 def test_the_program_means_what_it_says(case) -> None:
@@ -34,7 +35,7 @@ def test_every_tensor_is_captured_when_it_is_complete(case) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_results_do_not_depend_on_the_order(case, seed: int) -> None:
-    order = by_chance(case.program.code, seed)
+    order = random_order(case.program.code, seed)
     result = run(case.program, case.inputs, trace=True, order=order)
     for name, values in case.expected.items():
         assert np.array_equal(result.tensors[name], values), (name, order)
@@ -42,14 +43,14 @@ def test_results_do_not_depend_on_the_order(case, seed: int) -> None:
 
 def test_random_orders_reach_every_legal_one(case) -> None:
     """Load, array, vector of two tiles can be interleaved in five ways; the rest is in order."""
-    assert len({tuple(by_chance(case.program.code, seed)) for seed in range(30)}) == 5
+    assert len({tuple(random_order(case.program.code, seed)) for seed in range(30)}) == 5
 
 
 def test_a_race_shows_in_some_order(case) -> None:
     """Without its ordering field a drain reads accumulators that are not there yet."""
     vector = case.program.code["vector"]
     vector[1] = dataclasses.replace(vector[1], after_array=0)
-    results = [run(case.program, case.inputs, order=by_chance(case.program.code, seed)) for seed in range(30)]
+    results = [run(case.program, case.inputs, order=random_order(case.program.code, seed)) for seed in range(30)]
     wrong = [not np.array_equal(result.outputs["y"], case.expected["y"]) for result in results]
     assert any(wrong)
     assert not all(wrong)
@@ -96,7 +97,7 @@ def test_an_array_instruction_may_end_before_its_load() -> None:
     }
     times = timeline(preset("mini"), code)
     assert times.spans["load"][0].issue < times.spans["array"][0].issue
-    order = by_time(times)
+    order = time_order(times)
     assert order == ["load", "array", "array"]
     assert list(steps(code, order)) == [("load", 0), ("array", 0), ("array", 1)]
 
@@ -141,7 +142,7 @@ def test_counters_follow_the_timeline(case) -> None:
     waits = [vector[0].issue - vector[0].ready]
     code = case.program.code["vector"]
     for (before, span), (one, other) in zip(pairwise(vector), pairwise(code), strict=True):
-        free = max(before.end + 1, before.issue + vector_apart()) if follows(one, other) else before.done
+        free = max(before.end + 1, before.issue + vector_issue_interval()) if follows(one, other) else before.done
         waits.append(span.issue - max(span.ready, free))
     assert counters["stall_order_vector"] == sum(waits) > 0
     busy = {cycle for span in spans["vector"] for cycle in range(span.issue, span.done)}

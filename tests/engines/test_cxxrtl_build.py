@@ -12,8 +12,10 @@ from amaranth import Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from onnxhw.engines.cxxrtl import Design, Library, build, compiler, elaborate
-from onnxhw.engines.cxxrtl import build as build_library
+from onnxhw.engines.cxxrtl import build as module
+from onnxhw.engines.cxxrtl import compiler
+from onnxhw.engines.cxxrtl.build import Library, build, elaborate
+from onnxhw.engines.cxxrtl.design import Design
 from onnxhw.errors import InternalError, ToolError
 
 pytestmark = [pytest.mark.rtl]
@@ -113,7 +115,6 @@ def test_a_design_equals_its_model(mill: Library, seed: int) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_pieces_equal_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The splitter at its most eager, a statement per function, and without it: the same behaviour."""
-    module = sys.modules["onnxhw.engines.cxxrtl.build"]
     split = module.split
     for name, cut, waves in (
         ("eager", lambda *args: split(*args, 1, 1), False),
@@ -190,7 +191,6 @@ def test_second_build_comes_from_the_cache_and_a_broken_one_is_built_again(
 def test_code_for_one_processor_is_not_used_on_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only where the processor is known, and so in the key, is code made for it alone."""
     monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
-    module = sys.modules["onnxhw.engines.cxxrtl.build"]
     commands: list[str] = []
 
     def run_all(given: Any, *args: Any, **more: Any) -> None:
@@ -204,7 +204,7 @@ def test_code_for_one_processor_is_not_used_on_another(tmp_path: Path, monkeypat
         commands.clear()
         monkeypatch.setattr(compiler, "processor", lambda processor=processor: processor)
         with pytest.raises(KeyboardInterrupt):
-            build_library(lambda: elaborate(Mill()))
+            build(lambda: elaborate(Mill()))
         assert processor in keys[-1]
         assert ("-march=native" in commands) == bool(processor)
     assert keys[0] != keys[1]
@@ -259,5 +259,5 @@ def test_nothing_is_left_half_written(monkeypatch: pytest.MonkeyPatch, tmp_path:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_library(lambda: elaborate(Mill()), progress=interrupt)
+        build(lambda: elaborate(Mill()), progress=interrupt)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

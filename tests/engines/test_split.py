@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw.build import tools
 from onnxhw.config import HwConfig
-from onnxhw.engines.cxxrtl import elaborate
+from onnxhw.engines.cxxrtl.build import elaborate
 from onnxhw.engines.cxxrtl.split import SplitError, split
 from onnxhw.rtl.core import Core
 

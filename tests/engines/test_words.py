@@ -2,7 +2,6 @@
 
 import random
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,9 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from onnxhw.build import tools
-from onnxhw.engines.cxxrtl import Design, build, elaborate
+from onnxhw.engines.cxxrtl import build as module
+from onnxhw.engines.cxxrtl.build import build, elaborate
+from onnxhw.engines.cxxrtl.design import Design
 from onnxhw.engines.cxxrtl.expression import Bits, Choice, Constant, FormError, Join, Operation, Reader, join, select
 from onnxhw.engines.cxxrtl.split import split
 from onnxhw.engines.cxxrtl.words import word
@@ -133,7 +134,6 @@ def run(path: Path, component: Any, cycles: int) -> list[dict[str, int]]:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("kind", [Operations, Grid])
 def test_plain_words_equal_the_templates(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["onnxhw.engines.cxxrtl.build"]
     component, paths = kind(), {}
     for name, cut in (("words", module.split), ("templates", module.whole)):
         monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path / name))

@@ -15,7 +15,7 @@ import live_digits
 from live_digits import Live, ink, panel
 
 from onnxhw.config import preset
-from onnxhw.host.device import Device
+from onnxhw.driver.device import Device
 
 EXAMPLES = Path(live_digits.__file__).parent
 DEVICES = ["emu:mini", pytest.param("sim:mini", marks=[pytest.mark.rtl, pytest.mark.slow])]

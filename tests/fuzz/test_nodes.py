@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import fuzz_nodes
 import node_mutants
 
-from onnxhw import child, emu
-from onnxhw.onnxmodel import confined
+from onnxhw import emu, worker
+from onnxhw.onnxmodel import in_worker
 
 MUTANTS = 600
 
@@ -67,15 +67,15 @@ def test_a_crash_of_shape_inference_is_no_end(monkeypatch):
 
         os.abort()
 
-    asked, original = [], confined._asked
+    asked, original = [], in_worker._asked
 
     def counted(*question):
         asked.append(question)
         return original(*question)
 
-    monkeypatch.setattr(child, "_answer", crashing)
-    monkeypatch.setattr(confined, "_asked", counted)
-    child._current().close()
+    monkeypatch.setattr(worker, "_answer", crashing)
+    monkeypatch.setattr(in_worker, "_asked", counted)
+    worker._current().close()
     found = fuzz_nodes.run(5, range(60))
     assert found.findings == {}
     assert found.counts["E3450"] == len(asked) > 0

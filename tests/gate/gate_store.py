@@ -10,8 +10,8 @@ import amaranth
 import gate_images
 import gate_models
 from amaranth.back import rtlil
+from netlist import Target
 
-from onnxhw.build.netlist import Target
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.devices import find_family
 from onnxhw.rtl.top import Device

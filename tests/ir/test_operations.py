@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxhw.cli.selftest_network import network
+from onnxhw.cli.common.selftest_network import network
 from onnxhw.ir.graph import Copy, Graph, Op, Piece, Reshape, Tensor
 from onnxhw.ir.operation import Operation
 from onnxhw.ir.text import parse, text

@@ -18,7 +18,7 @@ from onnxhw.isa.timing import (
     shadow_free,
     shadow_ready,
     timeline,
-    vector_apart,
+    vector_issue_interval,
     vector_latency,
 )
 
@@ -146,8 +146,8 @@ def test_a_vector_instruction_follows_one_of_the_same_settings() -> None:
     times = timeline(PRESETS["mini"], {"vector": code})
     spans = times.spans["vector"]
     assert [follows(a, b) for a, b in pairwise(code)] == [True, True, False, True]
-    assert spans[1].issue == spans[1].free == spans[0].end + 1 > spans[0].issue + vector_apart()
-    assert spans[2].issue == spans[2].free == spans[1].issue + vector_apart() > spans[1].end + 1
+    assert spans[1].issue == spans[1].free == spans[0].end + 1 > spans[0].issue + vector_issue_interval()
+    assert spans[2].issue == spans[2].free == spans[1].issue + vector_issue_interval() > spans[1].end + 1
     assert spans[3].issue == spans[3].free == spans[2].done
     assert all(span.done - span.end == vector_latency() for span in spans)
     assert times.cycles == spans[-1].done + FINISH

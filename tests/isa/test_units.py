@@ -42,11 +42,11 @@ def test_what_a_unit_declares_is_called_after_it(unit: Unit) -> None:
 
 
 def test_units_are_in_the_order_of_their_counters() -> None:
-    assert [unit.registers.count for unit in Unit] == list(range(Control.LOAD_COUNT, Control.VECTOR_COUNT + 1))
-    assert [unit.registers.done for unit in Unit] == list(range(Control.LOAD_DONE, Control.VECTOR_DONE + 1))
-    assert [unit.number for unit in Unit] == [1, 2, 3, 4]
+    assert [unit.registers.count for unit in Unit] == list(range(Control.LOAD_COUNT, Control.LOAD_COUNT + len(Unit)))
+    assert [unit.registers.done for unit in Unit] == list(range(Control.LOAD_DONE, Control.LOAD_DONE + len(Unit)))
+    assert [unit.number for unit in Unit] == list(range(1, len(Unit) + 1))
     waiting = {unit.after: 10 + unit.number for unit in Unit}
-    assert Ordered(**waiting).waits == (11, 12, 13, 14)
+    assert Ordered(**waiting).waits == tuple(range(11, 11 + len(Unit)))
 
 
 def test_units_of_presets() -> None:

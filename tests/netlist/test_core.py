@@ -8,10 +8,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from netlist import synthesize_netlist
+from netlist_program import compile_core, run_program
 
 from onnxhw import golden
-from onnxhw.build.netlist import synthesize_netlist
-from onnxhw.build.netlist_program import compile_core, run_program
 from onnxhw.config import HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.ir.graph import Add, Conv, Graph, MatMul, MaxPool, Port, Table, Tensor

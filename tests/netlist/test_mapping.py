@@ -9,8 +9,8 @@ from amaranth import Module
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from netlist import Simulation, Step, Target, synthesize_netlist
 
-from onnxhw.build.netlist import Simulation, Step, Target, synthesize_netlist
 from onnxhw.config import PRESETS
 from onnxhw.devices import find_family
 from onnxhw.isa.timing import MULTIPLY

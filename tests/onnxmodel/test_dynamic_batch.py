@@ -42,7 +42,7 @@ def test_a_first_dimension_that_cannot_be_one_is_what_the_model_says(name: str) 
     (note,) = [one for one in found.diagnostics if one.code == "W3400"]
     assert "taken as 7" in note.what
     assert note.hint.startswith("--shape x:0=" if name == "unnamed" else "--shape N=")
-    assert found.known["x"] == (7, 4)
+    assert found.shapes["x"] == (7, 4)
     x = np.arange(28, dtype=np.float32).reshape(7, 4)
     (ours,) = InferenceSession(proto).run(None, {"x": x})
     wanted = {"output": x, "unnamed": x, "add": x + 1, "reshape": x.reshape(2, 14)}

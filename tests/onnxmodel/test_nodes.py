@@ -4,9 +4,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from onnxhw.onnxfile.limits import LimitError, Limits
+from onnxhw.onnxfile.survey import survey
 from onnxhw.onnxmodel.nodes import Attributes, Node, reads
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
-from onnxhw.onnxmodel.reading.survey import survey
 
 INNER = helper.make_graph([helper.make_node("Add", ["a", "outside"], ["b"])], "inner", [], [])
 TENSOR = helper.make_tensor("t", TensorProto.FLOAT, [300], [1.0] * 300)

@@ -14,9 +14,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
-from onnxhw.onnxmodel.shape_surrogates import STAND_INS
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.onnxfile.limits import LimitError, Limits
+from onnxhw.onnxmodel.shape_surrogates import SURROGATES
 from onnxhw.onnxmodel.shapes import require_static, specialise
 from onnxhw.onnxmodel.specification import Findings
 
@@ -320,8 +320,8 @@ def test_what_a_model_declares_behind_unknown_operators_counts() -> None:
     assert shapes(proto)["y"] == (5, 5)
 
 
-def test_stand_ins_are_standard_operators() -> None:
-    assert all(onnx.defs.has(stand_in.op_type) for stand_in in STAND_INS.values())
+def test_surrogates_are_standard_operators() -> None:
+    assert all(onnx.defs.has(surrogate.op_type) for surrogate in SURROGATES.values())
 
 
 @pytest.mark.parametrize("path", sorted(glob.glob(str(MODELS / "*.onnx"))), ids=lambda path: Path(path).stem)

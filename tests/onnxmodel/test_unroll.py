@@ -8,10 +8,10 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from onnxhw.onnxfile.limits import Limits
 from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel import unroll as unrolling
-from onnxhw.onnxmodel.bodies import Fresh
-from onnxhw.onnxmodel.reading.limits import Limits
+from onnxhw.onnxmodel.subgraph_copy import Fresh
 from onnxhw.onnxmodel.unroll import unroll
 
 X = np.array([[-2.0, 0.5, 3.0], [1.0, -7.0, 0.25]], np.float32)

@@ -24,7 +24,7 @@ from onnxhw.ir.parts import GoldenPart
 from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.partition import PartitionedModel
 from onnxhw.partition.pipeline import converted
-from onnxhw.partition.stages import GOLDEN, HARDWARE, HOST, KINDS, Division, stages
+from onnxhw.partition.stages import GOLDEN, HARDWARE, HOST, KINDS, Constraints, stages
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 
@@ -109,21 +109,21 @@ def test_stages_of_random_divisions(models: Any, seed: int, data: Any) -> None:
     made, _, _ = converted(prepare(model.bytes()))
     whole = stages(made)
     names = [item.output for item in whole.order if isinstance(item, Op)]
-    division = Division()
+    constraints = Constraints()
     for _ in range(data.draw(st.integers(0, 4))):
         turn = sorted(data.draw(st.sets(st.integers(0, len(names)), min_size=2, max_size=5)))
-        division.turns.append([names[first:last] for first, last in pairwise(turn)])
-    division.aside |= dict.fromkeys(data.draw(st.sets(st.sampled_from(names), max_size=4)), ("", ""))
-    found = stages(made, division)
+        constraints.ordered_groups.append([names[first:last] for first, last in pairwise(turn)])
+    constraints.to_host |= dict.fromkeys(data.draw(st.sets(st.sampled_from(names), max_size=4)), ("", ""))
+    found = stages(made, constraints)
     assert found.order == whole.order
-    assert division.aside.keys() <= {name for name, stage in found.operations.items() if stage % KINDS == GOLDEN}
+    assert constraints.to_host.keys() <= {name for name, stage in found.operations.items() if stage % KINDS == GOLDEN}
     assert all(stage % KINDS in (HARDWARE, GOLDEN) for stage in found.operations.values())
     assert all(stage % KINDS == HOST for stage in found.nodes.values())
     for item in found.order:
         if isinstance(item, Op):
             read = [found.operations[name] for name in item.inputs if name in found.operations]
             assert max(read, default=0) <= found.operations[item.output]
-    for turn in division.turns:
+    for turn in constraints.ordered_groups:
         groups = [[found.operations[name] for name in group] for group in turn]
         hardware = [kept for group in groups if (kept := [stage for stage in group if stage % KINDS == HARDWARE])]
         assert all(max(before) < min(after) for before, after in pairwise(hardware))
@@ -170,12 +170,12 @@ def test_every_preset_gives_the_same_bytes(models: Any) -> None:
     model = models(opset=17)
     proto = everything(model)
     feeds = {"x": (np.random.default_rng(2).integers(-60, 60, (2, 64, 4, 4)) * np.float32(0.05)).astype(np.float32)}
-    wanted, aside = results(proto, "golden", feeds), set()
+    wanted, to_host = results(proto, "golden", feeds), set()
     for name in PRESETS:
         with InferenceSession(proto, device="emulator", config=preset(name)) as session:
             assert [found.tobytes() for found in session.run(None, feeds)] == wanted, name
-            aside |= {type(op).__name__ for part in session.model.golden for op in part.graph.ops}
-    assert {"Conv", "Table"} <= aside
+            to_host |= {type(op).__name__ for part in session.model.golden for op in part.graph.ops}
+    assert {"Conv", "Table"} <= to_host
 
 
 def test_what_is_compiled_runs_as_well(models: Any, tmp_path: Path, capsys: Any) -> None:

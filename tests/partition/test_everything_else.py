@@ -9,11 +9,11 @@ import pytest
 from onnx import defs, parser
 
 from onnxhw.errors import InvalidModelError, UnsupportedError
-from onnxhw.hostrun.evaluator import evaluate
-from onnxhw.hostrun.single import implemented
+from onnxhw.hostops.evaluator import evaluate
+from onnxhw.hostops.single_node import implemented
 from onnxhw.onnxmodel.specification.signatures import canonical
 from onnxhw.partition import read, refuse
-from onnxhw.partition.refused import DOMAINS, RUN
+from onnxhw.partition.refusals import DOMAINS, RUN
 from onnxhw.runtime.session import InferenceSession
 
 Array = npt.NDArray[Any]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from onnxhw.errors import UnsupportedError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.parts import HostPart
 from onnxhw.ir.verify import verify
 from onnxhw.partition import PartitionedModel, load, read

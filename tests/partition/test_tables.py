@@ -20,7 +20,7 @@ from onnxhw.onnxmodel.read import read as reading_of
 from onnxhw.partition import PartitionedModel, read
 from onnxhw.partition.pipeline import converted, parts_of
 from onnxhw.program.container import dumps
-from onnxhw.sched import beyond, tables_of
+from onnxhw.sched import over_table_limit, tables_of
 
 FOUR = dataclasses.replace(preset("mini"), name="four", tables=4)
 FUNCTIONS = ["Sigmoid", "Tanh", "Gelu", "HardSwish", "Elu", "Softplus", "Softsign", "Erf", "Selu"]
@@ -148,7 +148,7 @@ def test_placements_of_one_preparation_do_not_know_of_each_other(models: Any) ->
 
 @pytest.mark.parametrize("seed", range(40))
 def test_parts_of_random_graphs_keep_to_the_tables(seed: int) -> None:
-    """With what `beyond` names on the host, no part has more tables; without any of it, nothing is named."""
+    """With what `over_table_limit` names on the host, no part has more tables; without any of it, nothing is named."""
     rng = np.random.default_rng(seed)
     count, ops = int(rng.integers(1, 5)), list[Op]()
     tensors = {"t0": Tensor("t0", (1, 1, 2, 2), 1.0, 0)}
@@ -161,7 +161,7 @@ def test_parts_of_random_graphs_keep_to_the_tables(seed: int) -> None:
         else:
             ops.append(Add(f"op{index}", (f"t{a}", f"t{b}"), f"t{index}", (f"op{index}",)))
     graph = Graph("random", tensors, ops, [], [])
-    moved = {op.name for op in beyond(graph, count)}
+    moved = {op.name for op in over_table_limit(graph, count)}
     assert moved
     entries, level = tables_of(graph), {"t0": 0}
     used: dict[int, set[bytes]] = {}
@@ -171,4 +171,4 @@ def test_parts_of_random_graphs_keep_to_the_tables(seed: int) -> None:
         if index in entries and op.name not in moved:
             used.setdefault(here, set()).add(entries[index])
     assert max(map(len, used.values())) <= count
-    assert not beyond(graph, len(set(entries.values())))
+    assert not over_table_limit(graph, len(set(entries.values())))

@@ -1,5 +1,6 @@
 """What no run can compute is known before any."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.onnxmodel.batch import OTHERS
+from onnxhw.hostops import in_worker, native
+from onnxhw.onnxmodel.batch_analysis import OTHERS
 from onnxhw.partition import read, trials
 
 X = {"x": (T.FLOAT, [2, 3]), "c": (T.FLOAT, [1, 3, 2, 2]), "b": (T.FLOAT, ["N", 3]),
@@ -87,6 +89,22 @@ def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatc
     assert read(proto).refused == []
     assert seen[0] == (1, 3)
     assert {shape[0] for shape in seen[1:]} == set(OTHERS)
+
+
+def test_a_kernel_that_gives_another_shape_than_inferred_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every run its result would be E4756. A shape that is only declared binds no trial."""
+    monkeypatch.setattr(trials, "refusal", lambda one, attempts: in_worker._try(
+        pickle.dumps((one.SerializeToString(), attempts))).decode())  # fmt: skip
+    proto = model("Relu", "x", {})
+    assert not read(proto).refused
+    run = native.NativeNode.run
+    monkeypatch.setattr(native.NativeNode, "run", lambda *given: tuple(one[None] for one in run(*given)))
+    (row,) = read(proto).refused
+    assert "value 'y' is" in row.reason
+    assert "[1, 2, 3]" in row.reason
+    unknown = model("QuickGelu", "x", {}, MS)  # onnx knows nothing of its shape
+    unknown.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(T.FLOAT, [2, 3]))
+    assert not read(unknown).refused
 
 
 def test_what_depends_on_values_is_not_tried() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onnxhw.errors import InvalidModelError, UsageError
+from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.onnxmodel.read import read
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
 from onnxhw.partition import untrusted
 from onnxhw.partition.untrusted import read_untrusted
 

@@ -17,7 +17,7 @@ from onnxhw import emu, golden, sched
 from onnxhw.cli import main
 from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError, UsageError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.partition import load, read
 from onnxhw.runtime.session import InferenceSession

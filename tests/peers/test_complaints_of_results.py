@@ -12,7 +12,7 @@ import pytest
 from onnxhw import emu, sched
 from onnxhw.cli import main
 from onnxhw.errors import InvalidModelError, UnsupportedError, UsageError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv
 from onnxhw.partition import load, read
 from onnxhw.program import container

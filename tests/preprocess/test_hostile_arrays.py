@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from onnxhw.cli.arrays import read_arrays
+from onnxhw.cli.common.arrays import read_arrays
 from onnxhw.errors import UsageError
 
 MOST = 64 << 20

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from onnxhw.cli.arrays import read_arrays
+from onnxhw.cli.common.arrays import read_arrays
 from onnxhw.errors import UsageError
 from onnxhw.preprocess import Input, open_samples
 from onnxhw.preprocess.stored import Stored, StoredArrays, stored_arrays

@@ -8,7 +8,7 @@ from onnx import numpy_helper
 from onnxhw import golden, partition, sched
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv
 from onnxhw.quantize import METHODS, quantize
 from onnxhw.quantize.runner import Runner

@@ -6,17 +6,17 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import partition
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize import quantize
+from onnxhw.quantize.affine_folding import fold_normalizations
 from onnxhw.quantize.floatgraph import FloatGraph
-from onnxhw.quantize.fold import fold
-from onnxhw.quantize.plan import plan
+from onnxhw.quantize.plan import plan_grids
 
 
 def planned(model):
     graph = FloatGraph(model, "model")
-    fold(graph)
-    return plan(graph), {layer.label: layer for layer in graph.layers}
+    fold_normalizations(graph)
+    return plan_grids(graph), {layer.label: layer for layer in graph.layers}
 
 
 def test_a_clamp_belongs_to_the_operation_before(make_net):

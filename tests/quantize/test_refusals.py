@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import partition
 from onnxhw.errors import OnnxhwError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.quantize import quantize
 from onnxhw.quantize.runner import Runner
 

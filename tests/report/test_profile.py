@@ -7,8 +7,8 @@ import pytest
 
 from onnxhw.isa.instructions import UNITS, Array, Load, Vector
 from onnxhw.isa.timing import FINISH, pixels, tiles, timeline
+from onnxhw.report.busy_cycles import busy
 from onnxhw.report.profile import CAUSES, profile
-from onnxhw.report.spent import busy
 
 
 def random_program(program, seed):

@@ -11,7 +11,7 @@ from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.memory import Control, Space, host_stride
 from onnxhw.program import DeviceProgram, from_host, to_host
-from onnxhw.program.image import memories
+from onnxhw.program.host_words import memories
 from onnxhw.rtl.core import Core
 
 Act = np.ndarray

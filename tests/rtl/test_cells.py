@@ -8,8 +8,8 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
+from netlist import Step, simulate, synthesize_netlist
 
-from onnxhw.build.netlist import Step, simulate, synthesize_netlist
 from onnxhw.devices.ecp5 import block_ram
 from onnxhw.isa.timing import MULTIPLY
 from onnxhw.rtl.cells import BlockRam, DuplicatedRegister, Multiplier

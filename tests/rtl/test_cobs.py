@@ -1,11 +1,11 @@
-"""COBS gateware against the definition in `onnxhw.host.framing`."""
+"""COBS gateware against the definition in `onnxhw.driver.framing`."""
 
 import random
 
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.host.framing import cobs_decode, cobs_encode
+from onnxhw.driver.framing import cobs_decode, cobs_encode
 from onnxhw.rtl.link.cobs import CobsDecoder, CobsEncoder
 
 

@@ -13,7 +13,7 @@ from programs import Builder, random_program
 from onnxhw.config import HwConfig
 from onnxhw.emu import Machine
 from onnxhw.emu.counters import counters
-from onnxhw.emu.order import by_time, steps
+from onnxhw.emu.order import steps, time_order
 from onnxhw.isa import VectorOp
 from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Control, Space, host_stride
@@ -59,7 +59,7 @@ def expect_equal(program, before, registers, after) -> None:
     machine.act[:] = before
     machine.load(program)
     times = timeline(program.config, program.code)
-    for unit, index in steps(program.code, by_time(times)):
+    for unit, index in steps(program.code, time_order(times)):
         machine.execute(program.code[unit][index])
     assert np.array_equal(after, machine.act)
     assert registers["run"] == 0b010
@@ -185,7 +185,7 @@ def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None
         for seed in range(3):
             program, act = random_program(config, seed, 6)
             array, vector = len(program.code["array"]) // 2, len(program.code["vector"]) // 2 + 1
-            touched = [footprint.array_reads(i) for i in program.code["array"]]
+            touched = [footprint.array_reads(i, config.word) for i in program.code["array"]]
             for i in program.code["vector"]:
                 touched += [footprint.vector_a(i), footprint.vector_b(i), footprint.vector_writes(i)]
             left = np.setdiff1d(np.arange(config.act_words), np.concatenate(touched))

@@ -13,11 +13,11 @@ from link_bench import CLOCK, DONE, SPAN, Bench, MemoryCore, NoisyLine
 from link_parts import MemoryPort
 
 from onnxhw.config import preset
-from onnxhw.host.client import Client
-from onnxhw.host.framing import Frame, FrameReader, cobs_encode, crc32c
-from onnxhw.host.link import Request
-from onnxhw.host.model import DeviceModel
-from onnxhw.host.transport import SimulationTransport
+from onnxhw.driver.client import Client
+from onnxhw.driver.device_model import DeviceModel
+from onnxhw.driver.framing import Frame, FrameReader, cobs_encode, crc32c
+from onnxhw.driver.link import Request
+from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import COMMIT_WORDS, REGISTERS, VERSION, Command, Header, Info, Status, load_record
 from onnxhw.isa.memory import ENDED, Control, Space
 

@@ -9,14 +9,15 @@ from amaranth.sim import Simulator
 
 sys.path.insert(0, str(Path(__file__).parent))
 from link_bench import Bench, MemoryCore
+from pin_line import PinLine
 
 from onnxhw.config import HwConfig
+from onnxhw.driver.client import Client
+from onnxhw.driver.link import Request
+from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
 from onnxhw.errors import LinkError
 from onnxhw.fixed import Scale
-from onnxhw.host.client import Client
-from onnxhw.host.link import Request
-from onnxhw.host.transport import PinLine, SimulationTransport
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.link import Command, Info

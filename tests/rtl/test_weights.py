@@ -5,14 +5,14 @@ import random
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
+from netlist import synthesize_netlist
 
-from onnxhw.build.images import require_block_rams
-from onnxhw.build.netlist import synthesize_netlist
+from onnxhw.build.memory_contents import require_block_rams
 from onnxhw.compiler import compile
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.errors import UsageError
 from onnxhw.isa.timing import LOAD_TO_SHADOW, weight_skew
-from onnxhw.rtl.blocks import MOST_TAIL, blocks, tail
+from onnxhw.rtl.weight_blocks import MOST_TAIL, blocks, tail
 from onnxhw.rtl.weights import WeightMemory
 
 DENSE = PRESETS["ulx3s-85f-dense"]

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
-from onnxhw.hostrun import native
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops import native
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.runtime.session import InferenceSession
 
 S = 0.125
@@ -376,3 +376,8 @@ def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> N
         sums = feeds["x"].astype(np.int32) @ weights.astype(np.int32)
         np.testing.assert_array_equal(evaluate(proto, feeds)["y"], sums)
     assert native.options().get_session_config_entry("session.x64quantprecision") == "1"
+
+
+def test_an_empty_path_is_not_the_current_folder() -> None:
+    with pytest.raises(OnnxhwError, match=r"E3001 .*its path is empty"):
+        InferenceSession("")

@@ -44,12 +44,12 @@ def drawn(graph: Graph, config: HwConfig, draw: random.Random) -> dict[str, Tili
     for op in graph.ops:
         assert isinstance(op, Conv)
         x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-        count, planes = -(-y.channels // config.used_cols), -(-x.channels // config.word)
+        count, blocks = -(-y.channels // config.used_cols), -(-x.channels // config.word)
         inner = draw.sample(range(1, count), min(count - 1, draw.randint(0, 2)))
-        split = draw.sample(range(1, planes), min(planes - 1, draw.randint(0, 2)))
+        split = draw.sample(range(1, blocks), min(blocks - 1, draw.randint(0, 2)))
         rows = tuple(sorted({0, draw.randint(0, y.height - 1), y.height}))
         found[op.name] = Tiling(
-            rows, columns=(0, *sorted(inner), count), split=tuple(sorted(split)), lookahead=draw.randint(0, planes)
+            rows, columns=(0, *sorted(inner), count), split=tuple(sorted(split)), lookahead=draw.randint(0, blocks)
         )
     return found
 
@@ -76,19 +76,19 @@ def test_whatever_goes_ahead_every_tensor_is_exact(
 def test_the_second_set_goes_ahead_of_the_last_part_of_the_first(
     split: tuple[int, ...], lookahead: int, order: list[tuple[int, int, int]], new_net: Any
 ) -> None:
-    """Steps as (bank, planes from, to): those of a set in their order, whatever comes between."""
+    """Steps as (bank, blocks from, to): those of a set in their order, whatever comes between."""
     graph = chain(new_net(1), (128, 128))
     tasks = lower.lower(graph, DENSE).tasks(graph.ops[0].name, Tiling((0, 1), (), (0, 4, 8), split, lookahead))
     found, fresh = [], defaultdict(list)
     for number, task in enumerate(tasks):
         for step in task.arrays:
             bank = step.bank + number
-            found.append((bank, *step.reads[0].planes))
+            found.append((bank, *step.reads[0].blocks))
             assert isinstance(step.array, Array)
             fresh[bank].append(step.array.accumulate)
     assert found == order
     assert all(kinds == [0] + [1] * (len(kinds) - 1) for kinds in fresh.values())
-    written = [(step.writes.planes, step.bank + number) for number, task in enumerate(tasks) for step in task.vectors]
+    written = [(step.writes.blocks, step.bank + number) for number, task in enumerate(tasks) for step in task.vectors]
     assert written == [((0, 4), 0), ((4, 8), 1)]
 
 
@@ -104,7 +104,7 @@ def test_a_set_is_drained_while_the_rest_of_the_other_is_streamed(
 
 
 def test_a_chain_gains_by_what_goes_ahead(new_net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Per layer: 120 cycles at least, as two drains are `vector_apart` and the second is on the way of every sum."""
+    """Per layer: 120 cycles at least, as two drains are `vector_issue_interval` and the second is on each sum's way."""
     graph = chain(new_net(1), (128,) * 7)
     base = chained(graph, DENSE)
     two = grouped(graph, base, DENSE, 0.5)
@@ -140,7 +140,7 @@ def test_changes_keep_a_chain_together(seed: int, new_net: Any) -> None:
                 assert reader == replace(tilings[name], split=boundaries(made, config))
 
 
-def test_sets_end_where_planes_do(new_net: Any) -> None:
+def test_sets_end_where_blocks_do(new_net: Any) -> None:
     tensor = next(iter(chain(new_net(1), (100, 1)).tensors.values()))
     narrow = replace(DENSE, cols=24)
     assert column_cuts(tensor, DENSE, 0.5) == (0, 4, 7)

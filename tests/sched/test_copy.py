@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from legal_orders import random_order
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.emu.order import by_chance
 from onnxhw.errors import InternalError
 from onnxhw.ir.graph import Conv, Copy, Graph, MaxPool, Op, Piece, Port, Tensor
 from onnxhw.ir.text import parse, text
@@ -36,7 +36,7 @@ def equal(net: Any, hw: HwConfig, *outputs: str) -> None:
     wanted = golden.run(graph, values)
     for name, found in emu.run(program, values, trace=True).tensors.items():
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
-    for name, found in emu.run(program, values, order=by_chance(program.code, 3)).outputs.items():
+    for name, found in emu.run(program, values, order=random_order(program.code, 3)).outputs.items():
         np.testing.assert_array_equal(found, wanted[name], err_msg=name)
 
 
@@ -55,7 +55,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize("case", PIECES)
-def test_copies_of_one_plane(case: str, hw: HwConfig, new_net: Any) -> None:
+def test_copies_of_one_block(case: str, hw: HwConfig, new_net: Any) -> None:
     net = new_net(len(case))
     height, width, pieces, fill = PIECES[case]
     x = net.conv(net.input(5, H, W), 9, pads=(1, 1, 1, 1))
@@ -63,7 +63,7 @@ def test_copies_of_one_plane(case: str, hw: HwConfig, new_net: Any) -> None:
     equal(net, hw, net.conv(copied, 6, (2, 2), pads=(0, 1, 1, 0)), copied)
 
 
-def test_copies_of_several_planes(hw: HwConfig, new_net: Any) -> None:
+def test_copies_of_several_blocks(hw: HwConfig, new_net: Any) -> None:
     net = new_net(4)
     a, b = net.input(7, 3, 5), net.input(7, 4, 5)
     stacked = copy(net, (a, b), 7, 5, [Piece(1, 0, 5, 1, 4, 5), Piece(0, 0, 5, 1, 3, 5, y=4)])

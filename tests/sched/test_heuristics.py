@@ -12,7 +12,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array
 from onnxhw.sched import lower, search
 from onnxhw.sched.heuristics import ALL, NAMES, Heuristics
-from onnxhw.sched.schedule import finish, initial_schedule
+from onnxhw.sched.scheduler import finish, initial_schedule
 
 PAD = (1, 1, 1, 1)
 HW = HwConfig(
@@ -47,7 +47,7 @@ def test_a_program_without_a_heuristic_is_exact(name: str, new_net: Any) -> None
 @pytest.mark.parametrize(
     ("name", "field"),
     [("overlap", "overlap"), ("bank_preferences", "preferences"), ("strategies", "order"), ("clock_order", "clocked"),
-     ("short_branches", "graph"), ("graph_order_first", "in_order")],
+     ("short_branches", "graph"), ("eager", "eager")],
 )  # fmt: skip
 def test_a_switch_narrows_the_first_settings(name: str, field: str, new_net: Any) -> None:
     """Fewer values of one field, and of no other."""
@@ -55,7 +55,7 @@ def test_a_switch_narrows_the_first_settings(name: str, field: str, new_net: Any
 
     def values(use: Heuristics) -> dict[str, set[Any]]:
         points = [s for group in search.first_points(lower.lower(graph, HW, use)) for s in group]
-        names = ("overlap", "preferences", "order", "clocked", "in_order")
+        names = ("overlap", "preferences", "order", "clocked", "eager")
         found: dict[str, set[Any]] = {one: {getattr(s, one) for s in points} for one in names}
         return {**found, "graph": {tuple(op.name for op in s.graph.ops) for s in points}}
 

@@ -6,8 +6,8 @@ from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import UNITS
 from onnxhw.program import container
 from onnxhw.program.parts import Program
+from onnxhw.report.busy_cycles import busy
 from onnxhw.report.profile import profile
-from onnxhw.report.spent import busy
 from onnxhw.report.trace import layer_of
 from onnxhw.sched import schedule
 

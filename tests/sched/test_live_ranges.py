@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from legal_orders import random_order
 
 from onnxhw import emu, golden
 from onnxhw.config import HwConfig
-from onnxhw.emu.order import by_chance
 from onnxhw.ir.graph import Graph
 from onnxhw.sched import check, lower
 from onnxhw.sched.alloc import ORDERS, Needs, _costs, allocate, find_needs, share_banks
 from onnxhw.sched.live_ranges import NEVER, LiveRange, live_ranges, may_overlap
-from onnxhw.sched.schedule import InitialSchedule, finish
+from onnxhw.sched.scheduler import InitialSchedule, finish
 from onnxhw.sched.search import SearchPoint, build, first_points, tasks_of
 from onnxhw.sched.task import Tiling
 from onnxhw.sched.tiling import chained, even, follow, pieces
@@ -27,7 +27,7 @@ CONFIG = HwConfig(
 
 
 def large_input(net: Any) -> Graph:
-    """Two planes of 8 x 8 pixels, then a chain of one plane each: two thirds of the memory are the input."""
+    """Two blocks of 8 x 8 pixels, then a chain of one block each: two thirds of the memory are the input."""
     y = net.conv(net.input(16, 8, 8), 8, (1, 1))
     y = net.conv(net.conv(y, 8, pads=(1, 1, 1, 1), groups=8), 8, (1, 1))
     found: Graph = net.graph(net.conv(y, 8, pads=(1, 1, 1, 1), strides=(2, 2), groups=8))
@@ -62,10 +62,10 @@ def test_moments_are_those_of_a_walk_through_the_works(new_net: Any) -> None:
     complete = dict.fromkeys(wanted, -1)
     for step, region, writes in touches:
         tensor = lowered.graph.tensors[region.tensor]
-        for plane in range(*region.planes):
+        for block in range(*region.blocks):
             for row in range(*region.rows):
                 for col in range(*region.cols):
-                    word = (plane * tensor.height + row) * tensor.width + col
+                    word = (block * tensor.height + row) * tensor.width + col
                     first, last = wanted[region.tensor]
                     last[word] = max(last[word], step)
                     if writes:
@@ -142,8 +142,8 @@ def test_works_that_read_nothing_have_no_wishes(new_net: Any) -> None:
     assert all(spans.shape[1:] == (4,) for others in preferences.values() for spans in others.values())
 
 
-def test_a_plane_may_be_the_only_place() -> None:
-    """Neither at the edge of a bank nor beside another buffer: over the third plane of one whose others are in use."""
+def test_a_block_may_be_the_only_place() -> None:
+    """Neither at the edge of a bank nor beside another buffer: over the third block of one whose others are in use."""
     config = dataclasses.replace(CONFIG, act_depth=8)
     size = {"a": 12, "b": 12, "c": 3}
     live = {
@@ -200,7 +200,7 @@ def test_layers_overlap_although_only_rows_are_free(seed: int, new_net: Any) -> 
     assert set(traced) == set(graph.tensors)
     for name, value in traced.items():
         np.testing.assert_array_equal(value, wanted[name], err_msg=name)
-    for name, value in emu.run(program, values, order=by_chance(program.code, seed)).outputs.items():
+    for name, value in emu.run(program, values, order=random_order(program.code, seed)).outputs.items():
         np.testing.assert_array_equal(value, wanted[name], err_msg=f"{name} in random order")
 
 

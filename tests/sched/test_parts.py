@@ -13,8 +13,8 @@ from onnxhw.ir.windows import Window
 from onnxhw.sched.aliases import find_aliases
 from onnxhw.sched.alloc import Needs, allocate, banks_meet, share_banks
 from onnxhw.sched.certificate import certify, drain_bias
-from onnxhw.sched.degenerate import channel_scale
-from onnxhw.sched.reorder import short_first
+from onnxhw.sched.degenerate_channels import channel_scale
+from onnxhw.sched.operation_order import short_branches_first
 from onnxhw.sched.task import window_rows
 from onnxhw.sched.tiling import even, limit
 
@@ -145,7 +145,7 @@ def test_short_branches_come_first(new_net: Any) -> None:
     a = net.conv(net.conv(x, 4, (1, 1)), 4, (1, 1))
     s = net.conv(x, 4, (1, 1))
     graph = net.graph(net.add(a, s))
-    assert [op.name for op in short_first(graph).ops] == ["conv2", "conv0", "conv1", "add3"]
+    assert [op.name for op in short_branches_first(graph).ops] == ["conv2", "conv0", "conv1", "add3"]
 
 
 def test_only_aligned_parts_of_a_concatenation_lie_in_place(new_net: Any, configure: Any) -> None:
@@ -156,4 +156,4 @@ def test_only_aligned_parts_of_a_concatenation_lie_in_place(new_net: Any, config
     aliases = find_aliases(net.graph(net.concat(*parts)), config)
     # 4 at 0 and 8 at 12 are whole words; 6 at 4 ends inside a word and 2 at 10 begins inside one.
     assert {position for _, position in aliases.copied} == {1, 2}
-    assert aliases.of[parts[3]].plane == 3
+    assert aliases.of[parts[3]].block == 3

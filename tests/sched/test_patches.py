@@ -10,7 +10,7 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Graph, Port
-from onnxhw.passes import variants
+from onnxhw.passes.variants import variants
 from onnxhw.program.kept import Patches
 from onnxhw.sched import schedule
 

@@ -9,8 +9,8 @@ import pytest
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.sched import lower, schedule, search
-from onnxhw.sched.reaching_definitions import prove
-from onnxhw.sched.schedule import InitialSchedule, entries, finish, initial_schedule
+from onnxhw.sched.reaching_definitions import check_reaching_definitions
+from onnxhw.sched.scheduler import InitialSchedule, entries, finish, initial_schedule
 
 HW = HwConfig("held", rows=8, cols=8, word=8, lanes=4, act_depth=128, act_banks=6, weight_depth=4096, acc_depth=128)
 
@@ -54,9 +54,9 @@ def test_a_tensor_that_is_not_whole_where_the_table_says(tensor: str, ready: int
     graph, _ = residual(new_net(2))
     begun = initial_schedule(graph, HW)
     table = entries(begun.lowered, begun.candidate)
-    prove(begun.lowered, begun.candidate, table)
+    check_reaching_definitions(begun.lowered, begun.candidate, table)
     table[tensor] = dataclasses.replace(table[tensor], ready=ready)
     with pytest.raises(InternalError, match="its words hold") as caught:
-        prove(begun.lowered, begun.candidate, table)
+        check_reaching_definitions(begun.lowered, begun.candidate, table)
     assert caught.value.code == "E1213"
     assert schedule(graph, HW).cycles

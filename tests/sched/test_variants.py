@@ -15,16 +15,16 @@ from onnxhw.engines import open as open_engine
 from onnxhw.errors import DoesNotFitError, UnsupportedError
 from onnxhw.ir.graph import Conv, Copy, Graph, Piece, Tensor
 from onnxhw.ir.verify import verify
-from onnxhw.passes import variants
 from onnxhw.passes.constant_propagation import VARIES, constant_channels
-from onnxhw.passes.dead_channels import without_dead_channels
+from onnxhw.passes.dead_channel_elimination import eliminate_dead_channels
+from onnxhw.passes.variants import variants
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.kept import Constants
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
 from onnxhw.program.parts import Program
 from onnxhw.sched import fastest, schedule
-from onnxhw.sched.schedule import initial_schedule
+from onnxhw.sched.scheduler import initial_schedule
 
 PAD = (1, 1, 1, 1)
 Values = dict[str, Any]
@@ -209,14 +209,14 @@ def dead_net(new_net: Any, at_zero: bool) -> tuple[Any, Graph]:
 
 def test_dead_channels_go_through_a_depthwise_layer_at_the_zero_point_only(new_net: Any) -> None:
     _, graph = dead_net(new_net, at_zero=True)
-    reduced = without_dead_channels(graph)
+    reduced = eliminate_dead_channels(graph)
     assert reduced is not None
     assert [op.weight.shape for op in reduced.graph.ops if isinstance(op, Conv)] == [
         (4, 8, 1, 1), (4, 1, 3, 3), (6, 4, 1, 1),
     ]  # fmt: skip
     assert [op.groups for op in reduced.graph.ops if isinstance(op, Conv)] == [1, 4, 1]
     _, graph = dead_net(new_net, at_zero=False)
-    assert without_dead_channels(graph) is None
+    assert eliminate_dead_channels(graph) is None
 
 
 def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: Any, configure: Any) -> None:
@@ -225,7 +225,7 @@ def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: An
     starve(net, x, list(range(0, 16, 2)))
     y = net.conv(x, 16, (3, 3), pads=PAD, groups=16)
     graph = net.graph(net.conv(y, 6, (1, 1)))
-    reduced = without_dead_channels(graph)
+    reduced = eliminate_dead_channels(graph)
     assert reduced is not None
     order = Constants((*range(1, 16, 2), *range(0, 16, 2)), ())
     assert reduced.kept == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
@@ -244,7 +244,7 @@ def test_an_input_keeps_the_order_of_its_channels(new_net: Any) -> None:
     net = new_net(12)
     x = net.input(4, 5, 5)
     graph = net.graph(net.add(x, starve(net, net.conv(x, 4, pads=PAD), [0])))
-    assert without_dead_channels(graph) is None
+    assert eliminate_dead_channels(graph) is None
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_reshape_leaves_out_what_nobody_needs_on_its_other_side(dead: Any, sha
     wide = net.reshape(x, 8, 2, 1)
     other = starve(net, net.conv(net.input(3, 2, 1), 8, (1, 1)), list(dead))
     y = net.add(wide, other)
-    reduced = without_dead_channels(net.graph(y))
+    reduced = eliminate_dead_channels(net.graph(y))
     if shapes is None:
         assert reduced is None
         return

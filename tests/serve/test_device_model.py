@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from onnxhw.config import HwConfig
+from onnxhw.driver.client import Client
+from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
-from onnxhw.engines.cxxrtl import Design, build, elaborate
+from onnxhw.engines.cxxrtl.build import build, elaborate
+from onnxhw.engines.cxxrtl.design import Design
 from onnxhw.engines.cxxrtl.device_model import INPUTS, OUTPUTS, WIDTHS, DeviceModel, device_libraries
-from onnxhw.host.client import Client
-from onnxhw.host.transport import SimulationTransport
 from onnxhw.program import DeviceProgram
 from onnxhw.rtl.core import Core
 from onnxhw.rtl.top import Device

@@ -13,9 +13,9 @@ from faults import PinnedLine
 from microcode import DETECTED, LOST, campaign
 
 from onnxhw.config import HwConfig
+from onnxhw.driver.client import Client
+from onnxhw.driver.transport import SimulationTransport
 from onnxhw.engines.cxxrtl.device_model import DeviceModel, device_libraries
-from onnxhw.host.client import Client
-from onnxhw.host.transport import SimulationTransport
 from onnxhw.program import DeviceProgram
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from onnxhw.driver import simulated_time
+from onnxhw.driver.simulated_time import Board, PacedTransport, find, follow, running
 from onnxhw.errors import UsageError
-from onnxhw.host import pace
-from onnxhw.host.pace import Board, PacedTransport, find, follow, running
 from onnxhw.serve.clock import ClockFile
 
 BOARD = Board("tcp:127.0.0.1:4321", "ulx3s-85f", "mini", 8_000_000, 1_000_000, os.getpid())
@@ -82,7 +82,7 @@ def test_one_board_per_address_and_a_killed_one_leaves_it_free() -> None:
 
 def test_a_damaged_file_is_no_board() -> None:
     with ClockFile(BOARD) as clock:
-        os.pwrite(os.open(clock.path, os.O_RDWR), b"{]", pace.TEXT)
+        os.pwrite(os.open(clock.path, os.O_RDWR), b"{]", simulated_time.TEXT)
         assert find(BOARD.address) is None
 
 
@@ -112,7 +112,7 @@ def test_a_board_that_stands_still_times_out_in_our_time(monkeypatch: pytest.Mon
         clock.set(5.0)
         found = find(BOARD.address)
         assert found is not None
-        ours[0] += pace.STANDSTILL
+        ours[0] += simulated_time.STANDSTILL
         assert found.now() == 5.0
         ours[0] += 3
         assert found.now() == 8.0
@@ -120,5 +120,5 @@ def test_a_board_that_stands_still_times_out_in_our_time(monkeypatch: pytest.Mon
         assert found.now() == 9.0
         clock.set(5.5)  # it goes on: nothing that was counted is taken back
         assert found.now() == 9.5
-        ours[0] += pace.STANDSTILL
+        ours[0] += simulated_time.STANDSTILL
         assert found.now() == 9.5

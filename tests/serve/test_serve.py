@@ -13,12 +13,12 @@ import pytest
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
+from onnxhw.driver.client import Client
+from onnxhw.driver.device import Device
+from onnxhw.driver.simulated_time import find, follow, running
+from onnxhw.driver.transport import SerialTransport, Transport
 from onnxhw.errors import LinkError
 from onnxhw.golden.host import prepare
-from onnxhw.host.client import Client
-from onnxhw.host.device import Device
-from onnxhw.host.pace import find, follow, running
-from onnxhw.host.transport import SerialTransport, Transport
 from onnxhw.partition import load
 from onnxhw.serve.tcp import REFUSAL
 

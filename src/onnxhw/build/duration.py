@@ -26,7 +26,7 @@ SMALL = (6_000, 100)
 
 
 @dataclass(frozen=True)
-class Expected:
+class DurationEstimate:
     """Seconds of a whole run with one seed, and of its stages where an earlier run has shown them.
 
     `source` says where they are from: "an earlier run" of the same preset on the same board, "earlier runs" of others
@@ -40,10 +40,10 @@ class Expected:
     @property
     def text(self) -> str:
         """In words: ``about 8 minutes (as in an earlier run)``."""
-        return f"about {spoken(self.seconds)} ({self.source})"
+        return f"about {duration_text(self.seconds)} ({self.source})"
 
 
-def spoken(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration for people: ``40 seconds``, ``8 minutes``, ``1.5 hours``."""
     if seconds < 100:
         return f"{seconds:.0f} seconds"
@@ -56,10 +56,10 @@ def store(preset: str, board: str, stages: Mapping[str, float]) -> None:
     Cache(KIND).store(_key(preset, board), {"seconds.json": data}, label=f"{preset} on {board}")
 
 
-def expected(config: HwConfig, board: Board) -> Expected:
+def expected(config: HwConfig, board: Board) -> DurationEstimate:
     """How long a run will take, about."""
     if stages := _load(config.name, board.name):
-        return Expected(sum(stages.values()), "as an earlier run took", stages)
+        return DurationEstimate(sum(stages.values()), "as an earlier run took", stages)
     family = family_of(board)
     seen = [
         sum(stages.values()) / _scaled(PRESETS[name], family)
@@ -68,8 +68,8 @@ def expected(config: HwConfig, board: Board) -> Expected:
     ]
     seconds = _scaled(config, family)
     if seen:
-        return Expected(seconds * median(seen), "from earlier runs of other presets", {})
-    return Expected(seconds, "as on another machine", {})
+        return DurationEstimate(seconds * median(seen), "from earlier runs of other presets", {})
+    return DurationEstimate(seconds, "as on another machine", {})
 
 
 def _seen() -> Iterable[tuple[str, str]]:

@@ -20,7 +20,7 @@ from ..devices.family import NAME, Command, Family, Location, check_fit
 from ..devices.report import RouteReport
 from ..errors import TimingError, UsageError
 from . import tools
-from .built import Built, from_entry, to_entry
+from .bitstream import Bitstream, from_entry, to_entry
 from .cache import Cache, family_sources, key_of, sources
 from .device import platform_of
 from .phases import RouteLog
@@ -143,7 +143,7 @@ def build(
     label: str = "",
     recipe: Mapping[str, str] | None = None,
     logs: Path | None = None,
-) -> Built:
+) -> Bitstream:
     """Make the bitstream of a design (any Elaboratable that asks the platform for its pins), or take it from the cache.
 
     `clock_hz` is the frequency of the core's clock; the constraint itself comes from the PLL or the board's oscillator,
@@ -179,7 +179,7 @@ def build(
 def cached(
     design: Any, board: Board, *, clock_hz: int, options: Options | None = None, cache: Cache | None = None,
     recipe: Mapping[str, str] | None = None,
-) -> Built | None:
+) -> Bitstream | None:
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
     options, versions = options or Options(seeds=board.seeds[:1]), tool_versions(family_of(board))
     store = cache or Cache("bitstream")
@@ -220,7 +220,7 @@ def _prepare(
     return files, key
 
 
-def timing_error(result: Built, options: Options) -> TimingError:
+def timing_error(result: Bitstream, options: Options) -> TimingError:
     """What the user reads when the clock is not met."""
     report = result.report
     if not result.constrained:
@@ -243,7 +243,7 @@ def timing_error(result: Built, options: Options) -> TimingError:
 def _run(
     files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: Options, versions: dict[str, str],
     progress: Progress | None, logs: Path | None,
-) -> Built:  # fmt: skip
+) -> Bitstream:  # fmt: skip
     family = family_of(board)
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
         for name, text in files.items():
@@ -267,7 +267,7 @@ def _run(
     report, seed, config, locations = best
     with _Stage(progress, "ecppack") as stage:
         bitstream = pack(family, config, key, stage.tick)
-    return Built(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
+    return Bitstream(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
 
 
 @contextmanager
@@ -288,7 +288,9 @@ def _slack(report: RouteReport) -> float:
     return clock.achieved / clock.wanted if clock else 0.0
 
 
-def with_memories(result: Built, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None) -> Built:
+def with_memories(
+    result: Bitstream, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None
+) -> Bitstream:
     """The same routed design with other memory contents (see `Family.bake`); packs in seconds, never routes.
 
     What was packed before is taken from the cache.

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SCHEMA = 1
-"""Version of the manifest's form (`onnxhw.host.records` reads it)."""
+"""Version of the manifest's form (`onnxhw.driver.json_records` reads it)."""
 
 
 @dataclass

@@ -28,7 +28,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         if ours:
             signal.signal(signal.SIGINT, _end)
         if arguments is None and hasattr(os, "fork") and not os.environ.get("ONNXHW_DEBUG"):
-            from .supervisor import supervised
+            from .common.supervisor import supervised
 
             status = supervised(_command)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # no traceback out of what ends the interpreter
@@ -53,7 +53,7 @@ def _command() -> int:
     """The process's own command line; 130 if interrupted, which the supervisor says."""
     try:
         from .app import run
-        from .streams import forgiving
+        from .common.streams import forgiving
 
         with forgiving():
             return run()

@@ -6,16 +6,17 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import click
 
 from .. import __version__
 from ..errors import OnnxhwError, UsageError
-from .crash import crash
-from .interrupts import interruptible
-from .output import Output
-from .streams import CLOSED, to_nowhere, unread
+from .common.crash import crash
+from .common.interrupts import interruptible
+from .common.output import Output
+from .common.streams import CLOSED, to_nowhere, unread
 
 COMMANDS = {
     "quantize": "Quantize a float model to int8 with calibration data.",
@@ -112,6 +113,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status; messages have been printed. `KeyboardInterrupt` if interrupted."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in args)
+    if (empty := _empty(args)) is not None:
+        return said(output, empty)
     if os.environ.get("ONNXHW_DEBUG"):
         output.verbosity = 1
     try:
@@ -143,6 +146,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return said(output, UsageError("E2912", what, hint="make room, or write elsewhere"))
     except Exception as error:
         return said(output, crash(error, args, output.verbosity))
+
+
+def _empty(args: Sequence[str]) -> UsageError | None:
+    """The error of an argument without a character, as a script makes of a variable that is not set: no command takes
+    one, and as a path it would be the current folder.
+    """
+    command = next((word for word in args if not word.startswith("-")), "")
+    hint = f"onnxhw {command} --help" if command in COMMANDS else "onnxhw --help"
+    for before, word in pairwise(("", *args)):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            what = f"{word[:-1]} has no value" if word else f"an empty argument behind {before!r}"
+            return UsageError("E2901", what, hint=hint)
+    return None
 
 
 def said(output: Output, error: OnnxhwError) -> int:

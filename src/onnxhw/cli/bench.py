@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .layers import percent, print_layers
-from .options import common, examples
-from .output import Output, pass_output
+from .common.layers import percent, print_layers
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..bench.measure import Row
@@ -54,9 +54,9 @@ def command(
     from ..bench.peers import table
     from ..config import preset
     from ..program.model import DeviceProgram
-    from .engine import Execute, runner
-    from .outdir import staged
-    from .synthesis import cached_route
+    from .common.engine import Execute, runner
+    from .common.outdir import staged
+    from .common.synthesis import cached_route
 
     def rtl(program: DeviceProgram) -> AbstractContextManager[Execute]:
         return runner("cxxrtl", program, output)
@@ -139,7 +139,7 @@ def _shown(record: dict[str, Any] | None, *names: str) -> list[Any]:
 def _can_draw(folder: Path) -> None:
     """Say now what would prevent the pictures in the end: E2606 without matplotlib, E2903 for the folder."""
     from ..report.figure import figure
-    from .outdir import refuse_unwritable
+    from .common.outdir import refuse_unwritable
 
     figure(1, 1)
     refuse_unwritable(folder)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import common, examples, reading_options
-from .output import Output, pass_output
+from .common.options import common, examples, reading_options
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
-    from .reading import Reading
+    from .common.reading import Reading
 
 
 @click.command(

@@ -2,8 +2,8 @@
 
 import click
 
-from .options import common, examples
-from .output import Output, pass_output
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 
 @click.command(

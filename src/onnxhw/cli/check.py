@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import board_option, common, examples, patches_option, prefer_option, preset_option, reading_options
-from .output import Output, pass_output
+from .common.options import (
+    board_option,
+    common,
+    examples,
+    patches_option,
+    prefer_option,
+    preset_option,
+    reading_options,
+)
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..compiler.capacity import Fit
     from ..compiler.cost import Cost, Prefer
     from ..partition.partitioned import PartitionedModel
-    from .reading import Reading
+    from .common.reading import Reading
 
 SHOWN = 40
 """Most nodes of each kind that are listed; --json and --all list every one."""
@@ -57,7 +65,7 @@ def command(
     from ..compiler.cost import all_waiting, of_fit
     from ..errors import DoesNotFitError
     from ..partition import refuse
-    from .pipeline import target
+    from .common.pipeline import target
 
     chosen = target(board, preset)
     rates = chosen.rates()

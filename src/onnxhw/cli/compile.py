@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import (
+from .common.options import (
     board_option,
     common,
     examples,
@@ -16,12 +16,12 @@ from .options import (
     preset_option,
     reading_options,
 )
-from .output import Output, pass_output
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .reading import Reading
+    from .common.reading import Reading
 
 
 @click.command(
@@ -53,11 +53,11 @@ def command(
     preprocess: "Preprocess",
     out: Path | None,
 ) -> None:  # fmt: skip
-    from .choice import Choice
-    from .inputs import wanted_inputs
-    from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_model, default_out, target
-    from .result import print_result, result, write_artifacts
+    from .common.choice import Choice
+    from .common.inputs import wanted_inputs
+    from .common.outdir import refuse_unwritable, staged
+    from .common.pipeline import compile_model, default_out, target
+    from .common.result import print_result, result, write_artifacts
 
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from .options import common, examples
-from .output import Output, pass_output
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 
 @click.command(
@@ -29,14 +29,14 @@ from .output import Output, pass_output
 @common
 @pass_output
 def command(output: Output, addresses: tuple[str, ...], baud: int | None, no_ask: bool) -> None:
-    from ..host import discover, pace
-    from ..host.address import parse
+    from ..driver import discover, simulated_time
+    from ..driver.address import parse
 
     rows: list[dict[str, Any]] = []
     for port in discover.ports():
         row = _row(port.address, port.product, port.usb, list(port.boards), port.hint)
         rows.append(row if no_ask or not port.boards else {**row, **_ask(port.address, baud)})
-    for board in pace.running():
+    for board in simulated_time.running():
         address = board.address if board.address.startswith("tcp:") else f"serial:{board.address}"
         row = _row(address, "simulated board", "", [board.board], "")
         says = {"state": "simulated", "preset": board.preset, "clock_mhz": board.clock_hz / 1e6, "baud": board.baud}
@@ -79,8 +79,8 @@ def _row(address: str, product: str, usb: str, boards: list[str], hint: str) -> 
 def _ask(address: str, baud: int | None) -> dict[str, Any]:
     """What the device says, or why it says nothing; `error` is the exception or None."""
     from ..config import PRESETS
+    from ..driver.device import Device
     from ..errors import OnnxhwError
-    from ..host.device import Device
 
     try:
         with Device.open(address, baud=baud) as device:

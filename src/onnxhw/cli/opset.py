@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from .options import common, examples
-from .output import Output, pass_output
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 
 @click.command(
@@ -46,7 +46,7 @@ def command(
     from ..errors import UsageError
     from ..onnxmodel.read import read
     from ..onnxmodel.specification import raise_errors
-    from .outdir import write_atomically
+    from .common.outdir import write_atomically
 
     if documents and model is None:
         raise UsageError("E2914", "--against belongs to --check", hint="onnxhw opset --check MODEL --against FILE")

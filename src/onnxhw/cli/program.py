@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .interrupts import finishing
-from .options import common, examples
-from .output import Output, pass_output
+from .common.interrupts import finishing
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..build.tools import Result
@@ -39,7 +39,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     from ..devices import family_of
     from ..errors import UsageError
     from ..files import sha256
-    from .artifacts import read_directory
+    from .common.artifacts import read_directory
 
     found = read_directory(directory)
     bitstream = directory / "top.bit"

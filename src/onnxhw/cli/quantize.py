@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import common, examples, preprocess_options, reading_options
-from .output import Output, pass_output
+from .common.options import common, examples, preprocess_options, reading_options
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..preprocess import Preprocess
     from ..quantize import Report
-    from .reading import Reading
+    from .common.reading import Reading
 
 
 @click.command(
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     "-c", "--calibration", required=True, type=click.Path(path_type=Path), metavar="DATA", help=".npz, .npy or folder."
 )
 @click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE", help="Default: MODEL_int8.onnx, here."
-)
+    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Default: MODEL_int8.onnx, here. Missing folders are made.",
+)  # fmt: skip
 @click.option(
     "-m",
     "--method",
@@ -60,8 +61,8 @@ def command(
     from ..errors import UnsupportedError
     from ..partition import load
     from ..preprocess import open_samples
-    from ..quantize import inputs_of, plot, quantize
-    from .outdir import refuse_unwritable_file, write_atomically
+    from ..quantize import inputs_of, plot_noise, quantize
+    from .common.outdir import refuse_unwritable_file, write_atomically
 
     place = out or Path(f"{model.stem}_int8.onnx")
     for target in (place, picture):
@@ -89,7 +90,7 @@ def command(
         load(content, limits=allowed, shapes=known, exact_softmax=reading.exact_softmax)
     except UnsupportedError as error:  # what it names stays on the host: a finding, and the file is written
         mapping = error.text()
-    image = plot(made.report) if picture is not None else None
+    image = plot_noise(made.report) if picture is not None else None
     write_atomically(place, content)
     if picture is not None and image is not None:
         write_atomically(picture, image)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .layers import print_layers
-from .options import common, examples
-from .output import Output, pass_output
+from .common.layers import print_layers
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..program.model import DeviceProgram
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(output: Output, directory: Path) -> None:
-    from .artifacts import profiles, read_directory, refresh_report, report_record
-    from .outdir import staged
+    from .common.artifacts import profiles, read_directory, refresh_report, report_record
+    from .common.outdir import staged
 
     found = read_directory(directory)
     summaries = profiles(found.program)

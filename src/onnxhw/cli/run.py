@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from .device_options import device_options
-from .options import common, examples
-from .output import Output, pass_output
+from .common.device_options import device_options
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 
 @click.command(
@@ -32,7 +32,10 @@ from .output import Output, pass_output
     "-i", "--input", "source", required=True, type=click.Path(path_type=Path), metavar="FILE",
     help=".npy or .npz of inputs, image or folder of images.",
 )  # fmt: skip
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help=".npy or .npz.")
+@click.option(
+    "-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE",
+    help=".npy or .npz; missing folders are made.",
+)  # fmt: skip
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Only the first N inferences.")
 @click.option(
     "-r", "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
@@ -46,22 +49,22 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..host.artifact import baud_of, preprocess_of
+    from ..driver.artifact import baud_of, preprocess_of
     from ..runtime.inputs import joined
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
-    from . import inference, onhost
-    from .artifacts import read_directory
-    from .device import bar, open_device
-    from .device_profile import device_profile
-    from .inputs import file_inputs
-    from .mixing import refuse_mixing
-    from .outdir import refuse_unwritable_file
+    from .common import inference, onhost
+    from .common.artifacts import read_directory
+    from .common.device import bar, open_device
+    from .common.device_profile import device_profile
+    from .common.inputs import file_inputs
+    from .common.mixing import refuse_mixing
+    from .common.outdir import refuse_unwritable_file
 
     if onhost.is_model(directory):
         onhost.run(output, directory, source, target, count, repeat, profile)
         return
-    if directory.is_file():
+    if directory.suffix == ".ohw" and not directory.is_dir():
         program, design = load(directory), None
     else:
         read = read_directory(directory)
@@ -115,7 +118,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
         shown = ", ".join(str(number) for number in record["classes"][:20])
         output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
     if "profile" in record:
-        from .device_profile import print_profile
+        from .common.device_profile import print_profile
 
         for part in record["profile"]["parts"]:
             print_profile(output, part)

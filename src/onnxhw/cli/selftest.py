@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from .device_options import device_options
-from .options import common, examples
-from .output import Output, pass_output
+from .common.device_options import device_options
+from .common.options import common, examples
+from .common.output import Output, pass_output
 
 RUNS = 3
 
@@ -25,9 +25,9 @@ RUNS = 3
 @common
 @pass_output
 def command(output: Output, device: str, baud: int | None, timeout_scale: float) -> None:
+    from ..driver.selftest import findings
     from ..errors import LinkError
-    from ..host.selftest import findings
-    from .device import open_device
+    from .common.device import open_device
 
     tests: list[dict[str, Any]] = []
     with open_device(output, device, baud, timeout_scale) as opened:
@@ -54,7 +54,7 @@ def _network(device: Any, output: Output) -> dict[str, Any]:
 
     from .. import golden
     from ..compiler import compile_graph
-    from .selftest_network import network
+    from .common.selftest_network import network
 
     graph = network()
     program = compile_graph(graph, device.info.config)

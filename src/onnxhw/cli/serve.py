@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from .options import Frequency, board_option, common, examples, preset_option
-from .output import Output, pass_output
+from .common.options import Frequency, board_option, common, examples, preset_option
+from .common.output import Output, pass_output
 
 
 @click.command(
@@ -47,13 +47,13 @@ def command(
 
     if os.name != "posix":
         raise UsageError("E2586", "the simulated board needs Linux, macOS or another POSIX system")
-    from ..host.pace import Board
+    from ..driver.simulated_time import Board
     from ..serve import SimulatedBoard, serve
     from ..serve.board import BAUD
     from ..serve.clock import ClockFile
     from ..serve.endpoint import Endpoint, PtyEndpoint
     from ..serve.tcp import TcpEndpoint
-    from .pipeline import target
+    from .common.pipeline import target
 
     if tcp is not None and (pty or link):
         raise UsageError("E2908", "--tcp excludes --pty and --link")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import (
+from .common.options import (
     board_option,
     common,
     examples,
@@ -16,12 +16,12 @@ from .options import (
     preset_option,
     reading_options,
 )
-from .output import Output, pass_output
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .reading import Reading
+    from .common.reading import Reading
 
 ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 
@@ -74,7 +74,8 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "results",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the outputs go (.npz); default: outputs.npz in build/MODEL-PRESET or in TARGET.",
+    help="Where the outputs go (.npz); missing folders are made. Default: outputs.npz in build/MODEL-PRESET, or in "
+    "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
 @board_option()
@@ -90,15 +91,15 @@ def command(
     seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
     patches: bool | None, prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
+    from ..driver.artifact import preprocess_of
     from ..errors import UsageError
-    from ..host.artifact import preprocess_of
     from ..report.kept import premises
-    from .artifacts import described, record_simulation
-    from .choice import Choice
-    from .inputs import file_inputs, random_inputs
-    from .mixing import refuse_mixing
-    from .outdir import refuse_unwritable_file
-    from .simulation import mismatch_error, open_subject, run, save_outputs
+    from .common.artifacts import described, record_simulation
+    from .common.choice import Choice
+    from .common.inputs import file_inputs, random_inputs
+    from .common.mixing import refuse_mixing
+    from .common.outdir import refuse_unwritable_file
+    from .common.simulation import mismatch_error, open_subject, run, save_outputs
 
     if source and random_count:
         raise UsageError("E2908", "--input and --random exclude each other")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UsageError
-from .options import (
+from .common.options import (
     Frequency,
     board_option,
     common,
@@ -19,12 +19,12 @@ from .options import (
     preset_option,
     reading_options,
 )
-from .output import Output, pass_output
+from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .reading import Reading
+    from .common.reading import Reading
 
 
 @click.command(
@@ -67,15 +67,15 @@ def command(
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
-    from ..build.images import require_block_rams
-    from .artifacts import BITSTREAM
-    from .choice import Choice
-    from .inputs import wanted_inputs
-    from .outdir import refuse_unwritable, staged
-    from .pipeline import compile_model, default_out, refuse_simulated, target
-    from .result import print_result, result, write_artifacts
-    from .stages import Stages
-    from .synthesis import finished, line_speed, options, recipe, top
+    from ..build.memory_contents import require_block_rams
+    from .common.artifacts import BITSTREAM
+    from .common.choice import Choice
+    from .common.inputs import wanted_inputs
+    from .common.outdir import refuse_unwritable, staged
+    from .common.pipeline import compile_model, default_out, refuse_simulated, target
+    from .common.result import print_result, result, write_artifacts
+    from .common.stages import Stages
+    from .common.synthesis import finished, line_speed, options, recipe, top
 
     chosen = target(board, preset)
     refuse_simulated(chosen)

@@ -21,7 +21,7 @@ from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph
-from ..passes import choose, variants
+from ..passes.variants import choose, variants
 from ..program.traffic import Rates, Traffic, plain_traffic, traffic_of
 
 QUICK = 64

@@ -57,7 +57,7 @@ def too_much(model: PartitionedModel, error: DoesNotFitError, config: HwConfig) 
     from .. import sched
 
     reason = f"its table would be one more than the {config.tables} of {config.name}", TABLES_HINT
-    return {op.output: reason for graph in graphs for op in sched.beyond(graph, config.tables)}
+    return {op.output: reason for graph in graphs for op in sched.over_table_limit(graph, config.tables)}
 
 
 def too_slow(model: PartitionedModel, costs: Sequence[Cost]) -> Reasons:

@@ -40,7 +40,7 @@ class Pieces:
         outputs += [self._port(op.output) for op in ops if self.last_read.get(op.output, 0) >= last]
         return Graph(graph.name, {name: graph.tensors[name] for name in [*read, *made]}, ops, inputs, outputs)
 
-    def passing(self) -> list[int]:
+    def bytes_at_cut(self) -> list[int]:
         """Per operation the bytes that those before it make for it and what follows."""
         change = [0] * (len(self) + 1)
         for at, op in enumerate(self.graph.ops):
@@ -50,7 +50,7 @@ class Pieces:
         total = 0
         return [total := total + step for step in change]
 
-    def beside(self) -> list[int]:
+    def work_at_cut(self) -> list[int]:
         """Per operation the smaller work of it and the one before: multiply-accumulates, or elements of the result."""
         ops, tensors = self.graph.ops, self.graph.tensors
         work = [max(self.graph.macs_of(op), prod(tensors[op.output].shape)) for op in ops]
@@ -66,7 +66,7 @@ def groups(graph: Graph, room: Room) -> list[list[str]]:
     At least two groups if there are two operations, even if the graph has room; a group of one operation may have none.
     """
     pieces, starts = Pieces(graph), [0]
-    passing, first = pieces.passing(), 0
+    passing, first = pieces.bytes_at_cut(), 0
     while (last := _most(pieces, first, room)) < len(pieces):
         least = first + max(1, int(LEAST * (last - first)))
         first = min(range(last, least - 1, -1), key=lambda at: passing[at] / (at - first))
@@ -80,7 +80,7 @@ def groups(graph: Graph, room: Room) -> list[list[str]]:
 
 def _moved(pieces: Pieces, starts: list[int], room: Room) -> list[int]:
     """The same number of cuts, each, from the last on, where least passes and least work is beside it."""
-    edges, cost = [*starts, len(pieces)], list(zip(pieces.passing(), pieces.beside(), strict=True))
+    edges, cost = [*starts, len(pieces)], list(zip(pieces.bytes_at_cut(), pieces.work_at_cut(), strict=True))
     for cut in range(len(starts) - 1, 0, -1):
         before, now, after = edges[cut - 1 : cut + 2]
         better = [at for at in range(before + 1, after) if cost[at] < cost[now]]

@@ -1,6 +1,6 @@
 """onnx's own backend test suite, run through `onnxhw.backend`, case by case.
 
-cases        every case that the installed onnx release generates or contains     (cases.py)
+all_cases    every case that the installed onnx release generates or contains     (cases.py)
 run          case -> Verdict: passed, failed, refused, random or not run          (runner.py)
 difference   what is wrong with outputs, by the suite's tolerances                (compare.py)
 score        how many came to what; `board` as a document                         (scoreboard.py)
@@ -10,11 +10,11 @@ derived from it: `constants`, the node cases again with all inputs but the first
 float node cases in QDQ form, whose expected outputs are the host's evaluation of the same model (quantized.py).
 """
 
-from .cases import DERIVED, SUITE, cases, select
+from .cases import DERIVED, SUITE, all_cases, select
 from .runner import Verdict, run, run_all
 from .scoreboard import COLUMNS, board, on_hardware, rows, score
 
 __all__ = [
-    "COLUMNS", "DERIVED", "SUITE", "Verdict", "board", "cases", "on_hardware", "rows", "run", "run_all", "score",
+    "COLUMNS", "DERIVED", "SUITE", "Verdict", "all_cases", "board", "on_hardware", "rows", "run", "run_all", "score",
     "select",
 ]  # fmt: skip

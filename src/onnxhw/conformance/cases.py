@@ -39,7 +39,7 @@ class Case:
 
 
 @cache
-def cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[Case, ...]:
     """All cases, by kind and name."""
     from onnx.backend.test.loader import load_model_tests
 
@@ -69,7 +69,7 @@ def select(pattern: str | None) -> tuple[Case, ...]:
         wanted = re.compile(pattern or "")
     except re.error as error:
         raise UsageError("E2720", f"{pattern!r} is not a regular expression: {error}") from None
-    chosen = tuple(case for case in cases() if wanted.search(case.name))
+    chosen = tuple(case for case in all_cases() if wanted.search(case.name))
     if not chosen:
         raise UsageError("E2721", f"no case matches {pattern!r}", hint="for example: onnxhw conformance --filter conv")
     return chosen

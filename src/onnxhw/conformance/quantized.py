@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..convert.handlers import HANDLERS
 from ..convert.operators.unary import UNARY
-from ..hostrun.evaluator import evaluate
+from ..hostops.evaluator import evaluate
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import backend
 from ..errors import OnnxhwError
-from .cases import Case, cases, load
+from .cases import Case, all_cases, load
 from .compare import difference, implausible, random
 
 STATUSES = ("passed", "failed", "refused", "random", "not run")
@@ -70,7 +70,7 @@ def operator(case: Case) -> str:
 
 def run_by_index(index: int) -> Verdict:
     """`run` for a worker process, which makes its own list of cases."""
-    return run(cases()[index])
+    return run(all_cases()[index])
 
 
 def run_all(chosen: Sequence[Case], processes: int = 1) -> Iterator[Verdict]:
@@ -80,6 +80,6 @@ def run_all(chosen: Sequence[Case], processes: int = 1) -> Iterator[Verdict]:
         return
     import multiprocessing
 
-    places = {(case.kind, case.name): index for index, case in enumerate(cases())}
+    places = {(case.kind, case.name): index for index, case in enumerate(all_cases())}
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap(run_by_index, [places[case.kind, case.name] for case in chosen], chunksize=8)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Port, Tensor
+from ..onnxfile.limits import DEFAULT, Limits
 from ..onnxmodel.nodes import Node
-from ..onnxmodel.reading.limits import DEFAULT, Limits
 from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
-from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Step, Value, form
+from .values import Const, GraphInput, HostValue, QuantConst, QuantizedView, Step, Unquantized, Value, form
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Context:
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
     """What nodes share: scales and zero points, by operator and names."""
     tables: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)
-    """And what conversions share: see `Static`."""
+    """And what conversions share: see `StaticModel`."""
     makers: dict[str, Op] = field(default_factory=dict)
     """The operation that makes each tensor but the inputs."""
     folded: int = 0
@@ -66,10 +66,10 @@ class Context:
             raise BlockedError(f"input {index} is missing")
         return value
 
-    def quantized(self, node: Node, index: int) -> Held:
+    def quantized(self, node: Node, index: int) -> QuantizedView:
         """An operand that is exactly a dequantized IR tensor."""
         value, name = self.required(node, index), node.input[index]
-        if isinstance(value, Held) and value.plain:
+        if isinstance(value, QuantizedView) and value.plain:
             return value
         raise BlockedError(
             f"input {name!r} is not quantized: {self._describe(value)}",
@@ -107,7 +107,7 @@ class Context:
         """A node's bias was rounded, by so many steps of its result at most."""
         self.rounded[label] = max(steps, self.rounded.get(label, 0.0))
 
-    def feed(self, fed: Fed, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
+    def feed(self, fed: GraphInput, name: str, last: tuple[Step, ...], scale: float, zero_point: int) -> Tensor:
         """The input tensor that a model input becomes after `last`, the steps that make it int8.
 
         The same integers on two grids are two tensors, for operations take a tensor's numbers from its grid.
@@ -123,16 +123,16 @@ class Context:
         return self._ports[key]
 
     def _describe(self, value: Value) -> str:
-        if isinstance(value, Held) and value.integer:
+        if isinstance(value, QuantizedView) and value.integer:
             return "it is an integer"
-        if isinstance(value, Held):
+        if isinstance(value, QuantizedView):
             return f"it passes {value.functions[-1]['op']} after DequantizeLinear"
-        if isinstance(value, Pending):
+        if isinstance(value, Unquantized):
             return f"it comes from {value.nodes[-1]!r} without QuantizeLinear"
-        if isinstance(value, Fed):
+        if isinstance(value, GraphInput):
             origin = "result of a host node" if value.port in self.hosted else "model input"
             return f"it is the float {origin} {value.port!r}"
-        if isinstance(value, Hosted):
+        if isinstance(value, HostValue):
             return f"it comes from a host operation ({value.steps[-1]['op']})"
         if isinstance(value, (Const, QuantConst)):
             return "it is a constant"

@@ -11,17 +11,17 @@ import numpy as np
 
 from ..errors import InternalError, InvalidModelError
 from ..ir.graph import Graph, Op
+from ..onnxfile.limits import DEFAULT as LIMITS
+from ..onnxfile.limits import Limits
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import DEFAULT, Node
-from ..onnxmodel.reading.limits import DEFAULT as LIMITS
-from ..onnxmodel.reading.limits import Limits
 from .blockers import BlockedError, Blocker, Excluded
+from .constant_folding import FOLDABLE, fold
 from .context import Context
-from .fold import FOLDABLE, fold
 from .handlers import HANDLERS, handler
-from .hosting import Hosting
-from .static import Static
-from .values import Const, Fed, Held, Hosted, Pending, QuantConst, Unknown, Value
+from .host_nodes import HostNodes
+from .static_model import StaticModel
+from .values import Const, GraphInput, HostValue, QuantConst, QuantizedView, Unknown, Unquantized, Value
 
 OLDEST_OPSET = 7
 """In older operator sets the same names have other meanings."""
@@ -42,9 +42,9 @@ class Conversion:
     `blockers` are those whose own fault it is, in the model's order.
     """
 
-    static: Static
+    static: StaticModel
     context: Context
-    host: Hosting
+    host: HostNodes
     reasons: dict[int, Blocker] = field(default_factory=dict)
     blockers: list[Blocker] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Conversion:
 
 
 def convert(
-    static: Static, excluded: Excluded | None = None, exact_softmax: bool = False, limits: Limits = LIMITS
+    static: StaticModel, excluded: Excluded | None = None, exact_softmax: bool = False, limits: Limits = LIMITS
 ) -> Conversion:
     """The conversion of a model.
 
@@ -109,13 +109,13 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
     return False
 
 
-def _converted(static: Static, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
+def _converted(static: StaticModel, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
     source, nodes = static.model.graph, static.nodes
     opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
     context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes, HANDLERS)
     context.integer_softmax, context.limits, context.tables = integer_softmax, limits, static.tables
     context.values.update(static.constants)
-    host = Hosting(context, nodes, static.inputs)
+    host = HostNodes(context, nodes, static.inputs)
     for name in static.inputs:
         context.values[name] = host.result(name)
     made = Conversion(static, context, host)
@@ -209,13 +209,13 @@ def _block(made: Conversion, index: int, node: Node, operands: list[Value], bloc
     """Run the node on the host, and note whose fault it is."""
     context = made.context
     # A QuantizeLinear that completes an operation speaks for that operation.
-    pending = next((value for value in operands if isinstance(value, Pending)), None)
+    pending = next((value for value in operands if isinstance(value, Unquantized)), None)
     guilty = index
     if pending is not None and node.op_type in ("QuantizeLinear", "Quant", "IntQuant"):
         guilty = made.index.get(pending.nodes[0], index)
     follows = any(_from_host(context, value) for value in operands)
     if _has_handler(node):
-        made.softmax.update(value.softmax for value in operands if isinstance(value, Hosted) and value.softmax)
+        made.softmax.update(value.softmax for value in operands if isinstance(value, HostValue) and value.softmax)
     new = made.host.put(index)
     if guilty not in made.host.hosted:  # its sums leave the hardware as they are
         guilty = index
@@ -248,13 +248,13 @@ def _has_handler(node: Node) -> bool:
 
 def _from_host(context: Context, value: Value) -> bool:
     """Is the operand the result of a host node, so that the node's own reason may be a consequence of that one's?"""
-    return isinstance(value, Unknown) or (isinstance(value, Fed) and value.port in context.hosted)
+    return isinstance(value, Unknown) or (isinstance(value, GraphInput) and value.port in context.hosted)
 
 
 def _length(value: Value) -> int:
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         return len(value.functions) + len(value.moves.steps)
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         return len(value.clamps) + len(value.moves.steps)
     return 0 if isinstance(value, (Const, QuantConst, Unknown)) else len(value.steps)
 
@@ -265,7 +265,7 @@ def _output(made: Conversion, name: str) -> None:
     new = host.need(name)
     if not new:
         return
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         guilty = made.index.get(value.nodes[0], host.producer[name])
         node = host.nodes[guilty]
         blocker = Blocker(

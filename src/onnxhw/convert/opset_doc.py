@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError
 from onnx.onnx_operators_pb import OperatorProto, OperatorSetProto
 
 from .. import __version__
+from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError
-from ..onnxmodel.diagnostics import Diagnostic
 from ..onnxmodel.specification.findings import Findings, label
 from ..onnxmodel.specification.functions import Functions, every_node
 from ..onnxmodel.specification.signatures import canonical, first, newest, signature

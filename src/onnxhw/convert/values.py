@@ -2,10 +2,10 @@
 
     Const       a known array
     QuantConst  the dequantized form of a known integer array
-    Fed         a model input or the result of a host node, and the host steps since
-    Held        an IR tensor, seen through moves (Reshape, Transpose) and elementwise functions
-    Pending     the exact real result of an operation that waits for its QuantizeLinear
-    Hosted      a value computed on the host from an IR tensor (after a Softmax, say)
+    GraphInput         a model input or the result of a host node, and the host steps since
+    QuantizedView        an IR tensor, seen through moves (Reshape, Transpose) and elementwise functions
+    Unquantized     the exact real result of an operation that waits for its QuantizeLinear
+    HostValue      a value computed on the host from an IR tensor (after a Softmax, say)
     Unknown     a value that has no static shape, or is no tensor: host only
 
 Shapes are the ONNX shapes, batch 1.
@@ -130,7 +130,7 @@ class Moves:
 
 
 @dataclass(frozen=True)
-class Fed:
+class GraphInput:
     """A model input, or a host node's result, after some host steps."""
 
     port: str
@@ -141,7 +141,7 @@ class Fed:
 
 
 @dataclass(frozen=True)
-class Held:
+class QuantizedView:
     """`tensor` after `functions` (elementwise, first the DequantizeLinear if real) and `moves`.
 
     Integer if there are no functions; `unsigned` if the model's integers are 128 higher.
@@ -167,9 +167,9 @@ class Held:
         """Is this exactly the dequantized tensor?"""
         return len(self.functions) == 1
 
-    def then(self, step: Step) -> "Held":
+    def then(self, step: Step) -> "QuantizedView":
         """Followed by an elementwise function."""
-        return Held(self.tensor, self.moves, (*self.functions, step), self.unsigned)
+        return QuantizedView(self.tensor, self.moves, (*self.functions, step), self.unsigned)
 
     def steps(self) -> tuple[Step, ...]:
         """All host steps from the IR tensor to this value."""
@@ -180,7 +180,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Hosted:
+class HostValue:
     """A value of type `dtype` that the host computes from an IR tensor by `steps`; `softmax` is the one among them."""
 
     tensor: Tensor
@@ -206,25 +206,25 @@ class Result:
     formula: Callable[[Floats], Ints] | None = None
 
 
-class Sums(Protocol):
+class UnquantizedSums(Protocol):
     """Integer sums that wait for their quantizer, to which functions per channel may be applied: `operators.chain`."""
 
     @property
     def channels(self) -> int:
         """How many sums each pixel has."""
 
-    def then(self, formulas: Iterable[Any]) -> "Sums":
+    def then(self, formulas: Iterable[Any]) -> "UnquantizedSums":
         """Followed by more functions."""
 
     def finish(self, result: Result) -> Tensor:
         """Add the operations of the quantized result."""
 
-    def real(self, name: str, value: "Pending") -> "Hosted":
+    def real(self, name: str, value: "Unquantized") -> "HostValue":
         """The real value, computed on the host of sums that leave the hardware as integers."""
 
 
 @dataclass(frozen=True)
-class Pending:
+class Unquantized:
     """A real-valued result that becomes an IR operation when it is quantized.
 
     `finish` adds the operation and returns its result tensor. `clamps` are Relu and Clip steps in order.
@@ -237,9 +237,9 @@ class Pending:
     moves: Moves
     nodes: tuple[str, ...]
     clamps: tuple[Step, ...] = ()
-    with_bias: Callable[["Const | QuantConst"], "Pending"] | None = field(default=None)
+    with_bias: Callable[["Const | QuantConst"], "Unquantized"] | None = field(default=None)
     channels: int = 0
-    chain: Sums | None = None
+    chain: UnquantizedSums | None = None
     chained: bool = False
 
     @property
@@ -255,7 +255,7 @@ class Unknown:
     shape: Shape | None
 
 
-Value = Const | QuantConst | Fed | Held | Hosted | Pending | Unknown
+Value = Const | QuantConst | GraphInput | QuantizedView | HostValue | Unquantized | Unknown
 
 
 def form(shape: Shape) -> tuple[int, int, int, int]:

@@ -14,7 +14,7 @@ from ..errors import DoesNotFitError
 from .report import RouteReport
 
 if TYPE_CHECKING:
-    from ..rtl.primitives import Primitives
+    from ..rtl.cells import Primitives
 
 NAME = "top"
 """The top module, and how the tools' files begin."""
@@ -145,18 +145,6 @@ class Family(Protocol):
     def bake(self, routed: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
         """The text of `routed` with other memory contents: words from address 0 on by the memory's name or path; the
         rest of a memory becomes 0, memories that are not named stay as they are. `UsageError` E2330 to E2332."""
-        ...
-
-    def netlist_script(self, top: str) -> list[str]:
-        """Yosys' commands from a design that was read, of that top module, to the netlist that is simulated."""
-        ...
-
-    def netlist_files(self) -> dict[str, str]:
-        """Files that these commands read."""
-        ...
-
-    def cell_models(self) -> str:
-        """Behavioural models of the cells of a netlist, in Verilog."""
         ...
 
 

@@ -12,7 +12,7 @@ from ..program.model import DeviceProgram
 from ..program.result import Result
 from .counters import counters
 from .machine import Machine
-from .order import by_time, steps
+from .order import steps, time_order
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
@@ -30,7 +30,7 @@ class Emulator:
         self.cycles = self.timeline.cycles
         self.machine = Machine(program.config)
         self.machine.load(program)
-        self._order = by_time(self.timeline)
+        self._order = time_order(self.timeline)
         self._counters = counters(program.code, self.timeline)
 
     def run(self, inputs: Tensors, trace: bool = False, order: Sequence[Unit] | None = None) -> Result:

@@ -1,6 +1,5 @@
 """In which order instructions take effect: by time, or any other order that the ordering fields allow."""
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 
 from ..errors import InternalError
@@ -17,7 +16,7 @@ EFFECT: dict[Unit, Callable[[Span], int]] = {
 """The cycle in which an instruction takes effect, by unit."""
 
 
-def by_time(timeline: Timeline) -> list[Unit]:
+def time_order(timeline: Timeline) -> list[Unit]:
     """Units in the order in which their instructions take effect.
 
     Array and depthwise instructions take effect when they complete. A vector instruction takes effect when it has
@@ -51,21 +50,6 @@ def ready_units(code: Code, completed: Mapping[Unit, int], waiting: Mapping[Unit
     return out
 
 
-def by_chance(code: Code, seed: int) -> list[Unit]:
-    """A random legal order, for tests: a program's results must not depend on it."""
-    chance = random.Random(seed)
-    favourite = {unit: chance.random() for unit in Unit}
-    completed = dict.fromkeys(Unit, 0)
-    waiting: dict[Unit, int] = dict.fromkeys(Unit, 0)
-    order = []
-    while ready := ready_units(code, completed, waiting):
-        unit = chance.choices(ready, [favourite[unit] for unit in ready])[0]
-        _count(waiting, code[unit][completed[unit]])
-        completed[unit] += 1
-        order.append(unit)
-    return order
-
-
 def steps(code: Code, order: Iterable[Unit]) -> Iterable[tuple[Unit, int]]:
     """``(unit, index)`` of each instruction of an order; `InternalError` E1120 if the order is not legal."""
     completed = dict.fromkeys(Unit, 0)
@@ -73,14 +57,14 @@ def steps(code: Code, order: Iterable[Unit]) -> Iterable[tuple[Unit, int]]:
     for unit in order:
         if unit not in ready_units(code, completed, waiting):
             raise InternalError("E1120", f"{unit}[{completed.get(unit)}] may not run yet, after {completed}")
-        _count(waiting, code[unit][completed[unit]])
+        count_tiles(waiting, code[unit][completed[unit]])
         yield unit, completed[unit]
         completed[unit] += 1
     if left := [unit for unit in Unit if completed[unit] < len(code.get(unit, ()))]:
         raise InternalError("E1120", f"the order ends before {left[0]}[{completed[left[0]]}]")
 
 
-def _count(waiting: dict[Unit, int], instruction: Ordered) -> None:
+def count_tiles(waiting: dict[Unit, int], instruction: Ordered) -> None:
     """What an instruction adds to the tiles that wait for a unit, or takes of them."""
     if isinstance(instruction, Load):
         waiting[Unit.DEPTHWISE if instruction.depthwise else Unit.ARRAY] += tiles(instruction)

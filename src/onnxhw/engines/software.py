@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import golden
-from ..closing import Closing
+from ..closeable import Closeable
 from ..emu.emulator import Emulator
 from ..ir.graph import Graph
 from ..program.model import DeviceProgram
@@ -15,7 +15,7 @@ from ..program.result import Result
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
-class GoldenEngine(Closing):
+class GoldenEngine(Closeable):
     """The graph in numpy. It has no clock: `Result.cycles` is 0 and there are no counters."""
 
     name = "golden"
@@ -37,7 +37,7 @@ class GoldenEngine(Closing):
         """Nothing to do."""
 
 
-class EmulatorEngine(Closing):
+class EmulatorEngine(Closeable):
     """The program executed instruction by instruction, with exact cycles."""
 
     name = "emulator"

@@ -18,7 +18,7 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
   depthwise unit does, too, with its own `shadow_ready` and P, which is more than MIN_TILE, for D;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G the number of
   lane groups; of several planes each takes ``param_reads`` at least. The next one issues when it is done, or if it
-  `follows` it, after its end and no sooner than `vector_apart` cycles after its issue.
+  `follows` it, after its end and no sooner than `vector_issue_interval` cycles after its issue.
 
 The tile recurrences run across instructions: tiles are numbered over the whole program.
 """
@@ -137,7 +137,7 @@ def vector_latency() -> int:
     return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
 
 
-def vector_apart() -> int:
+def vector_issue_interval() -> int:
     """Fewest cycles between the issues of two vector instructions.
 
     From an issue until the instruction's bounds are needed where results are written, just before its first result.
@@ -286,7 +286,7 @@ class _Run:
             return last.end + 1
         before = self.program[unit][len(self.spans[unit]) - 1]
         assert isinstance(before, Vector)
-        return max(last.end + 1, last.issue + vector_apart()) if follows(before, instruction) else last.done
+        return max(last.end + 1, last.issue + vector_issue_interval()) if follows(before, instruction) else last.done
 
     def advance(self, unit: Unit) -> bool:
         """Advance the unit as far as is known; False if it must wait for another unit at once."""

@@ -1,4 +1,4 @@
-"""`settled`: shapes of a model whose open first dimension may have a size that only the rest of the model tells.
+"""`resolve_open_batch`: shapes of a model with an open first dimension, whose size the rest of the model may tell.
 
     fits 1              1, the batch
     fits one size       that one: every other would be an error of a node, or contradict a declaration
@@ -17,9 +17,9 @@ from onnx import numpy_helper
 
 from ..batch import Batch
 from ..errors import InvalidModelError
-from .batch import open_batch
-from .confined import CrashError
-from .reading.limits import LimitError, Limits
+from ..onnxfile.limits import LimitError, Limits
+from .batch_analysis import open_batch
+from .in_worker import CrashError
 from .shapes import Shape, specialise
 from .specification.findings import Findings
 
@@ -34,7 +34,7 @@ LONGEST = 8
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedModel:
     """A specialised model, its static shapes, and the batch of one whose open first dimension cannot be 1."""
 
     model: onnx.ModelProto
@@ -42,9 +42,9 @@ class Settled:
     batch: Batch | None = None
 
 
-def settled(
+def resolve_open_batch(
     model: onnx.ModelProto, where: str, shapes: Mapping[str, int], limits: Limits, findings: Findings
-) -> Settled:
+) -> ResolvedModel:
     """`specialise`, with the size of an open first dimension that cannot be 1.
 
     The size is what fits, of the sizes that the model has elsewhere, if it is the only one (W3400 says so). Where
@@ -60,14 +60,14 @@ def settled(
         names = open_batch(model, shapes)
         keys = _keys(model, names)
         if not keys or not _fits(model, shapes, limits, batch=None):
-            return Settled(*specialise(model, where, shapes, limits, findings, lenient=True))
+            return ResolvedModel(*specialise(model, where, shapes, limits, findings, lenient=True))
         why = error.what.splitlines()[0]
         sizes = _found(model, shapes, limits, names, keys)
         if len(sizes) == 1:
             return _only(model, where, shapes, limits, findings, names, keys[0], sizes[0])
         return _open(model, where, shapes, limits, findings, names, keys, sizes, why)
     findings.found.extend(noted.found)
-    return Settled(fixed, known)
+    return ResolvedModel(fixed, known)
 
 
 def _keys(model: onnx.ModelProto, names: Collection[str]) -> list[str]:
@@ -80,7 +80,7 @@ def _keys(model: onnx.ModelProto, names: Collection[str]) -> list[str]:
 def _only(
     model: onnx.ModelProto, where: str, shapes: Mapping[str, int], limits: Limits, findings: Findings,
     names: frozenset[str], key: str, size: int,
-) -> Settled:  # fmt: skip
+) -> ResolvedModel:  # fmt: skip
     """The model with the only size that was found to fit."""
     fixed, known = specialise(model, where, {**shapes, key: size}, limits, findings)
     findings.info(
@@ -89,20 +89,20 @@ def _only(
         f"this open first dimension is taken as {size}, the only size found that the rest of the model fits",
         f"--shape {key}=SIZE sets another",
     )
-    return Settled(fixed, known, Batch(0, names, mixing=f"{key!r} is {size}, the only size found that fits"))
+    return ResolvedModel(fixed, known, Batch(0, names, mixing=f"{key!r} is {size}, the only size found that fits"))
 
 
 def _open(
     model: onnx.ModelProto, where: str, shapes: Mapping[str, int], limits: Limits, findings: Findings,
     names: frozenset[str], keys: list[str], sizes: list[int], why: str,
-) -> Settled:  # fmt: skip
+) -> ResolvedModel:  # fmt: skip
     """The model with its first dimensions left open."""
     fixed, known = specialise(model, where, shapes, limits, findings, batch=None)
     fitting = f"; {', '.join(map(str, sorted(sizes)[:4]))} would fit" if sizes else ""
     hint = f"say it: {' '.join(f'--shape {key}=SIZE' for key in keys)}{fitting}"
     what = f"an open first dimension cannot be 1 here, and its size is not known ({why})"
     findings.info("W3460", f"dimension {', '.join(map(repr, keys))}", what, hint)
-    return Settled(fixed, known, Batch(0, names, mixing=what, unsized=hint))
+    return ResolvedModel(fixed, known, Batch(0, names, mixing=what, unsized=hint))
 
 
 def _found(

@@ -16,12 +16,12 @@ import onnx
 from onnx import defs, numpy_helper, shape_inference
 
 from ..errors import InvalidModelError
-from .bodies import nested
-from .confined import infer_shapes
-from .declared import Contradiction, merged, put_away
+from .declared_shapes import Contradiction, merged, take_declared
+from .in_worker import infer_shapes
 from .miscounted_windows import Sizes, miscounted, whole_windows
 from .nodes import reads
 from .specification.signatures import canonical, nowhere
+from .subgraph_copy import nested
 
 Shape = tuple[int, ...]
 Check = Callable[[dict[str, Shape]], None]
@@ -79,7 +79,7 @@ def infer(model: onnx.ModelProto, where: str, check: Check, bound: Mapping[str, 
     """
     check(static_shapes(model.graph))
     names = {name for node in model.graph.node for name in node.output if name}
-    declared = put_away(model.graph)
+    declared = take_declared(model.graph)
     amended, counted = _amended(model)
     inferred = _first(amended, where)
     sure = static_shapes(inferred)

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
+from ..onnxfile.limits import DEFAULT, Limits
 from .nodes import reads
-from .reading.limits import DEFAULT, Limits
 from .specification.findings import Findings, label, raise_errors
 from .specification.functions import Functions, Key, compatible, every_node, key, spelled
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
+from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
+from .trailing import trim
 
 SATURATED = 1 << 62
 """Sizes are not counted beyond this."""
@@ -167,6 +168,7 @@ class _Inliner:
         made = copy_node(node, scope, self._attribute)
         if "" in made.input and made.output:
             self._lacks(node, made, scope)
+        trim(made, self.sets)
         if len(made.attribute) < len(node.attribute):
             self._required(node, made, scope)
         if made.domain == "ai.onnx":

@@ -2,7 +2,7 @@
 
 import onnx
 
-from .diagnostics import Diagnostic
+from ..diagnostics import Diagnostic
 from .qonnx_formulas import DOMAINS
 
 NAMES = frozenset(["Quant", "IntQuant", "BipolarQuant", "Trunc", "MultiThreshold"])

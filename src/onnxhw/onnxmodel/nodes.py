@@ -4,7 +4,7 @@ from typing import Any
 
 import onnx
 
-from .bodies import nested
+from .subgraph_copy import nested
 
 DEFAULT = ("", "ai.onnx")
 """Names of the default domain."""
@@ -92,6 +92,16 @@ def reads(node: onnx.NodeProto) -> tuple[str, ...]:
     for graph in nested(node):
         names |= dict.fromkeys(_outer(graph))
     return tuple(names)
+
+
+def needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """The nodes of a graph that an output needs, in order; the others need not run."""
+    found, names = [], {value.name for value in graph.output}
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            names.update(reads(node))
+            found.append(node)
+    return found[::-1]
 
 
 def _outer(graph: onnx.GraphProto) -> list[str]:

@@ -3,6 +3,7 @@
 imports        every domain that is used, once, at the version that binds
 sizes          a dimension of -1 is an open one
 given inputs   a nested graph's inputs are what its operator gives; before IR version 4 its initializers were inputs too
+absent         what a node leaves out at the end of its inputs and outputs is not there, not an empty name
 pads           a window whose pads are computed (auto_pad) has none of its own, which could only be zeros
 names          a nested graph has no input or initializer of the name of a value around it
 """
@@ -11,12 +12,13 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from .bodies import Fresh, nested
 from .specification.findings import Findings
 from .specification.functions import every_node
 from .specification.signatures import canonical
 from .specification.types import OPEN, dims, graphs
 from .specification.versions import imports
+from .subgraph_copy import Fresh, nested
+from .trailing import trim
 
 WITHOUT_INPUTS = 4
 """The IR version from which initializers need not be inputs."""
@@ -27,7 +29,9 @@ NAMED = ("input", "output", "initializer", "value_info")
 def normalise(model: onnx.ModelProto) -> None:
     """Rewrite a model in place that `spec.diagnose` has no error for; the result means the same."""
     for owner in (model, *model.functions):
-        _imports(owner)
+        sets = _imports(owner)
+        for node in every_node(owner.graph.node if isinstance(owner, onnx.ModelProto) else owner.node):
+            trim(node, sets)
     for _, dim in dims(model):
         if dim.dim_value == OPEN:
             dim.ClearField("dim_value")
@@ -47,17 +51,18 @@ def normalise(model: onnx.ModelProto) -> None:
             _renamed(function.node, around, {}, Fresh(taken | fresh.taken))
 
 
-def _imports(owner: onnx.ModelProto | onnx.FunctionProto) -> None:
-    """Each domain once: the highest version binds, as `spec.versions.imports` says."""
+def _imports(owner: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """Each domain once: the highest version binds, as `spec.versions.imports` says. The versions by domain."""
     entries = owner.opset_import
     nodes = owner.graph.node if isinstance(owner, onnx.ModelProto) else owner.node
     sets = imports(entries, every_node(nodes), "", Findings())
     if len(entries) == len(sets):
-        return
+        return sets
     names = {canonical(entry.domain): entry.domain for entry in entries if entry.domain != "ai.onnx"}
     del entries[:]
     for domain, version in sets.items():
         entries.add(domain=names.get(domain, domain or "ai.onnx"), version=version)
+    return sets
 
 
 def _pads(nodes: Iterable[onnx.NodeProto]) -> None:

@@ -8,17 +8,18 @@ from functools import partial
 import onnx
 
 from ..batch import Batch
-from ..child import guarded
-from .batch import OneSample, at_sizes, one_sample, open_batch, prove_open
-from .diagnostics import Diagnostic
-from .dynamic_batch import settled
+from ..diagnostics import Diagnostic
+from ..onnxfile.large_constants import LargeConstants
+from ..onnxfile.limits import DEFAULT, Limits
+from ..worker import worker_scope
+from .batch_analysis import OneSample, at_sizes, one_sample, open_batch, prove_open
+from .dynamic_batch import resolve_open_batch
+from .endless import refuse_endless
 from .inline import inline
 from .legacy_domains import adopt
 from .normal_form import normalise
 from .quantizers import quantizes
 from .read import read
-from .reading.apart import Apart
-from .reading.limits import DEFAULT, Limits
 from .shapes import Shape
 from .specification import Findings, diagnose, raise_errors
 from .unroll import unroll
@@ -36,24 +37,24 @@ def name_of(source: Source) -> str:
 class Prepared:
     """A model that was read, checked and specialised: all that does not depend on which nodes shall run on the host.
 
-    known : static shapes of the values of `model`.
+    shapes : static shapes of the values of `model`.
     batch : of a model that leaves it open.
-    one : the model of one sample, of a quantized model with a batch of more in the file.
+    one_sample : the model of one sample, of a quantized model with a batch of more in the file.
     others : gives the static shapes at other sizes of a batch that is open; None where it is not.
     """
 
     where: str
     limits: Limits
-    apart: Apart
+    large_constants: LargeConstants
     diagnostics: tuple[Diagnostic, ...]
     model: onnx.ModelProto
-    known: Mapping[str, Shape]
+    shapes: Mapping[str, Shape]
     batch: Batch | None = None
-    one: OneSample | None = None
+    one_sample: OneSample | None = None
     others: Callable[[], list[Mapping[str, Shape]]] | None = None
 
 
-@guarded()
+@worker_scope()
 def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, int] | None = None) -> Prepared:
     """The model, ready to be placed.
 
@@ -62,17 +63,18 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     limits : how large a model may be.
     shapes : values of dynamic dimensions by name.
 
-    `InvalidModelError` (E3xxx) for what is not a valid model.
+    `InvalidModelError` (E3xxx) for what is not a valid model, `UnsupportedError` E4780 for a Loop that no run ends.
     """
     where, limits, shapes = name_of(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-    reading = read(file, limits, apart=True)
+    reading = read(file, limits, separate_large=True)
     diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
     raise_errors(diagnostics, where)
     normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)
+    refuse_endless(model, where)
     noted = Findings()
-    found = settled(model, where, shapes, limits, noted)
+    found = resolve_open_batch(model, where, shapes, limits, noted)
     static, known, batch = found.model, found.shapes, found.batch
     quantized = any(quantizes(node.op_type) for node in static.graph.node)
     one, others = None, None
@@ -89,7 +91,9 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
         if isinstance(one, str) and one:
             _mixing(noted, one, "its batch stays whole, and but for matrices on the host")
     sample = one if isinstance(one, OneSample) else None
-    return Prepared(where, limits, reading.apart, (*diagnostics, *noted.found), static, known, batch, sample, others)
+    return Prepared(
+        where, limits, reading.large_constants, (*diagnostics, *noted.found), static, known, batch, sample, others
+    )
 
 
 def _mixing(noted: Findings, reason: str, what: str) -> None:

@@ -1,7 +1,7 @@
 """The QONNX operators as formulas: the integers behind their real results, which a table or a weight needs.
 
 Float arithmetic is float32, as their reference implementation computes it. The host's operators
-(`hostrun.operators.qonnx`) are these formulas as well, so that a node means the same wherever it runs.
+(`hostops.operators.qonnx`) are these formulas as well, so that a node means the same wherever it runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import onnx
 
+from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError
-from .diagnostics import Diagnostic
+from ..onnxfile.container import parse, read_file
+from ..onnxfile.external import load_external
+from ..onnxfile.large_constants import LargeConstants
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxfile.payload import check, finite, title
+from ..onnxfile.sparse import check_sparse, fill_in
+from ..onnxfile.survey import Survey, survey
+from ..onnxfile.textual import binary
 from .legacy_domains import adopt
 from .normal_form import normalise
-from .reading.apart import Apart
-from .reading.container import parse, read_file
-from .reading.external import load_external
-from .reading.limits import DEFAULT, Limits
-from .reading.payload import check, finite, title
-from .reading.sparse import check_sparse, fill_in
-from .reading.survey import Survey, survey
-from .reading.textual import binary
 from .specification import diagnose, raise_errors
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Reading:
-    """A model that was read, its data complete but for what is `apart`, and what is unusual about it."""
+    """A model that was read, its data complete but for `large_constants`, and what is unusual about it."""
 
     model: onnx.ModelProto
     warnings: tuple[Diagnostic, ...]
-    apart: Apart = field(default_factory=Apart)
+    large_constants: LargeConstants = field(default_factory=LargeConstants)
 
 
-def read(source: "Source", limits: Limits = DEFAULT, apart: bool = False) -> Reading:
-    """The model in a file or in bytes, external data loaded (large constants `apart`, if asked for) and sparse
-    initializers made dense.
+def read(source: "Source", limits: Limits = DEFAULT, separate_large: bool = False) -> Reading:
+    """The model in a file or in bytes, external data loaded, sparse initializers made dense; large constants stay
+    outside the message if `separate_large`.
 
     Checked are the container, names, counts and tensors: what must hold before any other code may look at them. What
     the graph means is not. Raises `InvalidModelError` E3001 to E3008 and E31xx (docs/errors.md), `LimitError` among
@@ -47,7 +47,7 @@ def read(source: "Source", limits: Limits = DEFAULT, apart: bool = False) -> Rea
     """
     where = "model" if isinstance(source, bytes) else str(Path(source))
     try:
-        reading = _read(source, where, limits, apart)
+        reading = _read(source, where, limits, separate_large)
     except MemoryError as error:
         raise InvalidModelError("E3171", "needs more memory than there is", where=where) from error
     for warning in reading.warnings:
@@ -55,16 +55,16 @@ def read(source: "Source", limits: Limits = DEFAULT, apart: bool = False) -> Rea
     return reading
 
 
-def _read(source: "Source", where: str, limits: Limits, apart: bool) -> Reading:
+def _read(source: "Source", where: str, limits: Limits, separate_large: bool) -> Reading:
     if isinstance(source, bytes):
         data, folder = source, None
     else:
         path = Path(source)
-        data, folder = binary(read_file(path, limits), path, limits), path.parent
+        data, folder = binary(read_file(source, limits), path, limits), path.parent
     model, warnings = parse(data, where, limits)
     del data
     found = survey(model, limits, where)
-    kept = Apart(found.main if apart else range(0))
+    kept = LargeConstants(found.main if separate_large else range(0))
     warnings += load_external(list(found.stored()), folder, limits, where, kept)
     warnings += _tensors(found, kept, limits, where)
     for graph in found.with_sparse:
@@ -82,15 +82,15 @@ def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
     return model
 
 
-def _tensors(found: Survey, apart: Apart, limits: Limits, where: str) -> list[Diagnostic]:
+def _tensors(found: Survey, large: LargeConstants, limits: Limits, where: str) -> list[Diagnostic]:
     """Check every tensor; E3115 if all together are beyond the limit, W3150 for NaN and infinity."""
     total, warnings = 0, []
     odd: list[str] = []
     for index, (tensor, name) in enumerate(found.tensors):
-        away = index in apart.indices
-        total += apart.arrays[tensor.name].nbytes if away else check(tensor, limits, name)
+        away = index in large.indices
+        total += large.arrays[tensor.name].nbytes if away else check(tensor, limits, name)
         limits.check("E3115", "total_bytes", total, "bytes in all tensors:", where)
-        if not (apart.finite(tensor) if away else finite(tensor)):
+        if not (large.finite(tensor) if away else finite(tensor)):
             odd.append(name or title(tensor))
     for sparse, name in found.sparse:
         total += check_sparse(sparse, limits, name)

@@ -1,4 +1,4 @@
-"""`stand_ins`: operators without a schema replaced by standard ones whose results have the same shapes.
+"""`surrogates`: operators without a schema replaced by standard ones whose results have the same shapes.
 
 onnx infers no shapes for com.microsoft and QONNX operators. For that purpose alone a quantized Add is an Add, and a
 fake quantization is an Identity.
@@ -21,7 +21,7 @@ AXES_AS_INPUT = 18
 
 
 @dataclass(frozen=True)
-class StandIn:
+class Surrogate:
     """A standard operator on some of a node's inputs, with some of its attributes."""
 
     op_type: str
@@ -32,36 +32,36 @@ class StandIn:
 
 
 WINDOW = ("auto_pad", "ceil_mode", "count_include_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-SAME = StandIn("Identity")
-STAND_INS = {
+SAME = Surrogate("Identity")
+SURROGATES = {
     **dict.fromkeys(["Quant", "IntQuant", "BipolarQuant", "Trunc", "MultiThreshold"], SAME),
     **dict.fromkeys(["QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"], SAME),
-    "QuantizeLinear": StandIn("QuantizeLinear", (0, 3, 1), ("axis",)),
-    "DequantizeLinear": StandIn("DequantizeLinear", (0, 3, 1), ("axis",)),
+    "QuantizeLinear": Surrogate("QuantizeLinear", (0, 3, 1), ("axis",)),
+    "DequantizeLinear": Surrogate("DequantizeLinear", (0, 3, 1), ("axis",)),
     **dict.fromkeys(["Gelu", "FastGelu", "QuickGelu", "BiasGelu"], SAME),
-    **dict.fromkeys(["QLinearAdd", "QLinearMul"], StandIn("Add", (0, 6, 3))),
-    "QGemm": StandIn("Gemm", (0, 6, 3), ("transA", "transB")),
-    "QLinearConv": StandIn("Conv", (0, 6, 3), WINDOW),
-    "FusedConv": StandIn("Conv", (0, 2, 1), WINDOW),
-    "QLinearAveragePool": StandIn("AveragePool", (0, 1, 1), WINDOW),
-    "QLinearGlobalAveragePool": StandIn("GlobalAveragePool"),
-    "NhwcMaxPool": StandIn("MaxPool", (0, 1, 1), WINDOW, last=True),
-    "QLinearConcat": StandIn("Concat", (2, None, 3), ("axis",)),
-    "QLinearReduceMean": StandIn("ReduceMean", (0, 1, 1), ("axes", "keepdims")),
+    **dict.fromkeys(["QLinearAdd", "QLinearMul"], Surrogate("Add", (0, 6, 3))),
+    "QGemm": Surrogate("Gemm", (0, 6, 3), ("transA", "transB")),
+    "QLinearConv": Surrogate("Conv", (0, 6, 3), WINDOW),
+    "FusedConv": Surrogate("Conv", (0, 2, 1), WINDOW),
+    "QLinearAveragePool": Surrogate("AveragePool", (0, 1, 1), WINDOW),
+    "QLinearGlobalAveragePool": Surrogate("GlobalAveragePool"),
+    "NhwcMaxPool": Surrogate("MaxPool", (0, 1, 1), WINDOW, last=True),
+    "QLinearConcat": Surrogate("Concat", (2, None, 3), ("axis",)),
+    "QLinearReduceMean": Surrogate("ReduceMean", (0, 1, 1), ("axes", "keepdims")),
 }
 """By operator, for domains of which onnx has no schemas."""
 
 
-def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
+def surrogates(model: onnx.ModelProto, opset: int) -> bool:
     """Replace in place what has a stand-in; was there anything? The result is good for shapes only."""
     domains = newest()
     wanted = [node for node in model.graph.node
-              if node.op_type in STAND_INS and canonical(node.domain) not in domains]  # fmt: skip
+              if node.op_type in SURROGATES and canonical(node.domain) not in domains]  # fmt: skip
     last = {node.output[0]: _rank(node, model.graph) for node in wanted if _channels_last(node)}
     for node in wanted:
-        stand_in = STAND_INS[node.op_type]
-        absent = opset < QUANTIZING and stand_in.op_type == node.op_type
-        _replace(node, SAME if absent else stand_in, model.graph, opset)
+        surrogate = SURROGATES[node.op_type]
+        absent = opset < QUANTIZING and surrogate.op_type == node.op_type
+        _replace(node, SAME if absent else surrogate, model.graph, opset)
     if last:
         nodes = [one for node in model.graph.node
                  for one in (_moved(node, last[node.output[0]]) if node.output[0] in last else [node])]  # fmt: skip
@@ -71,7 +71,7 @@ def stand_ins(model: onnx.ModelProto, opset: int) -> bool:
 
 
 def _channels_last(node: onnx.NodeProto) -> bool:
-    return STAND_INS[node.op_type].last or any(one.name == "channels_last" and one.i for one in node.attribute)
+    return SURROGATES[node.op_type].last or any(one.name == "channels_last" and one.i for one in node.attribute)
 
 
 def _rank(node: onnx.NodeProto, graph: onnx.GraphProto) -> int:
@@ -91,17 +91,17 @@ def _moved(node: onnx.NodeProto, rank: int) -> list[onnx.NodeProto]:
     return [first, node, last]
 
 
-def _replace(node: onnx.NodeProto, stand_in: StandIn, graph: onnx.GraphProto, opset: int) -> None:
+def _replace(node: onnx.NodeProto, surrogate: Surrogate, graph: onnx.GraphProto, opset: int) -> None:
     given = {attribute.name: attribute for attribute in node.attribute} if node.attribute else {}
-    inputs = node.input[slice(*stand_in.inputs)]
-    kept = set(stand_in.attributes)
-    if stand_in.op_type == "ReduceMean" and opset >= AXES_AS_INPUT:
+    inputs = node.input[slice(*surrogate.inputs)]
+    kept = set(surrogate.attributes)
+    if surrogate.op_type == "ReduceMean" and opset >= AXES_AS_INPUT:
         kept.discard("axes")
         if "axes" in given:
             axes = numpy_helper.from_array(np.array(given["axes"].ints, np.int64), f"{node.output[0]}.axes")
             graph.initializer.append(axes)
             inputs.append(axes.name)
-    node.op_type, node.domain = stand_in.op_type, ""
+    node.op_type, node.domain = surrogate.op_type, ""
     del node.input[:], node.output[1:]
     node.input.extend(inputs)
     if not kept:

@@ -8,15 +8,15 @@ from math import prod
 import onnx
 
 from ..errors import InvalidModelError, UnsupportedError, UsageError, short
-from .bodies import nested
-from .declared import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
+from ..onnxfile.limits import DEFAULT, Limits
+from .declared_shapes import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
 from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
 from .miscounted_windows import whole_windows
-from .reading.limits import DEFAULT, Limits
-from .shape_surrogates import stand_ins
+from .shape_surrogates import surrogates
 from .specification.findings import Findings, raise_errors
 from .specification.operators import operator_rules
 from .specification.signatures import canonical
+from .subgraph_copy import nested
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ def _without_schema(
     if not names:
         return onnx.GraphProto(), {}, []
     skeleton = skeleton_of(model)
-    found = stand_ins(skeleton, opset)
+    found = surrogates(skeleton, opset)
     whole_windows(skeleton, undeclared)
     trusted = [declared[name] for name in sorted(names & set(declared))]
     sure = static_shapes(plain(skeleton)) if trusted and found else {}

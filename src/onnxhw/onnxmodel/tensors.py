@@ -7,16 +7,16 @@ import numpy.typing as npt
 import onnx
 
 from ..errors import UnsupportedError
-from .reading.elements import ELEMENTS
-from .reading.limits import DEFAULT, Limits
-from .reading.payload import decode
-from .reading.sparse import dense
+from ..onnxfile.elements import ELEMENTS
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxfile.payload import decode
+from ..onnxfile.sparse import dense
 
 
 def array(tensor: onnx.TensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any]:
     """The values of a tensor, read-only; `InvalidModelError` E315x if its data does not fit its type and shape.
 
-    Types that numpy lacks are those of ml_dtypes; a string tensor is an array of objects (`is_number` tells).
+    Types that numpy lacks are those of ml_dtypes; a string tensor is an array of objects.
     """
     return decode(tensor, limits)
 
@@ -24,11 +24,6 @@ def array(tensor: onnx.TensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any
 def sparse_array(tensor: onnx.SparseTensorProto, limits: Limits = DEFAULT) -> npt.NDArray[Any]:
     """The dense values of a sparse tensor; `InvalidModelError` E315x and E316x."""
     return dense(tensor, limits)
-
-
-def is_number(values: npt.NDArray[Any]) -> bool:
-    """Are these numbers, not text?"""
-    return values.dtype != object
 
 
 def dtype(value: onnx.ValueInfoProto) -> str:

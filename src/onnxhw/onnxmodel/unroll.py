@@ -12,11 +12,11 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from .bodies import Fresh, Scope, copy_attribute, copy_node, nested
-from .confined import infer_shapes
+from ..onnxfile.limits import DEFAULT, Limits
 from .constants import Array, Constants
-from .reading.limits import DEFAULT, Limits
+from .in_worker import infer_shapes
 from .specification.functions import every_node
+from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
 
 STATIC = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9

@@ -4,11 +4,11 @@ read         file or bytes -> PartitionedModel: parts for hardware and host, and
 load         file or bytes -> ir.graph.Graph of a model that runs on the hardware as a whole      (pipeline.py)
 stages       the stages, and the integer graph of each       (stages.py)
 host_parts   the ONNX models of the host                     (host_parts.py)
-placement    a row per node                                  (placement.py, refused.py, trials.py)
+node_report  a row per node                                  (node_report.py, refusals.py, trials.py)
 untrusted    reading and placing in a child process          (untrusted.py)
 """
 
-from .partitioned import PartitionedModel, Placed, refuse, require_hardware
+from .partitioned import NodePlacement, PartitionedModel, refuse, require_hardware
 from .pipeline import load, read
 
-__all__ = ["PartitionedModel", "Placed", "load", "read", "refuse", "require_hardware"]
+__all__ = ["NodePlacement", "PartitionedModel", "load", "read", "refuse", "require_hardware"]

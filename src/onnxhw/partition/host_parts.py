@@ -10,7 +10,7 @@ from ..convert.conversion import Conversion
 from ..convert.values import Const, QuantConst
 from ..errors import UnsupportedError
 from ..ir.parts import HostPart
-from ..onnxmodel.reading.apart import LEAST, outline
+from ..onnxfile.large_constants import LEAST, outline
 from .stages import KINDS, Stages
 
 OLDEST_IR = 4
@@ -109,11 +109,11 @@ class _Constants:
 
     def fill(self, tensor: onnx.TensorProto, name: str) -> None:
         """Make the tensor this constant."""
-        apart = self.made.static.apart
+        large_constants = self.made.static.large_constants
         if name in self.initializers:
             tensor.CopyFrom(self.initializers[name] if self.runnable else outline(self.initializers[name]))
-            if self.runnable and name in apart.data:
-                tensor.raw_data = apart.data[name]
+            if self.runnable and name in large_constants.data:
+                tensor.raw_data = large_constants.data[name]
             return
         value = self.made.context.values[name]
         assert isinstance(value, (Const, QuantConst))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..batch import Batch
+from ..diagnostics import Diagnostic
 from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
-from ..onnxmodel.diagnostics import Diagnostic
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.shapes import dynamic
 from ..program.parts import Program
@@ -16,7 +16,7 @@ from ..program.parts import Program
 Where = Literal["hardware", "folded", "free", "host", "refused"]
 
 @dataclass(frozen=True)
-class Placed:
+class NodePlacement:
     """Where one node runs, and why.
 
     hardware    it is (part of) an operation of the accelerator
@@ -50,7 +50,7 @@ class PartitionedModel:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     parts: tuple[Part, ...]
-    placement: tuple[Placed, ...]
+    placement: tuple[NodePlacement, ...]
     diagnostics: tuple[Diagnostic, ...] = field(default=())
     batch: Batch | None = None
 
@@ -75,7 +75,7 @@ class PartitionedModel:
         return Program(self.name, self.inputs, self.outputs, [*parts], self.batch)
 
     @property
-    def refused(self) -> list[Placed]:
+    def refused(self) -> list[NodePlacement]:
         """The nodes that nothing implements."""
         return [placed for placed in self.placement if placed.where == "refused"]
 

@@ -5,27 +5,27 @@ from collections.abc import Mapping
 import onnx
 
 from ..batch import Batch
-from ..child import guarded
 from ..convert.blockers import Excluded, UnsupportedNodesError
 from ..convert.conversion import Conversion, convert
-from ..convert.static import Static
+from ..convert.static_model import StaticModel
+from ..diagnostics import Diagnostic
 from ..ir.graph import Graph
 from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
-from ..onnxmodel.declared import CONTAINERS
-from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxfile.limits import Limits
+from ..onnxmodel.declared_shapes import CONTAINERS
 from ..onnxmodel.prepared import Prepared, Source, name_of, prepare
 from ..onnxmodel.quantizers import quantizes
-from ..onnxmodel.reading.limits import Limits
 from ..onnxmodel.shapes import Shape, require_static
 from ..onnxmodel.specification import Findings
 from ..onnxmodel.specification.signatures import nowhere
+from ..worker import worker_scope
 from .host_parts import host_parts
+from .node_report import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, node_placements
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
-from .placement import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, placement
-from .stages import GOLDEN, KINDS, Division, integer_parts, stages
+from .stages import GOLDEN, KINDS, Constraints, integer_parts, stages
 
 
-@guarded()
+@worker_scope()
 def read(
     source: Source,
     *,
@@ -83,14 +83,14 @@ def load(
     return graphs[0]
 
 
-@guarded()
+@worker_scope()
 def converted(
     prepared: Prepared, excluded: Excluded | None = None, exact_softmax: bool = False
 ) -> tuple[Conversion, list[Diagnostic], Batch | None]:
     """The conversion: for one sample of a larger batch, if that is proved and the hardware runs some of it."""
-    noted, made, batch, apart = Findings(), None, prepared.batch, prepared.apart
-    if one := prepared.one:
-        made = convert(Static.of(one.model, one.shapes, apart), excluded, exact_softmax, prepared.limits)
+    noted, made, batch, large_constants = Findings(), None, prepared.batch, prepared.large_constants
+    if one := prepared.one_sample:
+        made = convert(StaticModel.of(one.model, one.shapes, large_constants), excluded, exact_softmax, prepared.limits)
         if stages(made).operations:
             batch = one.batch
             inputs = ", ".join(map(repr, sorted(batch.inputs)))
@@ -99,7 +99,7 @@ def converted(
         else:
             made = None
     if made is None:
-        whole = Static.of(prepared.model, prepared.known, apart, prepared.others)
+        whole = StaticModel.of(prepared.model, prepared.shapes, large_constants, prepared.others)
         made = convert(whole, excluded, exact_softmax, prepared.limits)
     for name in sorted(made.context.integer_softmax):
         noted.info("W3403", f"node {name!r}", APPROXIMATE, HINT)
@@ -119,15 +119,15 @@ def parts_of(
     diagnostics: list[Diagnostic],
     batch: Batch | None = None,
     runnable: bool = True,
-    division: Division | None = None,
+    constraints: Constraints | None = None,
 ) -> PartitionedModel:
-    """The parts of a conversion and its placement; `runnable` as in `read`, `division` as of `stages`."""
-    division = division or Division()
-    found = stages(made, division)
+    """The parts of a conversion and its placement; `runnable` as in `read`, `constraints` as of `stages`."""
+    constraints = constraints or Constraints()
+    found = stages(made, constraints)
     graphs, hosts = integer_parts(made, found), host_parts(made, found, runnable)
     order = sorted({*graphs, *hosts})
     parts = [_part(stage, graphs[stage]) if stage in graphs else hosts[stage] for stage in order]
-    rows = placement(made, found, graphs, {stage: number for number, stage in enumerate(order)}, division)
+    rows = node_placements(made, found, graphs, {stage: number for number, stage in enumerate(order)}, constraints)
     graph = made.static.model.graph
     constants = {tensor.name for tensor in graph.initializer}
     return PartitionedModel(

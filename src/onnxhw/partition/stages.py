@@ -7,39 +7,39 @@ kind that is not below the stages of what it reads:
     stage(u) = min { s : s mod 3 = kind(u), s >= stage(v) for every v that u reads }
 
 Along every edge the stage stays or grows, so a path that leaves a stage never returns: parts are convex and have no
-cycles, whatever the graph. A `Division` says which operations are the host's, and which of the hardware must not share
-a stage; no division changes what the model computes.
+cycles, whatever the graph. `Constraints` say which operations are the host's, and which of the hardware must not share
+a stage; they never change what the model computes.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..convert.conversion import Conversion
-from ..convert.values import Held, Hosted
+from ..convert.values import HostValue, QuantizedView
 from ..ir.graph import Graph, Op, Port
 from ..ir.verify import verify
-from ..passes.dead_operations import remove_dead
+from ..passes.dead_node_elimination import eliminate_dead_nodes
 from ..passes.merge_copies import merge_copies
 
 HOST, HARDWARE, GOLDEN = range(3)
 """The kinds of stages: the stage modulo `KINDS`."""
 KINDS = 3
 
-Turn = Sequence[Sequence[str]]
+OrderedGroups = Sequence[Sequence[str]]
 """Operations of the hardware, by result, in groups and in the conversion's order: each group's stages are above those
 of the groups before it."""
 
 
 @dataclass
-class Division:
+class Constraints:
     """What a configuration asks for beyond what the model does; operations are named by their results.
 
-    aside : operations that the host computes as the golden model does: why, and what to do ("" if nothing).
-    turns : operations that must not share a stage.
+    to_host : operations that the host computes as the golden model does: why, and what to do ("" if nothing).
+    ordered_groups : operations that must not share a stage.
     """
 
-    aside: dict[str, tuple[str, str]] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    to_host: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ordered_groups: list[OrderedGroups] = field(default_factory=list)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Stages:
 
 @dataclass
 class _Floor:
-    """The lowest stage of the next operation of a `Turn`, which is in group `number`."""
+    """The lowest stage of the next operation of `OrderedGroups`, which is in group `number`."""
 
     number: int = 0
     stage: int = 0
@@ -74,15 +74,15 @@ class _Floor:
         return self.stage
 
 
-def stages(made: Conversion, division: Division | None = None) -> Stages:
+def stages(made: Conversion, constraints: Constraints | None = None) -> Stages:
     """The stages of all that the model's outputs need.
 
-    What only moves values for operations that are `aside` goes with them.
+    What only moves values for operations that are `to_host` goes with them.
     """
-    found, division = Stages(), division or Division()
-    floors = [_Floor() for _ in division.turns]
+    found, constraints = Stages(), constraints or Constraints()
+    floors = [_Floor() for _ in constraints.ordered_groups]
     groups: dict[str, list[tuple[int, int]]] = {}
-    for index, turn in enumerate(division.turns):
+    for index, turn in enumerate(constraints.ordered_groups):
         for number, group in enumerate(turn):
             for name in group:
                 groups.setdefault(name, []).append((index, number))
@@ -97,13 +97,13 @@ def stages(made: Conversion, division: Division | None = None) -> Stages:
         index = of_node.get(name)
         return found.nodes[index] if index is not None else 0
 
-    aside = _aside(made, found, division)
+    to_host = _to_host(made, found, constraints)
     for item in found.order:
         if isinstance(item, int):
             found.nodes[item] = _at_least([of_value(name) for name in host.operands[item]], HOST)
             continue
         levels = [of_value(found.fed[name]) if name in found.fed else found.operations[name] for name in item.inputs]
-        if item.output in aside:
+        if item.output in to_host:
             found.operations[item.output] = _at_least(levels, GOLDEN)
             continue
         turns = groups.get(item.output, ())
@@ -119,20 +119,20 @@ def _at_least(levels: Iterable[int], kind: int) -> int:
     return level + (kind - level) % KINDS
 
 
-def _aside(made: Conversion, found: Stages, division: Division) -> set[str]:
+def _to_host(made: Conversion, found: Stages, constraints: Constraints) -> set[str]:
     """The operations of the golden parts, by result."""
-    aside = set(division.aside)
-    if not aside:
-        return aside
+    to_host = set(constraints.to_host)
+    if not to_host:
+        return to_host
     kept = {made.host.exports[name].tensor.name for name in found.exports}  # somebody else reads them
     read: set[str] = set()
     for item in reversed(found.order):
         if isinstance(item, int):
             continue
         if item.moves and item.output in read and item.output not in kept:
-            aside.add(item.output)
-        (read if item.output in aside else kept).update(item.inputs)
-    return aside
+            to_host.add(item.output)
+        (read if item.output in to_host else kept).update(item.inputs)
+    return to_host
 
 
 def _live(made: Conversion, found: Stages) -> None:
@@ -176,9 +176,9 @@ def integer_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
     if not found.nodes and set(found.operations.values()) <= {HARDWARE} and found.exports >= set(outputs):
         inputs = [port for port in whole.inputs if port.name in made.host.inputs]  # used or not
         exports = [_export(made, name) for name in dict.fromkeys(outputs)]
-        graph = remove_dead(Graph(whole.name, whole.tensors, whole.ops, inputs, exports))
+        graph = eliminate_dead_nodes(Graph(whole.name, whole.tensors, whole.ops, inputs, exports))
         verify(graph)
-        return {HARDWARE: remove_dead(merge_copies(graph))} if found.operations else {}
+        return {HARDWARE: eliminate_dead_nodes(merge_copies(graph))} if found.operations else {}
     graphs: dict[int, Graph] = {}
     passed: dict[str, Port] = {}
     transfers: dict[int, list[Port]] = {}
@@ -210,20 +210,20 @@ def integer_parts(made: Conversion, found: Stages) -> dict[int, Graph]:
     if len(graphs) == 1:
         next(iter(graphs.values())).name = whole.name
     for stage, graph in graphs.items():
-        graphs[stage] = remove_dead(merge_copies(graph))
+        graphs[stage] = eliminate_dead_nodes(merge_copies(graph))
         verify(graphs[stage])
     return graphs
 
 
 def _export(made: Conversion, name: str) -> Port:
     value = made.host.exports[name]
-    steps = value.steps() if isinstance(value, Held) else value.steps
+    steps = value.steps() if isinstance(value, QuantizedView) else value.steps
     dtype = made.context.dtypes.get(name) or _dtype(value)
     return Port(name, value.shape, dtype, value.tensor.name, steps)
 
 
-def _dtype(value: Held | Hosted) -> str:
-    if isinstance(value, Hosted) or not value.integer:
+def _dtype(value: QuantizedView | HostValue) -> str:
+    if isinstance(value, HostValue) or not value.integer:
         return "float32"
     return "uint8" if value.unsigned else "int8"
 

@@ -17,16 +17,16 @@ import onnx
 from onnx import helper
 
 from ..convert.context import Context
-from ..convert.static import Static
+from ..convert.static_model import StaticModel
 from ..convert.values import Const, QuantConst
-from ..hostrun.confined import refusal
-from ..hostrun.operators import is_ours
-from ..onnxmodel.bodies import nested
+from ..hostops.in_worker import refusal
+from ..hostops.operators import is_ours
+from ..onnxmodel.batching_rules import RANDOM
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import Node
-from ..onnxmodel.persample import RANDOM
 from ..onnxmodel.shapes import Shape
 from ..onnxmodel.specification.contributed import CONTRIB
+from ..onnxmodel.subgraph_copy import nested
 
 Array = npt.NDArray[Any]
 LARGEST = 1 << 20
@@ -55,7 +55,7 @@ class Trials:
     Where the batch is open, a node is refused only if it fails at other sizes too.
     """
 
-    def __init__(self, static: Static, context: Context) -> None:
+    def __init__(self, static: StaticModel, context: Context) -> None:
         self.static, self.context, self.known = static, context, dict[tuple[Any, ...], str]()
         self.tried = 0
 
@@ -71,8 +71,8 @@ class Trials:
         if not known or op_type in RANDOM or op_type in VALUED or nested(node.proto):
             return ""
         reason = self._refused(node, self.context.shapes)
-        if reason and self.static.elsewhere is not None:
-            found = [self._refused(node, shapes) for shapes in self.static.elsewhere]
+        if reason and self.static.other_batch_shapes is not None:
+            found = [self._refused(node, shapes) for shapes in self.static.other_batch_shapes]
             return reason if found and all(found) else ""
         return reason
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from .. import errors
+from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError, OnnxhwError, UsageError
-from ..onnxmodel.diagnostics import Diagnostic
+from ..onnxfile.limits import DEFAULT, LimitError, Limits
 from ..onnxmodel.read import Reading, read
-from ..onnxmodel.reading.limits import DEFAULT, LimitError, Limits
 from .pipeline import read as read_and_place
 
 if TYPE_CHECKING:

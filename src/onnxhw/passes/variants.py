@@ -8,7 +8,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.variant import Variant
-from .dead_channels import without_dead_channels
+from .dead_channel_elimination import eliminate_dead_channels
 from .im2col import WINDOWS, as_im2col
 from .packed_inputs import packed_inputs
 
@@ -31,7 +31,7 @@ def variants(graph: Graph, config: HwConfig, *, patches: bool = True) -> list[li
     """
     base = Variant(graph)
     found = [[base]]
-    reduced = without_dead_channels(graph)
+    reduced = eliminate_dead_channels(graph)
     if reduced is not None:
         base = reduced
         found.append([base])

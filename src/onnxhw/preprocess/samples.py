@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..files import read_text
 from .formula import IMAGES, Array, Input, Preprocess
 from .images import Folder
-from .stored import Stored, StoredArrays, stored_arrays
+from .stored import Stored, StoredArrays, assigned, stored_arrays
 
 LABELS = ("label", "labels", "y")
 """Arrays of an .npz that, if present, are the classes of the inputs."""
@@ -67,7 +67,7 @@ def open_samples(
 
 def read_arrays(path: Path) -> Stored | StoredArrays:
     """The array of an .npy, or those of an .npz; nothing but headers is read yet."""
-    return stored_arrays(path, lambda what: UsageError("E2600", what, where=str(path)))
+    return stored_arrays(path, lambda what: UsageError("E2600", what, where=str(path), hint=assigned(path)))
 
 
 def _labels_in(arrays: Stored | StoredArrays) -> Stored | None:

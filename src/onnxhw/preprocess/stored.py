@@ -35,6 +35,14 @@ ZIP, NPY, PICKLE = b"PK", npy.MAGIC_PREFIX, b"\x80"
 """How the files begin."""
 
 
+def assigned(path: Path) -> str:
+    """What to do about a path of the form NAME=FILE that is not there; empty for another one."""
+    name, _, file = path.name.partition("=")
+    if not file or path.exists():
+        return ""
+    return f"give the file alone, {file}; of several inputs an .npz: numpy.savez('inputs.npz', {name}=array, ...)"
+
+
 class Stored:
     """An array of which ``[start:stop]`` reads rows, and ``[:]`` all (of an array without axes, too).
 
@@ -147,7 +155,12 @@ class StoredArrays:
             self._archive = zipfile.ZipFile(open_regular(path))
         except Exception as error:  # zipfile raises many kinds for damaged files
             raise refuse("is a damaged or truncated .npz file") from error
-        self._members = {info.filename.removesuffix(".npy"): info for info in self._archive.infolist()}
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for info in self._archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in self._members:
+                raise refuse(f"has two arrays {name[:60]!r}: which of them is meant, nothing says")
+            self._members[name] = info
         self.names = list(self._members)
         """Those of all arrays."""
 

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from ..config import HwConfig
 from ..errors import UsageError
 from ..files import open_regular, read_regular, reason
-from ..wire import TooManyFieldsError, WireError, table, varint, walk
+from ..protobuf_wire import TooManyFieldsError, WireError, table, varint, walk
 from .parts import Program
 from .records import pack, unpack
 from .schema import message

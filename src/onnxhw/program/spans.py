@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..isa.link import SHORTEST
 from ..isa.memory import host_stride
-from .image import stretches
+from .host_words import address_runs
 from .layout import Place
 
 
@@ -51,7 +51,7 @@ def spans(place: Place, word: int, longest_step: int) -> tuple[Span, ...]:
     found: list[Span] = []
     for addresses, block in zip(place.addresses(word), table.reshape(*table.shape[:2], stride, 4), strict=True):
         used = [column for column in range(stride) if (block[:, column] < channels * height * width).any()]
-        for address, first, count in stretches(addresses.reshape(-1)):
+        for address, first, count in address_runs(addresses.reshape(-1)):
             here = block[first : first + count]
             apart = len(used) * (SHORTEST + 4 * count) < SHORTEST + 4 * stride * count and stride <= longest_step
             if apart:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..ir.graph import Graph
 from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
-from .image import memories
+from .host_words import memories
 from .layout import Place
 from .model import DeviceProgram
 from .spans import spans

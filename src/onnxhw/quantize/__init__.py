@@ -1,10 +1,10 @@
 """From a float ONNX model and calibration samples to an int8 QDQ model.
 
 prepare     check, opset 13 or later                       (prepare.py)
-fold        batch normalizations into weights              (fold.py)
+fold        batch normalizations into weights              (affine_folding.py)
 plan        which values are quantized, on which grids     (plan.py)
 calibrate   ranges of activations over the samples         (calibrate.py, ranges.py)
-correct     biases                                         (correct.py)
+correct     biases                                         (bias_correction.py)
 write       the QDQ model                                  (write.py)
 evaluate    noise per layer, accuracy                      (evaluate.py, report.py, plot.py)
 """
@@ -15,20 +15,22 @@ from dataclasses import dataclass
 import onnx
 
 from ..errors import UnsupportedError, UsageError
-from ..onnxmodel.reading.limits import DEFAULT, Limits
-from .calibrate import METHODS, Samples, calibrate
-from .correct import correct_biases
+from ..onnxfile.limits import DEFAULT, Limits
+from .affine_folding import fold_normalizations
+from .bias_correction import correct_biases
+from .calibrate import METHODS, Samples, calibrate_grids
 from .evaluate import Accuracy, accuracy, noise
 from .floatgraph import FloatGraph
-from .fold import fold
-from .plan import Plan, plan, shares_grid
-from .plot import plot
-from .prepare import Source, inputs_of, prepare
+from .plan import Plan, plan_grids, shares_grid
+from .plot import plot_noise
+from .prepare import Source, inputs_of, prepare_model
 from .report import LayerReport, Report
 from .runner import Runner
 from .write import float_model, qdq_model
 
-__all__ = ["METHODS", "Accuracy", "LayerReport", "Quantized", "Report", "Samples", "inputs_of", "plot", "quantize"]
+__all__ = [
+    "METHODS", "Accuracy", "LayerReport", "Quantized", "Report", "Samples", "inputs_of", "plot_noise", "quantize",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,10 @@ def quantize(
             f"method {method!r} with percentile {percentile:g} is not possible",
             hint=f"methods: {', '.join(METHODS)}; a percentile is more than 50 and at most 100",
         )
-    model, where = prepare(source, limits)
+    model, where = prepare_model(source, limits)
     graph = FloatGraph(model, where, limits, shapes)
-    fold(graph)
-    chosen = plan(graph)
+    fold_normalizations(graph)
+    chosen = plan_grids(graph)
     if not any(layer.weight is not None and layer.output in chosen.layers for layer in graph.layers):
         raise UnsupportedError(
             "E4700",
@@ -85,7 +87,7 @@ def quantize(
         )
     reference = float_model(graph)
     runner = Runner(reference, [name for names in chosen.sources.values() for name in names], where)
-    grids = calibrate(runner, samples, chosen, method, percentile)
+    grids = calibrate_grids(runner, samples, chosen, method, percentile)
     if bias_correction:
         correct_biases(graph, chosen, grids, samples)
     written = qdq_model(graph, chosen, grids)

@@ -1,4 +1,4 @@
-"""`calibrate`: the range of every activation over the calibration samples, one sample in memory at a time."""
+"""`calibrate_grids`: the range of every activation over the calibration samples, one sample in memory at a time."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ SMALLEST_RANGE = 2.0**-60
 """A narrower range counts as zero: products of its scale would leave float32."""
 
 
-def calibrate(runner: Runner, samples: Samples, plan: Plan, method: str, percent: float) -> dict[str, Grid]:
+def calibrate_grids(runner: Runner, samples: Samples, plan: Plan, method: str, percent: float) -> dict[str, Grid]:
     """The grid of each group of values (see `Plan.group`).
 
     One pass for the extremes; percentile and entropy take a second one for histograms between them. `runner` returns

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..onnxmodel.reading.limits import DEFAULT, Limits
+from ..onnxfile.limits import DEFAULT, Limits
 from ..onnxmodel.shapes import Shape, require_static, specialise
 from ..onnxmodel.tensors import array
 

@@ -1,4 +1,4 @@
-"""`plan`: which values of a float graph are quantized, and which of them share a grid.
+"""`plan_grids`: which values of a float graph are quantized, and which of them share a grid.
 
 A quantized layer reads and writes quantized values. Between an operation and the Relu or Clip that follows it alone
 there is no quantization: the clamp becomes part of the operation. Layers that only select or move elements have one
@@ -76,7 +76,7 @@ def operands(graph: FloatGraph, layer: Layer) -> list[str]:
     return names if names and all(graph.is_float(name) for name in names) else []
 
 
-def plan(graph: FloatGraph) -> Plan:
+def plan_grids(graph: FloatGraph) -> Plan:
     """The plan of a folded graph."""
     uses = graph.uses()
     outputs = {value.name for value in graph.outputs}

@@ -1,4 +1,4 @@
-"""`prepare`: a model file as a float model that can be quantized."""
+"""`prepare_model`: a model file as a float model that can be quantized."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import onnx
 
 from ..errors import UnsupportedError
-from ..onnxmodel.confined import CrashError, convert_version
+from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxmodel.in_worker import CrashError, convert_version
 from ..onnxmodel.inline import inline
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.read import read_model
-from ..onnxmodel.reading.limits import DEFAULT, Limits
 from ..onnxmodel.shapes import require_static, specialise
 from ..onnxmodel.tensors import dtype
 from ..onnxmodel.unroll import unroll
@@ -22,7 +22,7 @@ OLDEST_OPSET, OLDEST_IR = 13, 7
 """Quantization along an axis came with operator set 13, which is of IR version 7."""
 
 
-def prepare(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, str]:
+def prepare_model(source: Source, limits: Limits = DEFAULT) -> tuple[onnx.ModelProto, str]:
     """The model at operator set 13 or later, functions inlined and static loops unrolled, and its name for messages.
 
     `UnsupportedError` E4701: the operator set cannot be raised; E4702: the model is quantized already. Otherwise as

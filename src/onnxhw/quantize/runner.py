@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from ..errors import OnnxhwError, UnsupportedError
-from ..hostrun.evaluator import Evaluator
+from ..hostops.evaluator import Evaluator
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ import onnx
 from onnx import helper
 
 from .. import fixed
-from ..onnxmodel.confined import infer_shapes
+from ..onnxmodel.in_worker import infer_shapes
 from ..qdq import Grid, quantize_weights
 from .floatgraph import Array, Doubles, FloatGraph, Floats, Layer, unique
 from .plan import Plan

@@ -22,7 +22,7 @@ from ..isa.instructions import Array, Depthwise
 from ..isa.timing import Timeline, pixels, sums, tiles
 from ..isa.units import STREAMING, Unit
 from ..program.model import DeviceProgram, Layer
-from .spent import busy, free, order_wait
+from .busy_cycles import busy, free, order_wait
 
 SHARE, ENOUGH = 0.01, 0.6
 """A layer with more of the run's cycles than `SHARE` that uses less than `ENOUGH` of its mode is given a reason."""

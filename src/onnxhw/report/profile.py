@@ -11,8 +11,8 @@ from ..isa.instructions import Ordered
 from ..isa.timing import Timeline, timeline
 from ..isa.units import STREAMING, Unit, units_of
 from ..program.model import DeviceProgram
+from .busy_cycles import busy, free, order_wait
 from .modes import ENOUGH, SHARE, Judge
-from .spent import busy, free, order_wait
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 from ..config import WINDOW
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Layer, runs_of
+from .busy_cycles import busy
 from .figure import COLOURS, figure
 from .profile import LayerRow, Profile
-from .spent import busy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

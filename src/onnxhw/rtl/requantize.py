@@ -9,9 +9,8 @@ from amaranth.lib.wiring import In, Out
 from ..fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, SUM_BITS, SUM_MAX
 from ..isa.instructions import VectorOp
 from ..isa.timing import MULTIPLY, REQUANTIZE
-from .cells import Multiplier
+from .cells import Multiplier, Primitives, primitives_of
 from .delay import delay
-from .primitives import Primitives, primitives_of
 
 HALF = 17
 """The multiplier is applied as its 17 low bits and the rest."""

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.timing import array_pipeline, weight_hops
+from .cells import primitives_of
 from .delay import delay
-from .element import ActivationElement, ProcessingElement
-from .primitives import primitives_of
+from .processing_element import ActivationElement, ProcessingElement
 
 
 class SystolicArray(wiring.Component):

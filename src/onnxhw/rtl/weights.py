@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.timing import LOAD_TO_SHADOW, MEMORY, weight_skew
-from .blocks import blocks, tail
 from .cells import BlockRam
 from .delay import delay
+from .weight_blocks import blocks, tail
 
 ADDRESSES, REGISTERS = 2, LOAD_TO_SHADOW - 2 - MEMORY
 """Register stages before and behind the block RAMs."""

@@ -3,6 +3,6 @@
 InferenceSession  a model, compiled or from a program file, that is run      (session.py)
 inputs            what a session is fed                                      (inputs.py)
 executors         the parts of a program in turn                             (executors.py)
-targets           what a session runs, and on what                           (targets.py)
+executor_names    what a session runs, and on what                           (executor_names.py)
 loading           any program file, proved                                   (loading.py)
 """

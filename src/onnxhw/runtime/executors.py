@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from .. import engines, golden
-from ..closing import Closing
-from ..host.artifact import skeleton
-from ..host.device import Device
-from ..hostrun.evaluator import parsed
-from ..hostrun.expected import SIZES
+from ..closeable import Closeable
+from ..driver.artifact import interface_graph
+from ..driver.device import Device
+from ..hostops.evaluator import parsed
+from ..hostops.value_checks import SIZES
 from ..ir.graph import Array8
 from ..ir.parts import GoldenPart, HostPart
 from ..program.model import DeviceProgram
@@ -21,7 +21,7 @@ Watch = Callable[[DeviceProgram | GoldenPart, Mapping[str, Array8], Result], Non
 """Told of an inference of a part in integers: the part, its int8 inputs by tensor name, and the result."""
 
 
-class Executors(Closing):
+class Executors(Closeable):
     """The parts of a program, each on what runs it.
 
     Parameters
@@ -85,7 +85,7 @@ class Executors(Closing):
         return run
 
     def _hardware(self, program: DeviceProgram, progress: Callable[[str], None] | None) -> "_Part":
-        ports = skeleton(program)
+        ports = interface_graph(program)
         names = dict.fromkeys(port.name for port in program.inputs)
         execute = self._on_target(program, progress)
 

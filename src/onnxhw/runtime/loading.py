@@ -1,4 +1,4 @@
-"""`load`: the program that ``compile`` wrote, proved before anything runs it."""
+"""`load`: the program that ``compile`` wrote, verified before anything runs it."""
 
 import os
 from collections import Counter
@@ -11,15 +11,15 @@ from ..ir.parts import GoldenPart, HostPart
 from ..onnxmodel.read import read_model
 from ..program import container
 from ..program.parts import Program, gives
-from ..proof import prove, try_ports
+from ..program_verifier import try_ports, verify_program
 
 ELEMENTS = 1 << 29
 """Most elements of a tensor that the host computes in integers; of models it is the limit tensor_elements."""
 
 
 def load(path: str | os.PathLike[str]) -> Program:
-    """The program of a file, proved: each part for the hardware by `onnxhw.proof.prove`, each ONNX model for the host
-    read as any model is, from its bytes alone.
+    """The program of a file, verified: each part for the hardware by `onnxhw.program_verifier`, each ONNX model for the
+    host read as any model is, from its bytes alone.
 
     Errors of `onnxhw.program.container.load`; `UsageError` E2460 of a part for the hardware, E2461 of one for the host,
     E2462 if the parts make no model.
@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str]) -> Program:
         elif isinstance(part, GoldenPart):
             _golden(part, where, number)
         else:
-            prove(part, f"{where}, part {number}" if len(found.parts) > 1 else where)
+            verify_program(part, f"{where}, part {number}" if len(found.parts) > 1 else where)
     _whole(found, where)
     return found
 

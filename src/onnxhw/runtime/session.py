@@ -16,17 +16,17 @@ import onnx
 from onnx import numpy_helper
 
 from ..board import find
-from ..closing import Closing
+from ..closeable import Closeable
 from ..compiler import place_and_schedule
 from ..compiler.cost import Prefer
 from ..config import HwConfig, preset
+from ..driver.artifact import baud_of, preprocess_of
+from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
-from ..host.artifact import baud_of, preprocess_of
-from ..host.device import Device
 from ..ir.parts import Dim, Value
+from ..onnxfile.limits import LimitError
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
-from ..onnxmodel.reading.limits import LimitError
 from ..ort_api import (
     MissingInputError,
     ModelMetadata,
@@ -44,6 +44,7 @@ from ..preprocess import Input, Preprocess, open_samples
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
+from .executor_names import DEVICES, compiled, is_target, read_compiled, saved_model, unknown
 from .executors import Executors, Watch
 from .inputs import (
     check_elements,
@@ -58,10 +59,9 @@ from .inputs import (
     samples,
     typed,
 )
-from .targets import DEVICES, compiled, is_target, model_beside, read_compiled, unknown
 
 
-class InferenceSession(SessionMethods, Closing):
+class InferenceSession(SessionMethods, Closeable):
     """A model ready to run; parameters and calls are those of onnxruntime's class of this name, and a few more.
 
     Parameters
@@ -239,7 +239,7 @@ class InferenceSession(SessionMethods, Closing):
                 return None
             file, source = compiled(self._source), self._source
             source = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-            self._proto = read_model(source) if file is None else model_beside(file.parent)
+            self._proto = read_model(source) if file is None else saved_model(file.parent)
         return self._proto
 
     def feeds(self, source: str | Path, start: int = 0, stop: int | None = None) -> dict[str, Any]:

@@ -1,19 +1,19 @@
 """The static scheduler: tile, order, place, emit, check."""
 
-from .check import check
+from .checker import check
 from .refusals import TooLargeError, causes
-from .schedule import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
-from .tables import beyond, tables_of
+from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
+from .table_limit import over_table_limit, tables_of
 
 __all__ = [
     "TooLargeError",
-    "beyond",
     "causes",
     "check",
     "check_capacity",
     "draft_cycles",
     "fastest",
     "map_operations",
+    "over_table_limit",
     "require_room",
     "schedule",
     "tables_of",

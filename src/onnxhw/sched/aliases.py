@@ -1,11 +1,11 @@
 """Which tensors share memory by construction: reshapes and concatenations that move nothing.
 
-Every tensor is a stack of planes of H * W words, one per W channels (`program.Place`). A *buffer* owns
-memory; every other tensor is a run of planes inside a buffer::
+Every tensor is a stack of blocks of H * W words, one per W channels (`program.Place`). A *buffer* owns
+memory; every other tensor is a run of blocks inside a buffer::
 
     y = Reshape(x), C and H * W kept      ->  y lies where x lies
     y = Concat(a, b, c), b begins and ends at a multiple of W (or ends y)
-                                          ->  b lies inside y, at plane (start of b) / W
+                                          ->  b lies inside y, at block (start of b) / W
 
 A part that cannot lie inside (unaligned, a second use, already inside something) is copied by the
 concatenation's own instructions.
@@ -21,10 +21,10 @@ from ..program.layout import Place
 
 @dataclass(frozen=True)
 class Alias:
-    """Tensor planes inside a buffer: the first plane's number."""
+    """Tensor blocks inside a buffer: the first block's number."""
 
     buffer: str
-    plane: int
+    block: int
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Aliases:
 
     def offset(self, tensor: Tensor) -> int:
         """Words from the buffer's base to the tensor's."""
-        return self.of[tensor.name].plane * tensor.height * tensor.width
+        return self.of[tensor.name].block * tensor.height * tensor.width
 
     def place(self, tensor: Tensor, bases: dict[str, int]) -> Place:
         """Where the tensor lies, given the bases of the buffers."""
@@ -48,8 +48,8 @@ class Aliases:
         return Place(base, tensor.height * tensor.width, tensor.width, tensor.shape)
 
 
-def blocks(tensor: Tensor, config: HwConfig) -> int:
-    """Planes of a tensor."""
+def block_count(tensor: Tensor, config: HwConfig) -> int:
+    """Channel blocks of a tensor."""
     return -(-tensor.channels // config.word)
 
 
@@ -68,16 +68,16 @@ def find_aliases(graph: Graph, config: HwConfig) -> Aliases:
     for name, alias in of.items():
         if name == alias.buffer:
             tensor = graph.tensors[name]
-            sizes[name] = blocks(tensor, config) * tensor.height * tensor.width
+            sizes[name] = block_count(tensor, config) * tensor.height * tensor.width
     return Aliases(of, sizes, copied)
 
 
 def _resolve(name: str, parents: dict[str, tuple[str, int]]) -> Alias:
-    plane = 0
+    block = 0
     while name in parents:
         name, offset = parents[name]
-        plane += offset
-    return Alias(name, plane)
+        block += offset
+    return Alias(name, block)
 
 
 def _check_free(op: Reshape, graph: Graph) -> None:

@@ -19,10 +19,10 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
 from ..isa.instructions import Array, VectorOp
-from .aliases import Aliases, blocks
+from .aliases import Aliases, block_count
 from .live_ranges import LiveRange, may_overlap
+from .memory_trace import accesses, spans
 from .task import ArrayStep, Region, TileTask
-from .trace import accesses, spans
 
 LOOK_AHEAD = 2
 """Array steps after a step of another unit that are taken to run at the same time, and before a depthwise step: the
@@ -97,7 +97,7 @@ def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfi
         if step.a and step.b:
             a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
             buffers = aliases.of[a.name].buffer, aliases.of[b.name].buffer
-            words = blocks(a, config) * a.height * a.width, blocks(b, config) * b.height * b.width
+            words = block_count(a, config) * a.height * a.width, block_count(b, config) * b.height * b.width
             lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape
             yield BankConstraint(buffers, (aliases.offset(a), aliases.offset(b)), words, lockstep)
 

@@ -10,7 +10,7 @@ from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..ir.ops.conv import PackedConv
 from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .columns import ColumnTile, DrainSet, Run, drain_sets, grouped_columns, weight_step
+from .array_mapping import ColumnTile, DrainSet, Run, drain_sets, grouped_columns, weight_step
 from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
@@ -69,14 +69,14 @@ def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: 
     largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
     groups = grouped_columns(columns, tiling.columns, config.acc_depth // largest)
     pairs = [(box, tiles) for box in boxes for tiles in groups]
-    if tiling.planes_first:
+    if tiling.blocks_first:
         pairs = [(box, tiles) for tiles in groups for box in boxes]
-    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.planes_first
+    by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.blocks_first
     cuts = [tiling.split, (tiling.lookahead,) if by_turns else ()] + [()] * len(groups)
     tasks: list[TileTask] = []
     for box, tiles in pairs:
         which = groups.index(tiles)
-        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_plane, config)
+        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_block, config)
         if by_turns and which == 1:
             task = _by_turns(tasks.pop(), task, tiling)
         tasks.append(task)
@@ -92,13 +92,13 @@ def _by_turns(one: TileTask, other: TileTask, tiling: Tiling) -> TileTask:
 
 
 def _within(steps: Sequence[ArrayStep], end: int) -> int:
-    """How many steps from the first on read planes before `end` alone."""
-    return len(list(takewhile(lambda step: step.reads and step.reads[0].planes[1] <= end, steps)))
+    """How many steps from the first on read blocks before `end` alone."""
+    return len(list(takewhile(lambda step: step.reads and step.reads[0].blocks[1] <= end, steps)))
 
 
 def _task(
     g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
-    per_plane: bool, config: HwConfig,
+    per_block: bool, config: HwConfig,
 ) -> TileTask:
     arrays = list[ArrayStep]()
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
@@ -110,17 +110,17 @@ def _task(
         array, region = (_packed if g.packed else _words)(g, run, rows, cols)
         fields = {"nt_n": len(tiles), "accumulate": int(bool(arrays))}
         arrays.append(ArrayStep(load, array.but(**fields), run.tensor.name, () if region.empty else (region,)))
-    found = drain_sets([column.drains for column in tiles], per_plane)
+    found = drain_sets([column.drains for column in tiles], per_block)
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
 def _words(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
-    """The instruction that streams the planes of a run for a box of output rows and columns, and what it reads."""
+    """The instruction that streams the blocks of a run for a box of output rows and columns, and what it reads."""
     w, x = g.window, run.tensor
     plane = x.height * x.width
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     array = Array(
-        act_base=(run.plane * plane + ih0 * x.width + iw0) & ADDRESS,
+        act_base=(run.block * plane + ih0 * x.width + iw0) & ADDRESS,
         kt_n=run.kt_n,
         sub_n=run.sub_n,
         kh_n=w.kernel[0],
@@ -142,13 +142,13 @@ def _words(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) 
         in_w=x.width,
         pad=g.pad,
     )
-    return array, window_region(x, (run.plane, run.plane + run.kt_n), w, rows, cols)
+    return array, window_region(x, (run.block, run.block + run.kt_n), w, rows, cols)
 
 
 def _packed(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
     """The same of an operand whose bytes lie in a row: one read for each position."""
     assert g.packed
-    x, tile, (down, across) = run.tensor, g.packed.tiles[run.plane], g.packed.pitch
+    x, tile, (down, across) = run.tensor, g.packed.tiles[run.block], g.packed.pitch
     first = tile.first + rows[0] * down + cols[0] * across
     last = first + (rows[1] - 1 - rows[0]) * down + (cols[1] - 1 - cols[0]) * across + x.channels - 1
     array = Array(
@@ -185,7 +185,7 @@ def drain_steps(
             a_cb=every * pixels,
             a_oh=cols[1] - cols[0],
             a_ow=1,
-            o_base=(drain.plane * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
+            o_base=(drain.block * y.height * y.width + rows[0] * y.width + cols[0]) & ADDRESS,
             o_cb=y.height * y.width & ADDRESS,
             o_oh=y.width,
             o_ow=1,
@@ -198,5 +198,5 @@ def drain_steps(
             lo=g.lo,
             hi=g.hi,
         )
-        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.plane, drain.plane + count), rows, cols)))
+        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.block, drain.block + count), rows, cols)))
     return steps

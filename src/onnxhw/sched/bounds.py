@@ -55,7 +55,7 @@ class _Bounds:
                 if not isinstance(instruction, kind):
                     raise InternalError("E1202", f"{unit} holds an instruction of another unit")
                 self._fields(index, instruction)
-                count += 0 if isinstance(instruction, Vector) else tiles(instruction)
+                count += tiles(instruction) if isinstance(instruction, (Load, Array, Depthwise)) else 0
                 if count > TILES:
                     self._fail(index, instruction, f"more than {TILES} weight tiles so far")
         self._table()
@@ -132,8 +132,8 @@ class _Bounds:
             self._fail(index, i, f"fills {height * width * columns} accumulator rows of {depth}")
         if isinstance(i, Array):
             self._unaligned(index, i)
-        planes = i.kt_n if isinstance(i, Array) else 1
-        least = planes * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
+        blocks = i.kt_n if isinstance(i, Array) else 1
+        least = blocks * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
         if least > ADDRESS + 1:
             self._fail(index, i, f"reads {least} words")
 

@@ -21,7 +21,7 @@ PRODUCTS = "what accumulates"
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumBounds:
     """Bounds per output channel: `low` and `high` of the true sum with bias; `bias` is the folded one."""
 
     low: Ints
@@ -47,7 +47,7 @@ def drain_bias(bias: int, extra: int) -> int:
     return int(wrap(np.array([bias - extra], np.int64), BIAS_BITS)[0])
 
 
-def certify(op: Conv, zero_point: int, values: Interval) -> Sums:
+def certify(op: Conv, zero_point: int, values: Interval) -> SumBounds:
     """The sums of a convolution over inputs in `values`; `UnsupportedError` E4301 if one may not fit 32 bits."""
     low, high = values
     if any(op.pads):
@@ -60,7 +60,7 @@ def certify(op: Conv, zero_point: int, values: Interval) -> Sums:
     _fits(op, "bias - zero_point * sum(weights)", folded, folded, BIAS_BITS)
     total_low, total_high = raw_low.sum(1) + folded, raw_high.sum(1) + folded
     _fits(op, "the sum with bias", total_low, total_high, BIAS_BITS)
-    return Sums(total_low, total_high, folded)
+    return SumBounds(total_low, total_high, folded)
 
 
 def _fits(op: Conv, what: str, low: Ints, high: Ints, bits: int, first: int = 0) -> None:

@@ -19,11 +19,11 @@ from ..config import HwConfig
 from ..ir.graph import Conv, Graph, Op, Tensor
 from ..isa.timing import MIN_TILE
 from .aliases import producers
-from .depthwise import possible
+from .depthwise_task import possible
 from .task import Tiling
 
 FEW = 16
-"""Pixels of a tile up to which column-tile groups are tried to begin with: per plane and tap the array streams so many
+"""Pixels of a tile up to which column-tile groups are tried to begin with: per block and tap the array streams so many
 cycles, a fraction of the 66 from a layer's last sum to the next layer's first operand. AD, of one pixel, takes 1,723
 cycles on `ulx3s-85f-dense` with 4 and with 64 as well."""
 HALF = 0.5
@@ -55,14 +55,14 @@ def linked(tilings: Mapping[str, Tiling]) -> dict[str, Tiling]:
 
 
 def column_cuts(y: Tensor, config: HwConfig, part: float) -> tuple[int, ...]:
-    """All column tiles in one group, or in two, the first of whole planes, a `part` of all."""
-    count, planes = -(-y.channels // config.used_cols), -(-y.channels // config.word)
-    first = round(planes * part) * config.word // config.used_cols
+    """All column tiles in one group, or in two, the first of whole blocks, a `part` of all."""
+    count, blocks = -(-y.channels // config.used_cols), -(-y.channels // config.word)
+    first = round(blocks * part) * config.word // config.used_cols
     return (0, first, count) if 0 < first < count else (0, count)
 
 
 def boundaries(maker: Tiling, config: HwConfig) -> tuple[int, ...]:
-    """Where an operation's column-tile groups end in whole planes of its result, but for the last."""
+    """Where an operation's column-tile groups end in whole blocks of its result, but for the last."""
     return tuple(dict.fromkeys(end * config.used_cols // config.word for end in maker.columns[1:-1]))
 
 
@@ -72,7 +72,7 @@ def wider(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwConfig) 
     if not isinstance(op, Conv) or y.channels <= config.used_cols or 2 * _pixels(y, now) > config.acc_depth:
         return []
     ways = {column_cuts(y, config, part) for part in GROUP_PARTS}
-    return [replace(now, planes_first=False, columns=columns) for columns in sorted(ways)]
+    return [replace(now, blocks_first=False, columns=columns) for columns in sorted(ways)]
 
 
 def chains(
@@ -89,12 +89,12 @@ def chains(
     cut = [other.name for other in graph.ops if op.output in other.inputs and chosen[other.name].split]
     found: list[dict[str, Tiling]] = []
     for columns in _columns(y, _pixels(y, now), config):
-        plain = replace(now, planes_first=False, columns=columns, split=(), lookahead=0)
+        plain = replace(now, blocks_first=False, columns=columns, split=(), lookahead=0)
         ways = [plain]
         if split:
             steps = range(STEPS + 1) if looks_ahead and len(columns) > 2 else (0,)
             ahead = sorted({split[-1] * step // STEPS for step in steps})
-            ways += [replace(plain, split=split, lookahead=planes) for planes in ahead]
+            ways += [replace(plain, split=split, lookahead=blocks) for blocks in ahead]
         ends = {name: replace(chosen[name], split=boundaries(plain, config)) for name in cut}
         found += [{**ends, op.name: way} for way in ways]
     return found

@@ -16,12 +16,12 @@ from ..config import HwConfig
 from ..fixed import ONE
 from ..ir.graph import Copy, Graph, Piece, Tensor
 from ..isa.instructions import Vector, VectorOp
-from .images import Images
+from .constant_memories import ConstantMemories
 from .task import MakeTasks, Region, TileTask, VectorStep
-from .vector_task import ADDRESS, Span, boxes, even_planes
+from .vector_task import ADDRESS, Span, boxes, even_blocks
 
 
-def lower_copy(op: Copy, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+def lower_copy(op: Copy, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
     """The tasks of a Copy; nothing in it can fail."""
     inputs, y = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output]
     template = Vector(op=VectorOp.SUM, exact=1, param_base=images.scalar(op.name, ONE))
@@ -41,13 +41,13 @@ def _task(
     config: HwConfig,
 ) -> TileTask:
     steps = []
-    for planes, groups in even_planes(span, y, config):
-        base = dataclasses.replace(template, cb_n=planes[1] - planes[0], groups=groups)
+    for blocks, groups in even_blocks(span, y, config):
+        base = dataclasses.replace(template, cb_n=blocks[1] - blocks[0], groups=groups)
         for piece in op.pieces:
             part = _rows(piece, rows)
             if part is not None:
-                steps.append(_copied(base, part, inputs[part.source], y, planes))
-        steps += [_filled(base, op.fill, y, box, planes) for box in rectangles(empty, rows)]
+                steps.append(_copied(base, part, inputs[part.source], y, blocks))
+        steps += [_filled(base, op.fill, y, box, blocks) for box in rectangles(empty, rows)]
     return TileTask(op.name, (), tuple(steps))
 
 
@@ -62,19 +62,19 @@ def _rows(piece: Piece, rows: Span) -> Piece | None:
     )
 
 
-def _copied(base: Vector, piece: Piece, x: Tensor, y: Tensor, planes: Span) -> VectorStep:
+def _copied(base: Vector, piece: Piece, x: Tensor, y: Tensor, blocks: Span) -> VectorStep:
     in_plane, out_plane = x.height * x.width, y.height * y.width
     vector = dataclasses.replace(
         base,
         oh_n=piece.rows,
         ow_n=piece.cols,
-        a_base=(planes[0] * in_plane + piece.start) & ADDRESS,
+        a_base=(blocks[0] * in_plane + piece.start) & ADDRESS,
         a_cb=in_plane & ADDRESS,
         a_oh=piece.row & ADDRESS,
         a_ow=piece.col & ADDRESS,
         in_h=1,
         in_w=1,
-        o_base=(planes[0] * out_plane + piece.y * y.width + piece.x) & ADDRESS,
+        o_base=(blocks[0] * out_plane + piece.y * y.width + piece.x) & ADDRESS,
         o_cb=out_plane & ADDRESS,
         o_oh=piece.dy * y.width & ADDRESS,
         o_ow=piece.dx,
@@ -82,12 +82,12 @@ def _copied(base: Vector, piece: Piece, x: Tensor, y: Tensor, planes: Span) -> V
     rows, cols = [0, (piece.rows - 1) * piece.row], [0, (piece.cols - 1) * piece.col]
     low, high = piece.start + min(rows) + min(cols), piece.start + max(rows) + max(cols)
     across = (0, x.width) if low // x.width != high // x.width else (low % x.width, high % x.width + 1)
-    reads = Region(x.name, planes, (low // x.width, high // x.width + 1), across)
+    reads = Region(x.name, blocks, (low // x.width, high // x.width + 1), across)
     bottom, right = piece.y + (piece.rows - 1) * piece.dy + 1, piece.x + (piece.cols - 1) * piece.dx + 1
-    return VectorStep(vector, reads, None, Region(y.name, planes, (piece.y, bottom), (piece.x, right)))
+    return VectorStep(vector, reads, None, Region(y.name, blocks, (piece.y, bottom), (piece.x, right)))
 
 
-def _filled(base: Vector, fill: int, y: Tensor, box: tuple[Span, Span], planes: Span) -> VectorStep:
+def _filled(base: Vector, fill: int, y: Tensor, box: tuple[Span, Span], blocks: Span) -> VectorStep:
     (top, bottom), (left, right) = box
     vector = dataclasses.replace(
         base,
@@ -97,12 +97,12 @@ def _filled(base: Vector, fill: int, y: Tensor, box: tuple[Span, Span], planes: 
         in_h=1,
         in_w=1,
         zy=fill,
-        o_base=(planes[0] * y.height * y.width + top * y.width + left) & ADDRESS,
+        o_base=(blocks[0] * y.height * y.width + top * y.width + left) & ADDRESS,
         o_cb=y.height * y.width & ADDRESS,
         o_oh=y.width,
         o_ow=1,
     )
-    return VectorStep(vector, None, None, Region(y.name, planes, *box))
+    return VectorStep(vector, None, None, Region(y.name, blocks, *box))
 
 
 def rectangles(mask: npt.NDArray[np.bool_], rows: Span) -> list[tuple[Span, Span]]:

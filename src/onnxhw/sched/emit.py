@@ -10,8 +10,8 @@ accumulator gives each instruction what it must wait for:
   what it overwrites, and that read one of its activation banks; and for the vector instructions that
   wrote what it reads.
 
-Vector instructions read and write in order, so they need not wait for what they overwrite. `sums` has the accumulators,
-`loads` the order of the loads.
+Vector instructions read and write in order, so they need not wait for what they overwrite. `accumulators` binds
+sums, `load_order` has the order of the loads.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ from ..ir.graph import Graph
 from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
+from .accumulators import AccumulatorBinder
 from .aliases import Aliases
-from .loads import Owned, ordered, without_loads
-from .sums import Sums
+from .load_order import OwnedLoad, ordered, without_loads
+from .memory_trace import in_memory, spans
 from .task import ArrayStep, Region, TileTask, VectorStep
-from .trace import in_memory, spans
 
 ADDRESS = 0xFFFF
 
 
-class Reader:
+class StreamReader:
     """The array or the depthwise unit as a reader: its last instruction to read each word, and each bank."""
 
     def __init__(self, places: Mapping[str, Place], config: HwConfig) -> None:
@@ -52,14 +52,14 @@ class Emitter:
     def __init__(self, graph: Graph, aliases: Aliases, bases: dict[str, int], config: HwConfig) -> None:
         self.config = config
         self.places = {name: aliases.place(tensor, bases) for name, tensor in graph.tensors.items()}
-        self.arrays: list[tuple[Array, Owned]] = []
-        self.strips: list[tuple[Depthwise, Owned]] = []
+        self.arrays: list[tuple[Array, OwnedLoad]] = []
+        self.strips: list[tuple[Depthwise, OwnedLoad]] = []
         self.vectors: list[Vector] = []
         self.owners: dict[Unit, list[str]] = {unit: [] for unit in Unit}
         self.written_by = in_memory(self.places, config, np.zeros(config.act_words, np.int64))
         self.bank_vector = [0] * config.act_banks
-        self.readers = {unit: Reader(self.places, config) for unit in STREAMING}
-        self.sums = Sums(config)
+        self.readers = {unit: StreamReader(self.places, config) for unit in STREAMING}
+        self.sums = AccumulatorBinder(config)
 
     def code(self, below: int | None = None) -> dict[Unit, list[Ordered]] | None:
         """Instructions per unit; the loads, and their owners, are put in order here. None if the cycles cannot be
@@ -71,7 +71,8 @@ class Emitter:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners[Unit.LOAD] = [owned.op for owned in loads]
-        return {
+        none: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
+        return none | {
             Unit.LOAD: [owned.load for owned in loads],
             Unit.ARRAY: [instruction for instruction, _ in self.arrays],
             Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
@@ -83,7 +84,7 @@ class Emitter:
         self.sums.begin(task)
         for step in task.arrays:
             target, reads = self.sums.fill(step)
-            fields, owned = target | self._stream(step, reads), Owned(step.load, task.op)
+            fields, owned = target | self._stream(step, reads), OwnedLoad(step.load, task.op)
             if isinstance(step.array, Array):
                 self.arrays.append((step.array.but(**fields), owned))
             else:

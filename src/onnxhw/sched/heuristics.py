@@ -14,23 +14,21 @@ class Heuristics:
     overlap: bool = True
     """Tensors share words one by one where live ranges allow it (`live_ranges`); off: only if lifetimes do not meet."""
     strategies: bool = True
-    """Allocation in three orders (`alloc.ORDERS`); off: largest first."""
+    """Allocation in three orders (`alloc.ORDERS`), for room; off: largest first."""
     bank_preferences: bool = True
     """What is read side by side is put into different banks if possible; off: only operands of one instruction."""
     eager: bool = True
     """Work of the vector and depthwise units goes as soon as its operands are complete; off: operation by operation."""
     clock_order: bool = True
-    """Where the depthwise unit works, the vector unit takes first what is ready first (`clock`)."""
+    """Where the depthwise unit works, the vector unit takes first what is ready first (`list_scheduling`)."""
     interleaving: bool = True
     """Operations that do not need each other take turns on the array."""
     short_branches: bool = True
-    """Shorter branches first is tried, too (`reorder`)."""
-    graph_order_first: bool = True
-    """Keeping the graph's order for the first operations is tried where memory is short (`points.IN_ORDER`)."""
+    """Shorter branches first is tried, too (`operation_order`)."""
     row_tiles: bool = True
     """Operations are cut into row tiles so that readers begin early; off: the fewest tiles that the memories allow."""
-    plane_by_plane: bool = True
-    """With the depthwise unit, results are drained and read plane by plane (`tiling.plane_by_plane`)."""
+    block_by_block: bool = True
+    """With the depthwise unit, results are drained and read block by block (`tiling.block_by_block`)."""
     column_groups: bool = True
     """One instruction streams several column tiles of a small map (`column_groups`)."""
     lookahead: bool = True

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.graph import Graph
 from .aliases import Aliases
+from .memory_trace import accesses, in_buffers
 from .task import TileTask
-from .trace import accesses, in_buffers
 
 NEVER = 1 << 30
 """Later than any step."""
@@ -28,7 +28,7 @@ Steps = npt.NDArray[np.int64]
 @dataclass
 class LiveRange:
     """Of one buffer: per word the step that first writes it and the last that touches it; the step that completes it,
-    and the words of each of its planes."""
+    and the words of each of its channel blocks."""
 
     first: Steps
     last: Steps

@@ -7,18 +7,18 @@ from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError, assert_never
 from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table
 from ..isa.instructions import Ordered
+from .accumulators import cycles_alone
 from .aliases import Aliases, find_aliases
 from .alloc import Needs
+from .array_mapping import concat_columns, conv_columns, conv_scales
 from .array_task import array_tasks, geometry
-from .certificate import Sums, certify
-from .columns import concat_columns, conv_columns, conv_scales
+from .certificate import SumBounds, certify
+from .constant_memories import ConstantMemories
 from .copy_task import lower_copy
-from .depthwise import depthwise_lanes, depthwise_tasks, possible
+from .depthwise_task import depthwise_lanes, depthwise_tasks, possible
 from .heuristics import ALL, Heuristics
-from .images import Images
 from .matmul_task import lower_matmul
 from .refusals import TooLargeError, UnmappedError
-from .sums import cycles_alone
 from .task import MakeTasks, TileTask, Tiling
 from .tiling import coarsest
 from .vector_task import lower_vector
@@ -31,7 +31,7 @@ class LoweredGraph:
     graph: Graph
     config: HwConfig
     aliases: Aliases
-    images: Images
+    images: ConstantMemories
     ops: dict[str, MakeTasks]
     use: Heuristics = ALL
     known: dict[tuple[str, Tiling], list[TileTask]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class LoweredGraph:
 def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph:
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     aliases = find_aliases(graph, config)
-    images = Images(config)
+    images = ConstantMemories(config)
     ranges = graph.ranges()
     ops: dict[str, MakeTasks] = {}
     blockers: list[UnsupportedError] = []
@@ -87,15 +87,17 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
     return LoweredGraph(graph, config, aliases, images, ops, use)
 
 
-def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig, use: Heuristics) -> MakeTasks:
+def _conv(
+    op: Conv, graph: Graph, sums: SumBounds, images: ConstantMemories, config: HwConfig, use: Heuristics
+) -> MakeTasks:
     """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
     g, channels = geometry(op, graph), conv_scales(op, graph, sums)
 
-    def on_array(images: Images) -> MakeTasks:
+    def on_array(images: ConstantMemories) -> MakeTasks:
         columns = conv_columns(op, graph, sums, channels, images, config)
         return lambda tiling: array_tasks(g, columns, tiling, config)
 
-    def on_depthwise(images: Images) -> MakeTasks:
+    def on_depthwise(images: ConstantMemories) -> MakeTasks:
         lanes = depthwise_lanes(op, graph, channels, images, config)
         return lambda tiling: depthwise_tasks(g, lanes, tiling, config)
 
@@ -104,8 +106,8 @@ def _conv(op: Conv, graph: Graph, sums: Sums, images: Images, config: HwConfig, 
     if not use.fewest_cycles_unit:
         return on_depthwise(images)
 
-    def cycles(way: Callable[[Images], MakeTasks]) -> int:
-        return cycles_alone(way(Images(config))(coarsest(op, graph, config)), config)
+    def cycles(way: Callable[[ConstantMemories], MakeTasks]) -> int:
+        return cycles_alone(way(ConstantMemories(config))(coarsest(op, graph, config)), config)
 
     return min((on_depthwise, on_array), key=cycles)(images)
 

@@ -16,12 +16,12 @@ from ..errors import UnsupportedError
 from ..fixed import NotProvable, scale_for_dot
 from ..ir.graph import Graph, MatMul, Tensor
 from ..isa.instructions import Vector, VectorOp
-from .images import Images
+from .constant_memories import ConstantMemories
 from .task import MakeTasks, Region, TileTask, VectorStep
-from .vector_task import ADDRESS, CALIBRATE, Span, boxes, even_planes
+from .vector_task import ADDRESS, CALIBRATE, Span, boxes, even_blocks
 
 
-def lower_matmul(op: MatMul, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+def lower_matmul(op: MatMul, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
     """The tasks of a MatMul; `UnsupportedError` E4304 if a sum may exceed 25 bits or no constant equals the scale."""
     a, b = (graph.tensors[name] for name in op.inputs)
     y = graph.tensors[op.output]
@@ -60,23 +60,23 @@ def _task(
 ) -> TileTask:
     steps = []
     across = (0, a.width)
-    for planes, groups in even_planes(span, y, config):
+    for blocks, groups in even_blocks(span, y, config):
         vector = dataclasses.replace(
             template,
-            cb_n=planes[1] - planes[0],
+            cb_n=blocks[1] - blocks[0],
             oh_n=rows[1] - rows[0],
-            a_base=(planes[0] * a.height * a.width + rows[0] * template.a_oh) & ADDRESS,
-            b_base=planes[0] * b.height * b.width & ADDRESS,
-            o_base=(planes[0] * y.height * y.width + rows[0] * y.width) & ADDRESS,
+            a_base=(blocks[0] * a.height * a.width + rows[0] * template.a_oh) & ADDRESS,
+            b_base=blocks[0] * b.height * b.width & ADDRESS,
+            o_base=(blocks[0] * y.height * y.width + rows[0] * y.width) & ADDRESS,
         )
         of_a = ((0, a.height), rows) if op.transposed_a else (rows, across)
         for group in range(groups):
             steps.append(
                 VectorStep(
                     dataclasses.replace(vector, lane_group=group),
-                    Region(a.name, planes, *of_a),
-                    Region(b.name, planes, (0, b.height), (0, b.width)),
-                    Region(y.name, planes, rows, (0, y.width)),
+                    Region(a.name, blocks, *of_a),
+                    Region(b.name, blocks, (0, b.height), (0, b.width)),
+                    Region(y.name, blocks, rows, (0, y.width)),
                 )
             )
     return TileTask(op.name, (), tuple(steps))

@@ -12,12 +12,12 @@ from ..program.layout import Place
 from ..program.model import Entry
 from .aliases import Aliases
 from .lower import LoweredGraph
+from .memory_trace import accesses, in_memory
 from .search import ScheduledCandidate
 from .task import Region, TileTask
-from .trace import accesses, in_memory
 
 
-def prove(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:
+def check_reaching_definitions(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:
     """`InternalError` E1213 if a task reads words that hold another buffer than its operand's, or if a tensor is not
     whole where the `table` says so, or an output at the end.
     """

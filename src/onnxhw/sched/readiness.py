@@ -5,8 +5,8 @@ import numpy as np
 from ..config import HwConfig
 from ..ir.graph import Graph
 from .aliases import Aliases
+from .memory_trace import in_buffers
 from .task import Region, TileTask, VectorStep
-from .trace import in_buffers
 
 
 class ReadinessMap:
@@ -47,6 +47,6 @@ class ReadinessMap:
     def _complete(self, region: Region) -> bool:
         channels = self.graph.tensors[region.tensor].channels
         word, lanes = self.config.word, self.config.lanes
-        groups = [-(-min(channels - plane * word, word) // lanes) for plane in range(*region.planes)]
+        groups = [-(-min(channels - block * word, word) // lanes) for block in range(*region.blocks)]
         need = np.array([(1 << count) - 1 for count in groups], np.uint64)[:, None, None]
         return bool(((self.groups[region] & need) == need).all())

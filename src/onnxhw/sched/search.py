@@ -18,9 +18,9 @@ from .column_groups import chains, wider
 from .emit import Emitter
 from .live_ranges import live_ranges
 from .lower import LoweredGraph
-from .order import sequence
-from .points import SearchPoint, first_points
+from .search_points import SearchPoint, first_points
 from .task import TileTask, Tiling
+from .task_order import sequence
 from .tiling import neighbours, row_tilings
 
 TRIES = 96
@@ -72,13 +72,13 @@ def tasks_of(lowered: LoweredGraph, point: SearchPoint) -> list[TileTask]:
     """The sequence of tasks of a search point."""
     tasks = {name: lowered.tasks(name, tiling) for name, tiling in point.tilings.items()}
     interleaved = lowered.use.interleaving
-    return sequence(point.graph, tasks, lowered.aliases, lowered.config, point.in_order, point.clocked, interleaved)
+    return sequence(point.graph, tasks, lowered.aliases, lowered.config, point.eager, point.clocked, interleaved)
 
 
 def _begun(lowered: LoweredGraph, point: SearchPoint) -> tuple[list[TileTask], Needs]:
     """Tasks and needs of a search point: the last ones, if the search points differ in placement alone."""
     order = tuple(op.name for op in point.graph.ops)
-    key = order, tuple(point.tilings.items()), point.in_order, point.clocked, point.exclusive_inputs
+    key = order, tuple(point.tilings.items()), point.eager, point.clocked, point.exclusive_inputs
     if key not in lowered.begun:
         tasks = tasks_of(lowered, point)
         lowered.begun.clear()
@@ -133,7 +133,7 @@ def improve(lowered: LoweredGraph, found: ScheduledCandidate) -> ScheduledCandid
     use = lowered.use
     if not use.descent:
         return found
-    for ways, used in ((neighbours, use.plane_by_plane), (row_tilings, use.row_tiles), (wider, use.column_groups)):
+    for ways, used in ((neighbours, use.block_by_block), (row_tilings, use.row_tiles), (wider, use.column_groups)):
         if used:
             found = _descend(lowered, found, _alone(ways), TRIES)
     if not use.column_groups:
@@ -174,7 +174,7 @@ def _descend(lowered: LoweredGraph, found: ScheduledCandidate, ways: Ways, tries
 def with_exclusive_inputs(lowered: LoweredGraph, found: ScheduledCandidate) -> ScheduledCandidate:
     """The same with inputs whose memory nothing else uses, if that fits and costs no cycle.
 
-    The next inputs may then be written as soon as the last instruction has read these (`window`).
+    The next inputs may then be written as soon as the last instruction has read these (`input_release`).
     """
     candidate = build(lowered, replace(found.point, exclusive_inputs=True))
     fits = candidate is not None and candidate.cycles <= found.cycles and fits_microcode(lowered, candidate.code)

@@ -12,10 +12,10 @@ from ..isa.instructions import Array, Depthwise, Load, Vector
 
 @dataclass(frozen=True)
 class Region:
-    """A box of words of a tensor: planes, rows and columns, each ``(first, end)``."""
+    """A box of words of a tensor: blocks, rows and columns, each ``(first, end)``."""
 
     tensor: str
-    planes: tuple[int, int]
+    blocks: tuple[int, int]
     rows: tuple[int, int]
     cols: tuple[int, int]
 
@@ -95,26 +95,26 @@ class Tiling:
     Parameters
     ----------
     cuts : first output row of each tile, then the height: ``(0, ..., H)``.
-    planes_first : array operations: all rows of one column tile before the next column tile; vector
-        operations: one task per plane instead of one for all planes.
+    blocks_first : array operations: all rows of one column tile before the next column tile; vector
+        operations: one task per block instead of one for all blocks.
     columns : array operations: first column tile of each group that one instruction streams, then their number:
         ``(0, ..., N)``; empty: one at a time. Groups that do not fit the accumulators are cut further.
-    split : array operations: an instruction of the first group that reads planes on both sides of one of these is cut
-        there, so as to begin when the planes before it are written.
-    lookahead : array operations: as many planes of the second group go before the last part of the first, which
+    split : array operations: an instruction of the first group that reads blocks on both sides of one of these is cut
+        there, so as to begin when the blocks before it are written.
+    lookahead : array operations: as many blocks of the second group go before the last part of the first, which
         waits for what it reads.
-    drain_per_plane : array operations: each plane of the result is drained by an instruction of its own, so that
+    drain_per_block : array operations: each block of the result is drained by an instruction of its own, so that
         whoever needs only that one can begin.
     whole : operations of the depthwise unit: strips may fill all rows of its sums; else half of them, so that some are
         filled while others are drained.
     """
 
     cuts: tuple[int, ...]
-    planes_first: bool = False
+    blocks_first: bool = False
     columns: tuple[int, ...] = ()
     split: tuple[int, ...] = ()
     lookahead: int = 0
-    drain_per_plane: bool = False
+    drain_per_block: bool = False
     whole: bool = False
 
     @property
@@ -136,8 +136,8 @@ def window_rows(rows: tuple[int, int], window: Window, axis: int, size: int) -> 
 
 
 def window_region(
-    x: Tensor, planes: tuple[int, int], window: Window, rows: tuple[int, int], cols: tuple[int, int]
+    x: Tensor, blocks: tuple[int, int], window: Window, rows: tuple[int, int], cols: tuple[int, int]
 ) -> Region:
     """What the windows of a box of output rows and columns can meet of an input."""
     seen_rows, seen_cols = window_rows(rows, window, 0, x.height), window_rows(cols, window, 1, x.width)
-    return Region(x.name, planes, seen_rows, seen_cols)
+    return Region(x.name, blocks, seen_rows, seen_cols)

@@ -16,7 +16,7 @@ from ..isa.timing import MIN_TILE, shadow_free, shadow_ready
 from .aliases import producers
 from .array_task import ArrayOp, limit, max_rows
 from .column_groups import column_cuts
-from .depthwise import possible
+from .depthwise_task import possible
 from .task import Tiling
 
 MORE = 3
@@ -87,11 +87,11 @@ def _large_enough(op: Op, cuts: tuple[int, ...], y: Tensor, config: HwConfig) ->
     return limit((0, y.height) if least < short_tile(config) else cuts, max_rows(y, config))
 
 
-def plane_by_plane(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig) -> dict[str, Tiling]:
-    """The same tilings, but everything plane by plane where the depthwise unit runs at the same time as the array.
+def block_by_block(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig) -> dict[str, Tiling]:
+    """The same tilings, but everything block by block where the depthwise unit runs at the same time as the array.
 
     Convolutions between two of its own have their column tiles in one group, so that they can begin with the first
-    planes that it has written. Every plane is drained by an instruction of its own; pools take each as it comes.
+    blocks that it has written. Every block is drained by an instruction of its own; pools take each as it comes.
     """
     chosen = dict(tilings)
     windows = {op.name: op for op in graph.ops if isinstance(op, Conv) and possible(op, graph, config)}
@@ -100,13 +100,13 @@ def plane_by_plane(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig
     for op in graph.ops:
         y = graph.tensors[op.output]
         if windows and isinstance(op, AveragePool):
-            chosen[op.name] = replace(chosen[op.name], planes_first=y.channels > config.word)
+            chosen[op.name] = replace(chosen[op.name], blocks_first=y.channels > config.word)
         if not isinstance(op, Conv) or op.name in windows or not (op.output in fed or op.inputs[0] in made):
             continue
         between = op.output in fed and op.inputs[0] in made and y.channels > config.used_cols
         columns = column_cuts(y, config, 0.0) if between else ()
         split = _half(op, graph, config) if between else ()
-        chosen[op.name] = replace(chosen[op.name], drain_per_plane=True, columns=columns, split=split)
+        chosen[op.name] = replace(chosen[op.name], drain_per_block=True, columns=columns, split=split)
     return chosen
 
 
@@ -129,13 +129,13 @@ def row_tilings(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwCo
         half = (0, y.height // 2 - 1, y.height) if array else (0, y.height // 2, y.height)
         cuts.append(limit(half, rows))
     found: list[Tiling] = []
-    one_plane = y.channels <= (config.used_cols if array else config.word)
+    one_block = y.channels <= (config.used_cols if array else config.word)
     for cut in cuts:
         cut = limit(cut, rows)
-        for planes_first in (False, True):
-            tiling = replace(now, cuts=cut, planes_first=planes_first)
-            pointless = one_plane or (array and len(cut) == 2)
-            if tiling not in found and not (planes_first and pointless):
+        for blocks_first in (False, True):
+            tiling = replace(now, cuts=cut, blocks_first=blocks_first)
+            pointless = one_block or (array and len(cut) == 2)
+            if tiling not in found and not (blocks_first and pointless):
                 found.append(tiling)
     return found
 
@@ -148,10 +148,10 @@ def neighbours(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwCon
     if possible(op, graph, config):
         return [replace(now, whole=not now.whole)]
     found = [replace(now, split=split) for split in ((), _half(op, graph, config)) if split != now.split]
-    return [*found, replace(now, drain_per_plane=not now.drain_per_plane), replace(now, columns=())]
+    return [*found, replace(now, drain_per_block=not now.drain_per_block), replace(now, columns=())]
 
 
 def _half(op: Conv, graph: Graph, config: HwConfig) -> tuple[int, ...]:
-    """Where half the planes that a convolution reads end."""
-    planes = -(-graph.tensors[op.inputs[0]].channels // config.word)
-    return (planes // 2,) if planes > 1 else ()
+    """Where half the blocks that a convolution reads end."""
+    blocks = -(-graph.tensors[op.inputs[0]].channels // config.word)
+    return (blocks // 2,) if blocks > 1 else ()

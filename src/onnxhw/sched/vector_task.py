@@ -10,8 +10,8 @@ from ..errors import UnsupportedError, assert_never
 from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Pool, Table, Tensor
 from ..ir.windows import Window
 from ..isa.instructions import Vector, VectorOp
-from .aliases import blocks
-from .images import Images
+from .aliases import block_count
+from .constant_memories import ConstantMemories
 from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
@@ -41,7 +41,7 @@ VectorOperation = Add | Mul | Table | MaxPool | AveragePool
 """Operations that `lower_vector` takes."""
 
 
-def lower_vector(op: VectorOperation, graph: Graph, images: Images, config: HwConfig) -> MakeTasks:
+def lower_vector(op: VectorOperation, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
     """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
     x, *others = graph.operands(op)
     y = graph.tensors[op.output]
@@ -55,7 +55,7 @@ def lower_vector(op: VectorOperation, graph: Graph, images: Images, config: HwCo
     return lambda tiling: _tasks(op.name, parts, op.window, x, other, y, tiling, config)
 
 
-def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: Images) -> list[Part]:
+def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: ConstantMemories) -> list[Part]:
     """The instructions' templates with their constants."""
     match op:
         case Add() | Mul():
@@ -74,11 +74,11 @@ def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, imag
     return [Part((0, y.height), (0, y.width), template)]
 
 
-def _plain(layer: str, op: VectorOp, images: Images) -> Vector:
+def _plain(layer: str, op: VectorOp, images: ConstantMemories) -> Vector:
     return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
 
 
-def _pair(op: Add | Mul, a: Tensor, b: Tensor, y: Tensor, images: Images) -> Vector:
+def _pair(op: Add | Mul, a: Tensor, b: Tensor, y: Tensor, images: ConstantMemories) -> Vector:
     kind, za, zb, zy = VectorOp.MUL, a.zero_point, b.zero_point, y.zero_point
     if isinstance(op, Add):
         kind, (scale, exact) = VectorOp.ADD, add_scale(op.ratio_a, op.ratio_b, za, zb, op.lo, op.hi, zy)
@@ -108,7 +108,7 @@ def _check_windows(op: Pool, x: Tensor) -> None:
         raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
 
 
-def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: Images) -> list[Part]:
+def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: ConstantMemories) -> list[Part]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
     _check_windows(op, x)
     whole = op.kernel[0] * op.kernel[1]
@@ -138,58 +138,58 @@ def _tasks(
     tiling: Tiling,
     config: HwConfig,
 ) -> list[TileTask]:
-    """One task per box of rows and planes."""
+    """One task per box of rows and blocks."""
     tasks = []
     for (first, end), span in boxes(y, tiling, config):
         steps: list[VectorStep] = []
         for part in parts:
             rows = max(first, part.rows[0]), min(end, part.rows[1])
             if rows[0] < rows[1]:
-                for some, groups in even_planes(span, y, config):
+                for some, groups in even_blocks(span, y, config):
                     steps.append(_step(part, window, x, other, y, rows, some, groups))
         tasks.append(TileTask(name, (), tuple(steps)))
     return tasks
 
 
 def boxes(y: Tensor, tiling: Tiling, config: HwConfig) -> list[tuple[Span, Span]]:
-    """Rows and planes of the result that each task of a vector operation writes, rows outermost."""
-    count = blocks(y, config)
-    planes = [(i, i + 1) for i in range(count)] if tiling.planes_first else [(0, count)]
-    return list(product(tiling.tiles, planes))
+    """Rows and blocks of the result that each task of a vector operation writes, rows outermost."""
+    count = block_count(y, config)
+    blocks = [(i, i + 1) for i in range(count)] if tiling.blocks_first else [(0, count)]
+    return list(product(tiling.tiles, blocks))
 
 
-def even_planes(planes: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
-    """The planes in runs that need equally many lane groups: the last one may be narrower."""
+def even_blocks(blocks: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, int]]:
+    """The blocks in runs that need equally many lane groups: the last one may be narrower."""
     last = -(-y.channels // config.word) - 1
     narrow = -(-(y.channels - last * config.word) // config.lanes)
-    if planes[1] <= last or narrow == config.lane_groups:
-        return [(planes, config.lane_groups)]
-    runs = [((planes[0], last), config.lane_groups)] if planes[0] < last else []
+    if blocks[1] <= last or narrow == config.lane_groups:
+        return [(blocks, config.lane_groups)]
+    runs = [((blocks[0], last), config.lane_groups)] if blocks[0] < last else []
     return [*runs, ((last, last + 1), narrow)]
 
 
 def _step(
-    part: Part, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, planes: Span, groups: int
+    part: Part, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, blocks: Span, groups: int
 ) -> VectorStep:
     cols = part.cols
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     in_plane, out_plane = x.height * x.width, y.height * y.width
-    out_at = planes[0] * out_plane + rows[0] * y.width + cols[0]
+    out_at = blocks[0] * out_plane + rows[0] * y.width + cols[0]
     b, b_fields = None, {}
     if other is not None and other.shape == y.shape:
-        b = Region(other.name, planes, rows, cols)
+        b = Region(other.name, blocks, rows, cols)
         b_fields = {"b_base": out_at & ADDRESS, "b_cb": out_plane & ADDRESS, "b_oh": y.width, "b_ow": 1}
     elif other is not None:
-        b = Region(other.name, planes, (0, 1), (0, 1))
-        b_fields = {"b_base": planes[0], "b_cb": 1}
+        b = Region(other.name, blocks, (0, 1), (0, 1))
+        b_fields = {"b_base": blocks[0], "b_cb": 1}
     vector = dataclasses.replace(
         part.template,
-        cb_n=planes[1] - planes[0],
+        cb_n=blocks[1] - blocks[0],
         oh_n=rows[1] - rows[0],
         ow_n=cols[1] - cols[0],
         kh_n=w.kernel[0],
         kw_n=w.kernel[1],
-        a_base=(planes[0] * in_plane + ih0 * x.width + iw0) & ADDRESS,
+        a_base=(blocks[0] * in_plane + ih0 * x.width + iw0) & ADDRESS,
         a_cb=in_plane & ADDRESS,
         a_oh=w.strides[0] * x.width & ADDRESS,
         a_ow=w.strides[1],
@@ -210,4 +210,4 @@ def _step(
         groups=groups,
         **b_fields,
     )
-    return VectorStep(vector, window_region(x, planes, w, rows, cols), b, Region(y.name, planes, rows, cols))
+    return VectorStep(vector, window_region(x, blocks, w, rows, cols), b, Region(y.name, blocks, rows, cols))

@@ -2,7 +2,7 @@
 
 import time
 
-from ..closing import Closing
+from ..closeable import Closeable
 from ..config import HwConfig
 from ..engines.cxxrtl.build import Progress
 from ..engines.cxxrtl.design import CHUNK
@@ -18,11 +18,11 @@ REST = 100
 """Byte times without any activity after which the board is idle: simulating on would change nothing."""
 
 
-class SimulatedBoard(Closing):
+class SimulatedBoard(Closeable):
     """A simulated device and the host's end of its serial line; a context manager.
 
     Everything that it says it has from the gateware, through the serial pins (see `DeviceModel`). It is also a
-    ``ByteLine`` for `onnxhw.host.transport.SimulationTransport`, for a simulated board within the process.
+    ``ByteLine`` for `onnxhw.driver.transport.SimulationTransport`, for a simulated board within the process.
 
     Parameters
     ----------

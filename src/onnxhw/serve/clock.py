@@ -1,4 +1,4 @@
-"""`ClockFile`: the simulated board's own side of `onnxhw.host.pace`."""
+"""`ClockFile`: the simulated board's own side of `onnxhw.driver.simulated_time`."""
 
 import fcntl
 import mmap
@@ -6,12 +6,12 @@ import os
 import stat
 from pathlib import Path
 
-from ..closing import Closing
+from ..closeable import Closeable
+from ..driver.simulated_time import SIZE, TEXT, Board, clock_file, folder
 from ..errors import UsageError
-from ..host.pace import SIZE, TEXT, Board, clock_file, folder
 
 
-class ClockFile(Closing):
+class ClockFile(Closeable):
     """Publishes the time of a simulated board for as long as it is open; a context manager.
 
     The file is locked, which is how others know that the board is alive; a killed process' file is taken over.

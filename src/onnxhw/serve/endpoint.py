@@ -11,8 +11,8 @@ import tty
 from pathlib import Path
 from typing import Protocol
 
+from ..driver.simulated_time import find
 from ..errors import UsageError
-from ..host.pace import find
 
 PORTION = 4096
 """Most bytes that are read or written at once."""

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from onnxhw.hostrun.single import implemented
+from onnxhw.hostops.single_node import implemented
 from onnxhw.partition import read
 from onnxhw.runtime.session import InferenceSession
 
@@ -105,3 +105,29 @@ def test_operators_without_a_schema_in_onnx_are_read(op_type: str, inputs: int) 
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     mixed = read(helper.make_model(graph, opset_imports=opsets, ir_version=8))
     assert {row.node: row.where for row in mixed.placement}["it"] in ("host", "refused")
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_the_hidden_state_of_a_batch_has_one_scale(per_channel: bool) -> None:
+    """As in onnxruntime with one thread; with several, each row of the batch has its own."""
+    import onnxruntime as ort
+
+    random, hidden = np.random.default_rng(3), 4
+    w, r = (random.integers(-127, 127, (1, n, 4 * hidden)).astype(np.int8) for n in (5, hidden))
+    scale = random.uniform(0.005, 0.01, (1, 4 * hidden) if per_channel else 1).astype(np.float32)
+    zero = np.zeros(scale.shape, np.int8)
+    constants = {"w": w, "r": r, "ws": scale, "wz": zero, "rs": scale, "rz": zero}
+    node = helper.make_node("DynamicQuantizeLSTM", ["x", "w", "r", "", "", "", "", "", "ws", "wz", "rs", "rz"], ["y"],
+                            domain="com.microsoft", hidden_size=hidden)  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [6, 3, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    x = random.normal(size=(6, 3, 5)).astype(np.float32)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    (wanted,) = ort.InferenceSession(proto.SerializeToString(), options).run(None, {"x": x})
+    np.testing.assert_allclose(InferenceSession(proto).run(None, {"x": x})[0], wanted, atol=1e-6)

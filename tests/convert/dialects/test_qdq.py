@@ -11,9 +11,9 @@ from onnx import TensorProto
 from onnxhw import emu, golden, sched
 from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
-from onnxhw.convert.operators.sums import split
+from onnxhw.convert.operators.affine_sum import split
 from onnxhw.errors import InvalidModelError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.partition import read
 from onnxhw.runtime.session import InferenceSession

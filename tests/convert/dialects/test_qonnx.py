@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.errors import InvalidModelError
-from onnxhw.hostrun.evaluator import evaluate
+from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
-from onnxhw.onnxmodel.reading.limits import LimitError, Limits
+from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.partition import read
 from onnxhw.runtime.session import InferenceSession
 

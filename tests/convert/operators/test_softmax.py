@@ -13,7 +13,7 @@ from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.conversion import unread
-from onnxhw.convert.operators.softmax_numbers import ONE, Numbers
+from onnxhw.convert.operators.softmax_constants import ONE, Numbers
 from onnxhw.ir.graph import Concat, Graph, Table
 from onnxhw.partition import load, read
 

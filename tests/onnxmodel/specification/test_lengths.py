@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -57,6 +58,12 @@ RIGHT = {
 }  # fmt: skip
 
 
+ALLOWED = [
+    ("LinearClassifier", "intercepts", -1), ("LinearClassifier", "classlabels_ints", 1), ("SVMRegressor", "rho", 1),
+]  # fmt: skip
+"""What the text does not exclude: labels that no row gives, and more than the first of a regressor's rho."""
+
+
 def codes(domain, op_type, attributes, inputs=1):
     names = [f"x{index}" for index in range(inputs)]
     node = helper.make_node(op_type, names, ["y"], domain=domain, **attributes)
@@ -89,8 +96,28 @@ def test_an_attribute_of_another_length_is_refused(domain, op_type, name, by):
     right = RIGHT[domain, op_type]
     wrong = {**right, name: changed(right[name], by)}
     if wrong[name] == []:
-        wrong[name] = [0, 0]
-    assert "E3460" in codes(domain, op_type, wrong)
+        wrong = {key: value for key, value in wrong.items() if key != name}
+        if name != "rho":
+            wrong[name] = [0, 0]
+    assert ("E3460" in codes(domain, op_type, wrong)) != ((op_type, name, by) in ALLOWED)
+
+
+@pytest.mark.parametrize(("op_type", "name", "by"), ALLOWED)
+def test_what_the_text_does_not_exclude_runs_as_in_onnxruntime(op_type, name, by):
+    right = RIGHT[ML, op_type]
+    outputs = ["y"] if op_type == "SVMRegressor" else ["y", "z"]
+    node = helper.make_node(op_type, ["x"], outputs, domain=ML, **{**right, name: changed(right[name], by)})
+    columns = 3 if name == "intercepts" else 2
+    x = np.arange(2 * columns, dtype=np.float32).reshape(2, columns) - 1
+    kinds = {"y": TensorProto.INT64 if len(outputs) > 1 else TensorProto.FLOAT, "z": TensorProto.FLOAT}
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info(name, kinds[name], None) for name in outputs],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(ML, 1)], ir_version=8)
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    for found, one in zip(InferenceSession(model).run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(found, one, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +155,7 @@ def test_dimensions_are_as_many_as_inputs():
 
 def test_a_node_that_reaches_a_run_is_refused_there_too():
     """A program may have host parts that no model had."""
-    from onnxhw.hostrun.nodes import HostNode
+    from onnxhw.hostops.nodes import HostNode
 
     node = helper.make_node("FeatureVectorizer", ["x"], ["y"], domain=ML, inputdimensions=[4, -1])
     with pytest.raises(ValueError, match="2 elements for 1 inputs"):

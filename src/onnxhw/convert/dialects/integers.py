@@ -13,14 +13,14 @@ from ...ir.graph import Tensor
 from ...ir.operation import Clamped
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Const, Fed, Held, Value
+from ..values import Const, GraphInput, QuantizedView, Value
 from .parameters import RANGES
 from .qdq import enter_table
 
 
 def are_integers(value: Value) -> bool:
     """Are these quantized integers, or constant ones?"""
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         return value.integer
     return isinstance(value, Const) and str(value.array.dtype) in RANGES
 
@@ -29,7 +29,7 @@ def clamp(context: Context, value: Value, low: float | None, high: float | None,
     """``min(max(q, low), high)`` of integers for which `are_integers` holds; None is no bound."""
     if isinstance(value, Const):
         return Const(_clipped(value.array.astype(np.int64), low, high).astype(value.array.dtype))
-    if isinstance(value, Fed) or not isinstance(value, Held):
+    if isinstance(value, GraphInput) or not isinstance(value, QuantizedView):
         raise BlockedError("clips integers that the hardware does not hold")
     shift = 128 if value.unsigned else 0
     table = _clipped(np.arange(-128, 128) + shift, low, high) - shift
@@ -54,7 +54,7 @@ def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, out
     port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
     if port is not None:
         step = {"op": "Clip", "name": name, "min": lo, "max": hi}
-        fed = Fed(port.name, port.shape, port.dtype, tensor.shape, port.steps)
+        fed = GraphInput(port.name, port.shape, port.dtype, tensor.shape, port.steps)
         return context.feed(fed, output, (step,), tensor.scale, tensor.zero_point)
     op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
     if not isinstance(op, Clamped):

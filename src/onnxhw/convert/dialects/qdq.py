@@ -23,7 +23,20 @@ from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Result, Step, Value
+from ..values import (
+    Const,
+    Floats,
+    GraphInput,
+    HostValue,
+    Ints,
+    Moves,
+    QuantConst,
+    QuantizedView,
+    Result,
+    Step,
+    Unquantized,
+    Value,
+)
 from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
@@ -41,7 +54,7 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
         value = Const(value.real())
     if isinstance(value, Const):
         return _fold(value, parameters, name)
-    if isinstance(value, Hosted):
+    if isinstance(value, HostValue):
         if value.dtype != "float32":
             raise BlockedError(f"quantizes {value.dtype}")
         if parameters.dtype not in ("int8", "uint8"):
@@ -55,33 +68,33 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
 
 def into(
     context: Context, value: Value, grid: Grid, name: str, output: str, formula: Callable[[Floats], Ints] | None = None
-) -> Held:
+) -> QuantizedView:
     """The real `value` on `grid`, as QuantizeLinear puts it there, or `formula`: the integers, as tensor `output`."""
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         lo, hi = grid.lo, grid.hi
         if value.clamps:
             clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
             lo, hi = (max(lo, min(q, hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
         nodes = tuple(dict.fromkeys((*value.nodes, name)))
         result = Result(output, grid.scale, grid.zero_point, lo, hi, nodes, formula)
-        return Held(value.finish(result), value.moves, unsigned=grid.unsigned)
+        return QuantizedView(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}
     last: tuple[Step, ...] = (step,)
     if not grid.whole:
         low, high = ((bound - grid.zero_point) * float(grid.scale) for bound in (grid.lo, grid.hi))
         last = ({"op": "Clip", "name": name, "min": low, "max": high}, step)
-    if isinstance(value, Fed):
+    if isinstance(value, GraphInput):
         tensor = context.feed(value, output, last, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        return Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
-    if isinstance(value, Held):
+        return QuantizedView(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+    if isinstance(value, QuantizedView):
         if value.integer:
             raise BlockedError("quantizes integers")
         if value.plain and grid.whole and same_grid(value.tensor, grid):
-            return Held(value.tensor, value.moves, (), grid.unsigned)
+            return QuantizedView(value.tensor, value.moves, (), grid.unsigned)
         steps = (*value.functions, *last)
         tensor = add_table(context, value.tensor, steps, output, float(grid.scale), grid.zero_point, name)
-        return Held(tensor, value.moves, unsigned=grid.unsigned)
+        return QuantizedView(tensor, value.moves, unsigned=grid.unsigned)
     raise BlockedError("quantizes a value that is not real")
 
 
@@ -101,7 +114,7 @@ def dequantize(context: Context, node: Node) -> Value:
 
 def dequantized(context: Context, value: Value, parameters: Parameters, name: str, source: str, output: str) -> Value:
     """The integers `value`, called `source`, as the DequantizeLinear `name` makes them its result `output`."""
-    if isinstance(value, Held):  # first, for it is by far the most frequent
+    if isinstance(value, QuantizedView):  # first, for it is by far the most frequent
         if not parameters.explicit:
             parameters = parameters.typed("uint8" if value.unsigned else "int8")
         return out_of(context, value, parameters.activation(value.shape, name), name, source, output)
@@ -111,12 +124,12 @@ def dequantized(context: Context, value: Value, parameters: Parameters, name: st
                 "E3023", f"zero point is {parameters.dtype}, the integers are {value.array.dtype}", where=name
             )
         return parameters.constant(value.array, name)
-    if isinstance(value, Fed):
+    if isinstance(value, GraphInput):
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}", "feed int8, uint8 or float32")
         parameters = parameters.typed(value.dtype)
     grid = parameters.activation(value.shape, name)
-    if isinstance(value, Hosted):
+    if isinstance(value, HostValue):
         if value.dtype not in ("int8", "uint8"):
             raise BlockedError(f"its input is {value.dtype}")
         step = {**_step("DequantizeLinear", name, grid), "zero_point": int(parameters.zero_point.item())}
@@ -124,20 +137,20 @@ def dequantized(context: Context, value: Value, parameters: Parameters, name: st
     return out_of(context, value, grid, name, source, output)
 
 
-def out_of(context: Context, value: Value, grid: Grid, name: str, source: str, output: str) -> Held:
+def out_of(context: Context, value: Value, grid: Grid, name: str, source: str, output: str) -> QuantizedView:
     """The integers `value`, called `source`, as the real numbers that DequantizeLinear makes of them."""
     step = _step("DequantizeLinear", name, grid)
-    if isinstance(value, Fed):
+    if isinstance(value, GraphInput):
         last: tuple[Step, ...] = ({"op": "ToInt8", "name": name},) if grid.unsigned else ()
         tensor = context.feed(value, source, last, float(grid.scale), grid.zero_point)
-        return Held(tensor, Moves.of(tensor.shape, value.shape), (step,))
-    if isinstance(value, Held) and value.integer:
+        return QuantizedView(tensor, Moves.of(tensor.shape, value.shape), (step,))
+    if isinstance(value, QuantizedView) and value.integer:
         if grid.unsigned != value.unsigned:
             raise BlockedError("the zero point's type is not that of the integers")
         tensor = value.tensor
         if not same_grid(tensor, grid):
             tensor = add_table(context, tensor, (), output, float(grid.scale), grid.zero_point, name)
-        return Held(tensor, value.moves, (step,))
+        return QuantizedView(tensor, value.moves, (step,))
     raise BlockedError("dequantizes a value that is not quantized")
 
 

@@ -27,7 +27,19 @@ from ...onnxmodel.qonnx_formulas import (
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..operators.chain import chained
-from ..values import Const, Fed, Floats, Held, Hosted, Ints, Moves, Pending, QuantConst, Step, Value
+from ..values import (
+    Const,
+    Floats,
+    GraphInput,
+    HostValue,
+    Ints,
+    Moves,
+    QuantConst,
+    QuantizedView,
+    Step,
+    Unquantized,
+    Value,
+)
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
@@ -101,34 +113,36 @@ def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -
 
 def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
     name, output = node.label, node.output[0]
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
         integers: npt.NDArray[Any] | None = context.tables.get(key)
         if integers is None:
             integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
             context.tables[key] = integers
         return _table(context, node, value, integers, grid)
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         return _held(context, _summed(context, value, form, grid, zero, name, output), grid, node)
     rounds = ROUNDING[form.mode] is np.rint or form.mode in STEPS
     if not form.bipolar and not rounds:
         raise BlockedError(f"rounding {form.mode} of a value of the host", "use rounding_mode ROUND there")
-    if not isinstance(value, (Fed, Hosted)):
+    if not isinstance(value, (GraphInput, HostValue)):
         raise BlockedError("its input is not known")
     if value.dtype != "float32":
         raise BlockedError(f"its input is {value.dtype}, not float32")
-    if isinstance(value, Fed):
+    if isinstance(value, GraphInput):
         steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form)
         tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        held = Held(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        held = QuantizedView(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
         return _held(context, held, grid, node)
     steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form)
     last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
     return replace(value, steps=(*value.steps, *steps, last))
 
 
-def _summed(context: Context, value: Pending, form: IntQuant, grid: Grid, zero: int, name: str, output: str) -> Held:
+def _summed(
+    context: Context, value: Unquantized, form: IntQuant, grid: Grid, zero: int, name: str, output: str
+) -> QuantizedView:
     """Behind sums: the operator's own formula where functions per channel come before it, or a rounding of its own."""
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
     if half_even and not value.chained:
@@ -196,7 +210,7 @@ def bipolar(context: Context, node: Node) -> Value:
     if scale.size != 1:
         raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
     grid = Grid.of(np.float32(scale.item()), 0, -1, 1)
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         return _table(context, node, value, bipolar_quant(_values(value), np.float32(1)), grid)
     return _sign(context, node, value, grid)
 
@@ -204,23 +218,23 @@ def bipolar(context: Context, node: Node) -> Value:
 def _sign(context: Context, node: Node, value: Value, grid: Grid) -> Value:
     """BipolarQuant of what is not on an int8 grid."""
     name = node.label
-    if isinstance(value, Pending) and value.chain is not None:
+    if isinstance(value, Unquantized) and value.chain is not None:
 
         def formula(x: Floats) -> Ints:
             return np.where(x >= 0, np.int64(1), np.int64(-1))
 
         return _held(context, into(context, chained(value, (), name), grid, name, node.output[0], formula), grid, node)
-    if isinstance(value, (Fed, Hosted)) and value.dtype == "float32":
+    if isinstance(value, (GraphInput, HostValue)) and value.dtype == "float32":
         steps: tuple[Step, ...] = (
             {"op": "BipolarQuant", "name": name},
             {"op": "QuantizeLinear", "name": name, "scale": 1.0, "zero_point": 0, "dtype": "int8"},
         )
         last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": 0}
-        if isinstance(value, Hosted):
+        if isinstance(value, HostValue):
             return replace(value, steps=(*value.steps, *steps, last))
         tensor = context.feed(value, node.output[0], steps, float(grid.scale), 0)
         context.ranges[tensor.name] = -1, 1
-        return _held(context, Held(tensor, Moves.of(tensor.shape, value.shape)), grid, node)
+        return _held(context, QuantizedView(tensor, Moves.of(tensor.shape, value.shape)), grid, node)
     raise BlockedError(
         "a sign of what is not yet on an int8 grid cannot be exact in the requantizer", "quantize to 8 bits before it"
     )
@@ -244,7 +258,7 @@ def trunc(context: Context, node: Node) -> Value:
     value = _real(context.required(node, 0))
     if isinstance(value, Const):
         return Const(form.real(value.array))
-    if not isinstance(value, Held):
+    if not isinstance(value, QuantizedView):
         raise BlockedError("truncates what is not yet on an int8 grid", "put a Quant before it")
     zero = form.out_zero_point
     if zero != int(zero):
@@ -277,7 +291,7 @@ def thresholds(context: Context, node: Node) -> Value:
         )
     if isinstance(value, Const):
         return Const(multi_threshold(value.array, rows, found))
-    if not isinstance(value, Held):
+    if not isinstance(value, QuantizedView):
         raise BlockedError("its input is not yet on an int8 grid", "export the model with Quant nodes, before FINN")
     if not bool((rows == rows[:1]).all()):
         raise BlockedError(
@@ -309,7 +323,7 @@ def unsupported(context: Context, node: Node) -> Value:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _table(context: Context, node: Node, value: Held, integers: npt.NDArray[Any], grid: Grid) -> Held:
+def _table(context: Context, node: Node, value: QuantizedView, integers: npt.NDArray[Any], grid: Grid) -> QuantizedView:
     """The operator as a table: `integers` for each int8 value of the tensor, in the model's own numbering."""
     if np.isnan(integers).any():
         raise BlockedError("its function has no quantized value everywhere")
@@ -320,15 +334,15 @@ def _table(context: Context, node: Node, value: Held, integers: npt.NDArray[Any]
     if not (same_grid(tensor, grid) and np.array_equal(table, EVERY)):
         nodes = tuple(dict.fromkeys([*(step["name"] for step in value.functions), name]))
         tensor = enter_table(context, tensor, table, node.output[0], float(grid.scale), grid.zero_point, nodes)
-    return _held(context, Held(tensor, value.moves, unsigned=grid.unsigned), grid, node)
+    return _held(context, QuantizedView(tensor, value.moves, unsigned=grid.unsigned), grid, node)
 
 
-def _held(context: Context, integers: Held, grid: Grid, node: Node) -> Held:
+def _held(context: Context, integers: QuantizedView, grid: Grid, node: Node) -> QuantizedView:
     """Quantized integers as the real numbers that a QONNX operator gives."""
     return out_of(context, integers, grid, node.label, node.output[0], node.output[0])
 
 
-def _values(value: Held) -> npt.NDArray[Any]:
+def _values(value: QuantizedView) -> npt.NDArray[Any]:
     """What the value is for each int8 value of its tensor."""
     if value.integer:
         raise BlockedError("its input is an integer tensor", "dequantize it first")

@@ -16,7 +16,7 @@ from ...errors import InvalidModelError
 from ...onnxmodel.nodes import NONE, Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Fed, Held, Hosted, QuantConst, Value
+from ..values import Const, GraphInput, HostValue, QuantConst, QuantizedView, Value
 from .parameters import Parameters, check_scale, dtype_name, integers
 from .qdq import dequantized, quantized
 
@@ -212,11 +212,11 @@ def sums(context: Context, node: Node) -> Value:
 
 def _dtype(value: Value) -> str:
     """The type of an operand's integers."""
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         return "uint8" if value.unsigned else "int8"
     if isinstance(value, Const):
         return dtype_name(value.array.dtype)
-    if isinstance(value, (Fed, Hosted)):
+    if isinstance(value, (GraphInput, HostValue)):
         return value.dtype
     raise BlockedError("its operand is no quantized integer")
 

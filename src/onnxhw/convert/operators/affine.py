@@ -11,22 +11,22 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Value
+from ..values import Const, Floats, Ints, Moves, QuantConst, QuantizedView, Unquantized, Value
+from .affine_sum import FLAT, MOST_PARTS, Affine
 from .arrange import materialise
 from .chain import Chain
 from .matmul import product
 from .operands import placed
-from .sums import FLAT, MOST_PARTS, Affine
 from .window import Window, window
 
 
-def pending(affine: Affine, moves: Moves) -> Pending:
+def pending(affine: Affine, moves: Moves) -> Unquantized:
     """The value of an affine operation; it takes a bias later if it has none, and functions per channel."""
-    def with_bias(bias: Const | QuantConst) -> Pending:
+    def with_bias(bias: Const | QuantConst) -> Unquantized:
         return pending(replace(affine, bias=bias), moves)
 
     later = with_bias if affine.bias is None else None
-    return Pending(affine.finish, moves, (affine.name,), (), later, len(affine.weight), Chain(affine))
+    return Unquantized(affine.finish, moves, (affine.name,), (), later, len(affine.weight), Chain(affine))
 
 
 def weights(value: Value, axis: int, where: str, parts: int = 1) -> tuple[Ints | Array8, Floats]:
@@ -129,12 +129,12 @@ def matmul(context: Context, node: Node) -> Value:
 def _matrix(
     context: Context,
     name: str,
-    x: Held,
+    x: QuantizedView,
     weight: Ints | Array8,
     scale: Floats,
     bias: Const | QuantConst | None,
     shape: Shape,
-) -> Pending:
+) -> Unquantized:
     """``x @ weight.T`` for x of shape ``(1, ..., K)`` and weight ``[N, K]``."""
     outputs, inputs = weight.shape
     if not x.shape or x.shape[-1] != inputs:

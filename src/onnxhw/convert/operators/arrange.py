@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ...ir.graph import Concat, Conv, Copy, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Fed, Held, Ints, form
+from ..values import GraphInput, Ints, QuantizedView, form
 from .pieces import pieces
 
 MOST_WAYS = 16
@@ -91,7 +91,7 @@ class Movement:
         return self.context.tensor(name, shape, first.scale, first.zero_point)
 
 
-def materialise(context: Context, value: Held) -> Tensor:
+def materialise(context: Context, value: QuantizedView) -> Tensor:
     """The value's own IR tensor, in the IR form of its ONNX shape; adds what moves the elements where needed.
 
     What the hardware cannot move the host does if it is an input: it loads the input once more, moved.
@@ -110,7 +110,7 @@ def materialise(context: Context, value: Held) -> Tensor:
             if port is None:
                 raise
             steps = (*port.steps, *value.moves.steps)
-            fed = Fed(port.name, port.shape, port.dtype, value.shape, steps)
+            fed = GraphInput(port.name, port.shape, port.dtype, value.shape, steps)
             context.arranged[key] = context.feed(fed, name, (), old.scale, old.zero_point)
     return context.arranged[key]
 

@@ -20,10 +20,10 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Floats, Hosted, Ints, Pending, QuantConst, Result, Step
+from ..values import Floats, HostValue, Ints, QuantConst, Result, Step, Unquantized
+from .affine_sum import FLAT, MOST_PARTS, Affine, integer_bias
 from .limbs import limbs
 from .staircase import LEAST, MOST, Line, Staircase, line, lines, staircases
-from .sums import FLAT, MOST_PARTS, Affine, integer_bias
 
 MOST_ENTRIES = 8
 """Requantizers per channel: each costs the products of the layer once more."""
@@ -166,7 +166,7 @@ class Chain:
         affine.check_sums(total)
         return affine.added(result, total, multiplier)
 
-    def real(self, name: str, value: Pending) -> Hosted:
+    def real(self, name: str, value: Unquantized) -> HostValue:
         """The real value itself: the sums leave as one or two int8 each, and the host computes the functions.
 
         `BlockedError` for sums that need more.
@@ -179,7 +179,7 @@ class Chain:
             {"op": "Mul", "name": name, "value": base.tolist(), "swapped": False},
             *(step for formula in formulas for step in formula.steps),
         )
-        return Hosted(made.tensor, value.shape, (*steps, *value.clamps, *value.moves.steps))
+        return HostValue(made.tensor, value.shape, (*steps, *value.clamps, *value.moves.steps))
 
 
 def identity(context: Context, name: str, tensor: Tensor) -> Chain:
@@ -189,7 +189,7 @@ def identity(context: Context, name: str, tensor: Tensor) -> Chain:
     return Chain(Affine(context, name, tensor, ones, np.ones(count, np.float32), None, FLAT, count), (), rounds=False)
 
 
-def chained(value: Pending, formulas: tuple[Formula, ...], name: str) -> Pending:
+def chained(value: Unquantized, formulas: tuple[Formula, ...], name: str) -> Unquantized:
     """`value`, which has a chain, followed by functions per channel of the node `name`."""
     assert value.chain is not None
     clamps = (clamp_formula(value.clamps, value.chain.channels),) if value.clamps else ()

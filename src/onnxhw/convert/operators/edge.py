@@ -6,7 +6,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Fed, Held, Hosted, Step, Value
+from ..values import GraphInput, HostValue, QuantizedView, Step, Value
 from .operands import plain
 from .softmax import softmax as integer_softmax
 
@@ -24,19 +24,19 @@ def softmax(context: Context, node: Node) -> Value:
     if node.label in context.integer_softmax:
         return integer_softmax(context, node.label, plain(context, node, 0), axes)
     step: Step = {"op": "Softmax", "name": node.label, "axes": axes}
-    if isinstance(value, (Fed, Hosted)):
+    if isinstance(value, (GraphInput, HostValue)):
         if value.dtype != "float32":
             raise BlockedError(f"its input is {value.dtype}, not float32")
         return replace(value, steps=(*value.steps, step))
-    if isinstance(value, Held) and not value.integer:
-        return Hosted(value.tensor, value.shape, (*value.steps(), step), softmax=node.label)
+    if isinstance(value, QuantizedView) and not value.integer:
+        return HostValue(value.tensor, value.shape, (*value.steps(), step), softmax=node.label)
     raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
 
 
 def arg(context: Context, node: Node) -> Value:
     """ArgMax and ArgMin, of quantized integers or of what the host makes of them."""
     value = context.required(node, 0)
-    if not isinstance(value, (Held, Hosted)):
+    if not isinstance(value, (QuantizedView, HostValue)):
         raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear before it")
     found, rank = node.attributes, len(value.shape)
     axis, keep = _axis(node, 0, rank), bool(found.get("keepdims", 1))
@@ -45,8 +45,8 @@ def arg(context: Context, node: Node) -> Value:
         "last": bool(found.get("select_last_index", 0)),
     }  # fmt: skip
     shape: Shape = (*value.shape[:axis], *((1,) if keep else ()), *value.shape[axis + 1 :])
-    steps = value.steps() if isinstance(value, Held) else value.steps
-    return Hosted(value.tensor, shape, (*steps, step), "int64")
+    steps = value.steps() if isinstance(value, QuantizedView) else value.steps
+    return HostValue(value.tensor, shape, (*steps, step), "int64")
 
 
 def _axis(node: Node, default: int, rank: int) -> int:

@@ -10,10 +10,10 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Const, Held, Moves, Pending, QuantConst, Result, Value, form
+from ..values import Const, Moves, QuantConst, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
-from .operands import beside, broadcast, complement, expanded, on_grid, plain, real
+from .operands import aligned_input, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
 
@@ -27,17 +27,17 @@ def arithmetic(context: Context, node: Node) -> Value:
         assert isinstance(constant, (Const, QuantConst))
         return _with_constant(context, node, other, constant, swapped=constants[0])
     if _same(a, b) and (node.op_type not in ("Add", "Mul") or not (_plain(a) and _plain(b))):
-        assert isinstance(a, Held)
-        assert isinstance(b, Held)
+        assert isinstance(a, QuantizedView)
+        assert isinstance(b, QuantizedView)
         return combined(a, b, node.op_type, node.label)
     if node.op_type not in ("Add", "Sub", "Mul"):
         raise BlockedError(f"{node.op_type} of two activations", "use Add, Sub or Mul")
     x, y = plain(context, node, 0), plain(context, node, 1)
     name = node.label
     if not _alike(x, y):
-        x = beside(context, x, y) or x
+        x = aligned_input(context, x, y) or x
     if not _alike(x, y):
-        y = beside(context, y, x) or y
+        y = aligned_input(context, y, x) or y
     if _alike(x, y):
         left, right, moves = x.tensor, y.tensor, x.moves
     else:
@@ -46,26 +46,26 @@ def arithmetic(context: Context, node: Node) -> Value:
         moves = Moves.of(form(shape), shape)
     if node.op_type == "Sub":
         right = complement(context, right, f"{right.name}.negated", f"{name}.negated")
-    return Pending(Binary(context, node.op_type, name, left, right).finish, moves, (name,))
+    return Unquantized(Binary(context, node.op_type, name, left, right).finish, moves, (name,))
 
 
 def _same(a: Value, b: Value) -> bool:
     """Are these real values functions of one tensor, element by element?"""
-    if not isinstance(a, Held) or not isinstance(b, Held) or a.integer or b.integer:
+    if not isinstance(a, QuantizedView) or not isinstance(b, QuantizedView) or a.integer or b.integer:
         return False
     return a.tensor.name == b.tensor.name and a.moves.same(b.moves)
 
 
-def _alike(x: Held, y: Held) -> bool:
+def _alike(x: QuantizedView, y: QuantizedView) -> bool:
     """Do the elements of both lie in their tensors alike?"""
     return x.tensor.shape == y.tensor.shape and x.moves.same(y.moves)
 
 
 def _plain(value: Value) -> bool:
-    return isinstance(value, Held) and value.plain
+    return isinstance(value, QuantizedView) and value.plain
 
 
-def _operand(context: Context, node: Node, value: Held, shape: tuple[int, ...]) -> Tensor:
+def _operand(context: Context, node: Node, value: QuantizedView, shape: tuple[int, ...]) -> Tensor:
     """The operand in the result's shape; a Mul repeats an operand of one pixel by itself."""
     whole = form(shape)
     if node.op_type == "Mul" and len(value.shape) == len(shape) and form(value.shape) == (1, whole[1], 1, 1):
@@ -112,18 +112,21 @@ def extreme(context: Context, node: Node) -> Value:
     if all(_same(activations[0], value) for value in activations[1:]):
         whole: Value = activations[0]
         for value in activations[1:]:
-            assert isinstance(whole, Held)
-            assert isinstance(value, Held)
+            assert isinstance(whole, QuantizedView)
+            assert isinstance(value, QuantizedView)
             whole = combined(whole, value, op_type, name)
     else:
         operands = [real(value) for value in activations]
         shape = broadcast([operand.shape for operand in operands])
         fitting = [
-            expanded(context, operand, shape, name) if isinstance(operand, Held) else operand for operand in operands
+            expanded(context, operand, shape, name) if isinstance(operand, QuantizedView) else operand
+            for operand in operands
         ]
         if any(operand.shape != shape for operand in fitting):
             raise BlockedError("an operand without QuantizeLinear is repeated", "quantize it first")
-        whole = Pending(Extreme(context, op_type, name, tuple(fitting)).finish, Moves.of(form(shape), shape), (name,))
+        whole = Unquantized(
+            Extreme(context, op_type, name, tuple(fitting)).finish, Moves.of(form(shape), shape), (name,)
+        )
     for bound in bounds:
         whole = function(context, whole, constant_operand(op_type, False, bound, name), clamp=True)
     return whole
@@ -149,7 +152,7 @@ class Extreme:
     context: Context
     op_type: str
     name: str
-    operands: tuple[Held | Pending, ...]
+    operands: tuple[QuantizedView | Unquantized, ...]
 
     def finish(self, result: Result) -> Tensor:
         """Add the IR operations."""
@@ -184,7 +187,7 @@ def _with_constant(context: Context, node: Node, other: Value, constant: Const |
         raise BlockedError(
             "both operands are constants", "fold constants first (onnxsim, or onnxruntime's offline optimisation)"
         )
-    if isinstance(other, Pending) and node.op_type == "Add" and other.with_bias is not None:
+    if isinstance(other, Unquantized) and node.op_type == "Add" and other.with_bias is not None:
         bias = _bias_per_channel(constant, other)
         return replace(other.with_bias(bias), moves=other.moves, nodes=(*other.nodes, node.label))
     array = constant.real() if isinstance(constant, QuantConst) else constant.array
@@ -194,14 +197,14 @@ def _with_constant(context: Context, node: Node, other: Value, constant: Const |
         value = float(array.reshape(()))
         if not np.isfinite(value):
             raise BlockedError(f"its constant is {value}")
-        if isinstance(other, Pending) and other.chain is not None:
+        if isinstance(other, Unquantized) and other.chain is not None:
             values = np.full(other.channels, value, np.float32)
             return chained(other, (per_channel_formula(node.op_type, values, swapped, node.label),), node.label)
         return function(context, other, constant_operand(node.op_type, swapped, value, node.label))
     return per_channel(context, node, other, constant, swapped)
 
 
-def _bias_per_channel(constant: Const | QuantConst, other: Pending) -> Const | QuantConst:
+def _bias_per_channel(constant: Const | QuantConst, other: Unquantized) -> Const | QuantConst:
     """The constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
     if isinstance(constant, Const):
         return Const(spread_per_channel(constant.array, other))

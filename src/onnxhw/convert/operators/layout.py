@@ -11,7 +11,19 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Fed, Held, Hosted, Moves, Pending, QuantConst, Result, Step, Value, form
+from ..values import (
+    Const,
+    GraphInput,
+    HostValue,
+    Moves,
+    QuantConst,
+    QuantizedView,
+    Result,
+    Step,
+    Unquantized,
+    Value,
+    form,
+)
 from .arrange import arrange, materialise
 from .operands import on_grid, real
 
@@ -37,9 +49,9 @@ def reshape(context: Context, node: Node) -> Value:
     if value.shape is not None and prod(value.shape) != prod(shape):
         what = f"has {prod(value.shape)} elements, its result {node.output[0]!r} is to have the shape {list(shape)}"
         raise InvalidModelError("E3400", what, where=node.label, hint="export the model again")
-    if isinstance(value, (Held, Pending)):
+    if isinstance(value, (QuantizedView, Unquantized)):
         return replace(value, moves=value.moves.reshape(shape, node.label))
-    if isinstance(value, (Fed, Hosted)):
+    if isinstance(value, (GraphInput, HostValue)):
         step: Step = {"op": "Reshape", "name": node.label, "shape": list(shape)}
         return replace(value, shape=shape, steps=(*value.steps, step))
     if isinstance(value, Const):
@@ -75,9 +87,9 @@ def transpose(context: Context, node: Node) -> Value:
     perm = tuple(node.attributes.get("perm", range(len(shape))[::-1]))
     if sorted(perm) != list(range(len(shape))):
         raise BlockedError(f"perm {list(perm)} does not permute {len(shape)} axes")
-    if isinstance(value, (Held, Pending)):
+    if isinstance(value, (QuantizedView, Unquantized)):
         return replace(value, moves=value.moves.transpose(perm, node.label))
-    if isinstance(value, (Fed, Hosted)):
+    if isinstance(value, (GraphInput, HostValue)):
         step: Step = {"op": "Transpose", "name": node.label, "perm": list(perm)}
         return replace(value, shape=tuple(shape[axis] for axis in perm), steps=(*value.steps, step))
     if isinstance(value, Const):  # inside a quantized operator; others are folded
@@ -99,20 +111,20 @@ def concat(context: Context, node: Node) -> Value:
         raise BlockedError("concatenates tensors of different ranks")
     axis %= rank
     name = node.label
-    held = [value for value in values if isinstance(value, Held)]
+    held = [value for value in values if isinstance(value, QuantizedView)]
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
         operands = tuple(real(value) for value in values)
         joined = Concatenation(context, name, axis, operands)
-        return Pending(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
+        return Unquantized(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
     joined = Concatenation(context, name, axis, tuple(held))
     first = held[0]
     same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
     if len(same) == 1:
         out = joined.join([materialise(context, value) for value in held], node.output[0], (name,))
-        return Held(out, Moves.of(out.shape, joined.shape), first.functions, first.unsigned)
+        return QuantizedView(out, Moves.of(out.shape, joined.shape), first.functions, first.unsigned)
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")
-    return Pending(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
+    return Unquantized(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ class Concatenation:
     context: Context
     name: str
     axis: int
-    operands: tuple[Held | Pending, ...]
+    operands: tuple[QuantizedView | Unquantized, ...]
 
     @property
     def shape(self) -> Shape:

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...ir.graph import Concat, Tensor
 from ..blockers import BlockedError
-from ..values import Held, Ints, Moves, Result
+from ..values import Ints, Moves, QuantizedView, Result
+from .affine_sum import FLAT, Affine
 from .arrange import materialise
-from .sums import FLAT, Affine
 
 STEP = 128
 """What the upper int8 counts: a power of two, so that it is exact, and the rest has room for a tie of the rounding."""
@@ -48,7 +48,7 @@ def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
     if high - low >= 255 * STEP or not vector or affine.groups != 1 or not narrow:
         raise BlockedError(f"its real result has sums from {low} to {high}", "quantize the result to at most 8 bits")
     inputs = affine.weight[0].size
-    x = materialise(affine.context, Held(x, Moves.of(x.shape, (1, inputs))))
+    x = materialise(affine.context, QuantizedView(x, Moves.of(x.shape, (1, inputs))))
     weight = affine.weight.reshape(len(bias), inputs, 1, 1)
     flat = replace(affine, tensor=x, weight=weight, window=FLAT)
     return _two(flat, name, bias, low + STEP * (128 + x.zero_point), nodes)

@@ -17,7 +17,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Held, Moves, Pending, Result
+from ..values import Moves, QuantizedView, Result, Unquantized
 from .arrange import materialise
 from .movement import moved
 from .operands import broadcast, placed, plain
@@ -46,7 +46,7 @@ class Product:
         return out
 
 
-def product(context: Context, node: Node) -> Pending:
+def product(context: Context, node: Node) -> Unquantized:
     """MatMul of two activations."""
     a, b, name = plain(context, node, 0), plain(context, node, 1), node.label
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
@@ -62,17 +62,17 @@ def product(context: Context, node: Node) -> Pending:
         right = _copied(context, right, name)
     shape = (1, prod(batch), a.shape[-2], b.shape[-1])
     waiting = Product(context, name, (left, right), (turned_left, turned_right), shape)
-    return Pending(waiting.finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
+    return Unquantized(waiting.finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
 
 
-def _operand(context: Context, value: Held, batch: Shape, name: str) -> tuple[Tensor, bool]:
+def _operand(context: Context, value: QuantizedView, batch: Shape, name: str) -> tuple[Tensor, bool]:
     """The operand as ``(1, H, rows, columns)``, repeated for all of the batch, or with rows and columns turned."""
     shape = (1, prod(batch), *value.shape[-2:])
     if prod(value.shape) != prod(shape):
         full = (1,) * (len(batch) + 2 - len(value.shape)) + value.shape
         index = np.broadcast_to(np.arange(prod(full)).reshape(full), (*batch, *shape[2:])).reshape(shape)
         repeated = moved(context, value, index, f"{value.tensor.name}.expanded", name)
-        assert isinstance(repeated, Held)
+        assert isinstance(repeated, QuantizedView)
         return materialise(context, repeated), False
     seen = replace(value, moves=value.moves.reshape(shape))
     turned = replace(value, moves=seen.moves.transpose((0, 1, 3, 2)))

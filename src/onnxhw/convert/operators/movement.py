@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
-from ...hostrun.confined import computed
+from ...hostops.in_worker import computed
 from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Held, Ints, Moves, Pending, Result, Value, form
+from ..values import Ints, Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import arrange
 
 Array = npt.NDArray[Any]
@@ -125,7 +125,7 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
 
     `BlockedError` for values that are not on the hardware.
     """
-    if not isinstance(value, (Held, Pending)):
+    if not isinstance(value, (QuantizedView, Unquantized)):
         raise BlockedError("its input is not a quantized value", "quantize it before it is moved")
     if index.size == 0:
         raise BlockedError("its result has no elements")
@@ -135,10 +135,10 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
         flat = np.where(flat < 0, -1, inner.ravel()[flat])
     shape = form(index.shape)
     filled = bool((flat < 0).any())
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         fill = _fill(value, constant) if filled else 0
         tensor = arrange(context, [value.tensor], flat, shape, output, name, fill)
-        return Held(tensor, Moves.of(tensor.shape, index.shape), value.functions, value.unsigned)
+        return QuantizedView(tensor, Moves.of(tensor.shape, index.shape), value.functions, value.unsigned)
     before = value
 
     def finish(result: Result) -> Tensor:
@@ -146,10 +146,10 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
         fill = _fill_result(result, constant, bool(before.clamps)) if filled else 0
         return arrange(context, [whole], flat, shape, result.name, name, fill)
 
-    return Pending(finish, Moves.of(shape, index.shape), (*value.nodes, name), value.clamps)
+    return Unquantized(finish, Moves.of(shape, index.shape), (*value.nodes, name), value.clamps)
 
 
-def _fill(value: Held, constant: float) -> int:
+def _fill(value: QuantizedView, constant: float) -> int:
     """The integer that stands for a constant."""
     if value.integer:
         fill = int(constant) - (128 if value.unsigned else 0)

@@ -1,6 +1,6 @@
 """Operands as the hardware needs them: on their own grid, on the result's grid, of the result's shape.
 
-settled     DQ -> Relu              the dequantized form of a tensor, where the function never leaves the grid
+materialized     DQ -> Relu              the dequantized form of a tensor, where the function never leaves the grid
 on_grid     DQ -> f, or Conv ->     the tensor that QuantizeLinear would make of the value: rounding to a grid is
                                     monotone, so it commutes with minimum, maximum and movements
 expanded    [1, C, 1, 1]            the same elements in a larger shape
@@ -20,7 +20,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import add_table
-from ..values import Fed, Held, Moves, Pending, Result, Step, Value, form
+from ..values import GraphInput, QuantizedView, Result, Step, Unquantized, Value, form
 from .arrange import materialise
 from .movement import moved
 
@@ -28,15 +28,15 @@ COMPLEMENT = np.arange(127, -129, -1).astype(np.int8)
 """The table of ``-1 - q``: the integer of the negated value, on the grid of zero point ``-1 - zero_point``."""
 
 
-def plain(context: Context, node: Node, index: int) -> Held:
+def plain(context: Context, node: Node, index: int) -> QuantizedView:
     """An operand that is a dequantized tensor, perhaps after functions that stay on its grid."""
     value = context.required(node, index)
-    if isinstance(value, Held) and len(value.functions) > 1:
-        return settled(context, value, node.label) or context.quantized(node, index)
+    if isinstance(value, QuantizedView) and len(value.functions) > 1:
+        return materialized(context, value, node.label) or context.quantized(node, index)
     return context.quantized(node, index)
 
 
-def settled(context: Context, value: Held, name: str) -> Held | None:
+def materialized(context: Context, value: QuantizedView, name: str) -> QuantizedView | None:
     """The value as a dequantized tensor of the same grid, if its functions give nothing else."""
     with np.errstate(all="ignore"):
         integers = np.arange(-128, 128).astype(np.int8)
@@ -49,17 +49,17 @@ def settled(context: Context, value: Held, name: str) -> Held | None:
     out = context.tensor(f"{tensor.name}.{value.functions[-1]['op']}", tensor.shape, tensor.scale, tensor.zero_point)
     nodes = tuple(step["name"] for step in value.functions[1:])
     context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, (places - 128).astype(np.int8)))
-    return Held(out, value.moves, value.functions[:1])
+    return QuantizedView(out, value.moves, value.functions[:1])
 
 
-def on_grid(context: Context, value: Held | Pending, result: Result, output: str, name: str) -> Tensor:
+def on_grid(context: Context, value: QuantizedView | Unquantized, result: Result, output: str, name: str) -> Tensor:
     """The tensor of IR form that quantizing and clamping the value as `result` asks would give."""
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         ends = apply(value.clamps, np.array([-np.inf, np.inf], np.float32))
         lo, hi = (int(np.clip(q, result.lo, result.hi)) for q in fixed.quantize(ends, result.scale, result.zero_point))
         nodes = (*value.nodes, *result.nodes[-1:])
         tensor = value.finish(replace(result, name=output, lo=lo, hi=hi, nodes=nodes))
-        return materialise(context, Held(tensor, value.moves))
+        return materialise(context, QuantizedView(tensor, value.moves))
     tensor = materialise(context, value)
     same = (tensor.scale, tensor.zero_point) == (float(result.scale), result.zero_point)
     clamped = (result.lo, result.hi) != (-128, 127)
@@ -88,29 +88,29 @@ def complement(context: Context, tensor: Tensor, output: str, name: str) -> Tens
     return out
 
 
-def expanded(context: Context, value: Held, shape: Shape, name: str) -> Held:
+def expanded(context: Context, value: QuantizedView, shape: Shape, name: str) -> QuantizedView:
     """The value in a larger shape, as numpy broadcasts."""
     if value.shape == shape:
         return value
     full = (1,) * (len(shape) - len(value.shape)) + value.shape
     index = np.broadcast_to(np.arange(prod(full)).reshape(full), shape)
     found = moved(context, value, index, f"{value.tensor.name}.expanded", name)
-    assert isinstance(found, Held)
+    assert isinstance(found, QuantizedView)
     return found
 
 
-def placed(context: Context, value: Held) -> Tensor:
+def placed(context: Context, value: QuantizedView) -> Tensor:
     """The value's own tensor, as `materialise` gives it; a model's input that lies otherwise is loaded so, too."""
     tensor, shape = value.tensor, form(value.shape)
     port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
     if port is None or (value.moves.index is None and shape[1] == tensor.channels):
         return materialise(context, value)
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
-    fed = Fed(port.name, port.shape, port.dtype, value.shape, port.steps)
+    fed = GraphInput(port.name, port.shape, port.dtype, value.shape, port.steps)
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
 
 
-def beside(context: Context, value: Held, other: Held) -> Held | None:
+def aligned_input(context: Context, value: QuantizedView, other: QuantizedView) -> QuantizedView | None:
     """An input of the model loaded so that its elements lie as those of `other`, of the same shape; None if `value` is
     no input."""
     tensor, like = value.tensor, other.tensor
@@ -119,7 +119,7 @@ def beside(context: Context, value: Held, other: Held) -> Held | None:
         return None
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
     steps = (whole, *value.moves.steps, *other.moves.back(like.shape))
-    fed = Fed(port.name, port.shape, port.dtype, like.shape, port.steps)
+    fed = GraphInput(port.name, port.shape, port.dtype, like.shape, port.steps)
     laid = context.feed(fed, f"{tensor.name}.beside", steps, tensor.scale, tensor.zero_point)
     return replace(value, tensor=laid, moves=other.moves)
 
@@ -132,15 +132,10 @@ def broadcast(shapes: list[Shape]) -> Shape:
         raise BlockedError(f"operands of shapes {' and '.join(str(list(s)) for s in shapes)} do not match") from None
 
 
-def real(value: Value) -> Held | Pending:
+def real(value: Value) -> QuantizedView | Unquantized:
     """A real value of the hardware; `BlockedError` for any other."""
-    if isinstance(value, Held) and value.integer:
+    if isinstance(value, QuantizedView) and value.integer:
         raise BlockedError("its input is an integer tensor", "put it between DequantizeLinear and QuantizeLinear")
-    if not isinstance(value, (Held, Pending)):
+    if not isinstance(value, (QuantizedView, Unquantized)):
         raise BlockedError("its input is not quantized", "put QuantizeLinear and DequantizeLinear on every activation")
     return value
-
-
-def shaped(tensor: Tensor, shape: Shape) -> Moves:
-    """From a tensor in IR form to its ONNX shape."""
-    return Moves.of(tensor.shape, shape)

@@ -19,7 +19,7 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Const, Floats, Held, Ints, Moves, Pending, QuantConst, Result, Value
+from ..values import Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
 from .arrange import materialise
 from .chain import Chain, Formula, chained, identity, per_channel_formula
 from .operands import plain
@@ -115,10 +115,10 @@ def constants(
     return int(weights[at]), int(biases[at]), float(multipliers[at])
 
 
-def per_channel(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Pending:
+def per_channel(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Unquantized:
     """Add, Sub, Mul, Div of an activation and a constant that is the same on all pixels."""
     real = constant.real() if isinstance(constant, QuantConst) else constant.array
-    if isinstance(other, Pending) and other.chain is not None:
+    if isinstance(other, Unquantized) and other.chain is not None:
         picked = spread_per_channel(real, other)
         return chained(other, (per_channel_formula(node.op_type, picked, swapped, node.label),), node.label)
     x = plain(context, node, 1 if swapped else 0)
@@ -142,7 +142,7 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
         q = per_channel_values(constant.q.astype(np.int64), x, tensor)
         assert q is not None
-        otherwise = Known(context, node.op_type, node.label, tensor, constant, q).finish
+        otherwise = ConstantPerChannel(context, node.op_type, node.label, tensor, constant, q).finish
     formulas = (per_channel_formula(node.op_type, values, swapped, node.label),)
     return _channelwise(context, node, x, tensor, line, formulas, otherwise)
 
@@ -150,19 +150,19 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
 def _channelwise(
     context: Context,
     node: Node,
-    x: Held,
+    x: QuantizedView,
     tensor: Tensor,
     line: Line,
     formulas: tuple[Formula, ...],
     otherwise: Callable[[Result], Tensor] | None = None,
-) -> Pending:
+) -> Unquantized:
     chain = identity(context, node.label, tensor).then(formulas)
     made = Channelwise(context, node.label, tensor, line, otherwise, chain)
     moves = Moves.of(tensor.shape, x.shape)
-    return Pending(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
+    return Unquantized(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
-def spread_per_channel(values: npt.NDArray[Any], other: Pending) -> npt.NDArray[Any]:
+def spread_per_channel(values: npt.NDArray[Any], other: Unquantized) -> npt.NDArray[Any]:
     """A constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
     size = prod(other.shape)
     places = np.arange(size) if other.moves.index is None else other.moves.index.ravel()
@@ -181,7 +181,7 @@ def spread_per_channel(values: npt.NDArray[Any], other: Pending) -> npt.NDArray[
     return picked
 
 
-def per_channel_values(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt.NDArray[Any] | None:
+def per_channel_values(values: npt.NDArray[Any], x: QuantizedView, tensor: Tensor) -> npt.NDArray[Any] | None:
     """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
     try:
         spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)
@@ -191,7 +191,7 @@ def per_channel_values(values: npt.NDArray[Any], x: Held, tensor: Tensor) -> npt
 
 
 @dataclass(frozen=True)
-class Known:
+class ConstantPerChannel:
     """Add or Mul with a quantized constant per channel, the constant made into a tensor.
 
     A convolution with weights of 0 has its bias as the result: the constant's integers.
@@ -241,7 +241,7 @@ def batch_normalization(context: Context, node: Node) -> Value:
     if not found.get("spatial", 1):
         raise BlockedError("it normalizes every element by itself (spatial is 0)")
     value = context.required(node, 0)
-    if isinstance(value, Pending) and value.chain is not None:
+    if isinstance(value, Unquantized) and value.chain is not None:
         factor, term = _factor_and_term(context, node, value.channels)
         if len(value.shape) < 2 or not np.array_equal(
             spread_per_channel(np.arange(value.channels).reshape(-1, *[1] * (len(value.shape) - 2)), value),

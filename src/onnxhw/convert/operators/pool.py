@@ -10,7 +10,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Held, Moves, Pending, Result, Value, form
+from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
 from .operands import on_grid, plain, real
 from .window import Window, window
@@ -21,13 +21,15 @@ def max_pool(context: Context, node: Node) -> Value:
     if len(node.output) > 1 and node.output[1]:
         raise BlockedError("the Indices output is used")
     value = context.required(node, 0)
-    if not isinstance(value, Held) or not value.integer:
+    if not isinstance(value, QuantizedView) or not value.integer:
         value = real(value)
     made = _window(node, value.shape)
     return maximum(context, value, made, node.output[0], node.label)
 
 
-def maximum(context: Context, value: Held | Pending, made: Window, output: str, name: str) -> Held | Pending:
+def maximum(
+    context: Context, value: QuantizedView | Unquantized, made: Window, output: str, name: str
+) -> QuantizedView | Unquantized:
     """The maximum over a window. It commutes with rounding, so a value that is not a tensor yet is quantized first."""
     plane = form(value.shape)
     if not made.always_inside(plane[2:]):
@@ -40,16 +42,16 @@ def maximum(context: Context, value: Held | Pending, made: Window, output: str, 
         context.add(MaxPool(name, (tensor.name,), out.name, nodes, *window))
         return out
 
-    if isinstance(value, Held) and (value.integer or value.plain):
+    if isinstance(value, QuantizedView) and (value.integer or value.plain):
         out = pool(materialise(context, value), output, (name,))
-        return Held(out, _moves(shape, value.shape), value.functions, value.unsigned)
+        return QuantizedView(out, _moves(shape, value.shape), value.functions, value.unsigned)
     operand = value
 
     def finish(result: Result) -> Tensor:
         whole = on_grid(context, operand, result, f"{result.name}.input", f"{name}.input")
         return pool(whole, result.name, result.nodes)
 
-    return Pending(finish, _moves(shape, value.shape), (name,))
+    return Unquantized(finish, _moves(shape, value.shape), (name,))
 
 
 def average_pool(context: Context, node: Node) -> Value:
@@ -107,11 +109,11 @@ class Average:
 
 def average(
     context: Context, name: str, shape: Shape, tensor: Tensor, made: Window, count_pad: bool = False
-) -> Pending:
+) -> Unquantized:
     """The mean over a window of a tensor that has the ONNX shape `shape`."""
     waiting = Average(context, name, tensor, made, count_pad)
     rows, cols = made.size((tensor.height, tensor.width))
-    return Pending(waiting.finish, _moves((1, tensor.channels, rows, cols), shape), (name,))
+    return Unquantized(waiting.finish, _moves((1, tensor.channels, rows, cols), shape), (name,))
 
 
 def _window(node: Node, shape: Shape, ceil: bool = True) -> Window:

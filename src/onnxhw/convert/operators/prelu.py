@@ -15,7 +15,7 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import enter_table
-from ..values import Const, Floats, Moves, Pending, QuantConst, Result, Step, Value
+from ..values import Const, Floats, Moves, QuantConst, Result, Step, Unquantized, Value
 from .arrange import materialise
 from .operands import plain
 from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
@@ -41,7 +41,7 @@ def prelu(context: Context, node: Node) -> Value:
             f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
         )
     made = Halves(context, node.label, tensor, np.asarray(slopes, np.float32))
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
+    return Unquantized(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
 
 
 @dataclass(frozen=True)

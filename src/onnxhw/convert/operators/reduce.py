@@ -18,14 +18,14 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Held, Moves, Pending, Result, Value, form
+from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import arrange, materialise
 from .elementwise import greatest
 from .operands import complement, on_grid, plain, real
 from .pool import average, maximum
 from .window import Window
 
-Turned = TypeVar("Turned", Held, Held | Pending)
+Turned = TypeVar("Turned", QuantizedView, QuantizedView | Unquantized)
 
 
 def reduce(context: Context, node: Node) -> Value:
@@ -45,15 +45,15 @@ def reduce(context: Context, node: Node) -> Value:
     window = over(shape, axes)
     channels = 1 in axes and form(shape)[1] > 1
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    found: Held | Pending
+    found: QuantizedView | Unquantized
     name = node.label
     if node.op_type in ("ReduceMax", "ReduceMin"):
         least = node.op_type == "ReduceMin"
         if least or channels:
             made = Extremum(context, name, _turned(real(value), turn), window, channels, least)
-            found = Pending(made.finish, Moves.of(form(kept), kept), (name,))
+            found = Unquantized(made.finish, Moves.of(form(kept), kept), (name,))
         else:
-            held = value if isinstance(value, Held) and value.integer else real(value)
+            held = value if isinstance(value, QuantizedView) and value.integer else real(value)
             found = maximum(context, _turned(held, turn), window, node.output[0], name)
     else:
         tensor = materialise(context, _turned(plain(context, node, 0), turn))
@@ -62,18 +62,18 @@ def reduce(context: Context, node: Node) -> Value:
         else:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
             total = Total(context, name, tensor, window, channels, count)
-            found = Pending(total.finish, Moves.of(form(kept), kept), (name,))
+            found = Unquantized(total.finish, Moves.of(form(kept), kept), (name,))
     moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(turn, name)
     moves = moves.reshape(wanted, name)
-    if isinstance(found, Held):
-        return Held(found.tensor, moves, found.functions, found.unsigned)
-    return Pending(found.finish, moves, found.nodes)
+    if isinstance(found, QuantizedView):
+        return QuantizedView(found.tensor, moves, found.functions, found.unsigned)
+    return Unquantized(found.finish, moves, found.nodes)
 
 
 def _turn(value: Value) -> tuple[int, ...]:
     """The order of the axes in which the value is reduced; turning twice gives the first order again."""
     order = tuple(range(len(value.shape or ())))
-    if len(order) == 3 and isinstance(value, (Held, Pending)) and value.moves.index is not None:
+    if len(order) == 3 and isinstance(value, (QuantizedView, Unquantized)) and value.moves.index is not None:
         turned = (0, 2, 1)
         if value.moves.transpose(turned).index is None:
             return turned
@@ -162,7 +162,7 @@ class Extremum:
 
     context: Context
     name: str
-    operand: Held | Pending
+    operand: QuantizedView | Unquantized
     window: Window
     channels: bool
     least: bool
@@ -173,9 +173,9 @@ class Extremum:
         tensor = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
         if self.least:
             tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
-        held = Held(tensor, Moves.of(tensor.shape, tensor.shape))
+        held = QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))
         most = maximum(context, held, self.window, f"{result.name}.most", name)
-        assert isinstance(most, Held)
+        assert isinstance(most, QuantizedView)
         tensor = most.tensor
         if self.channels:
             spread = channel_maximum(context, tensor, result.name, name)

@@ -24,16 +24,16 @@ from ...ir.graph import Add, Concat, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import enter_table
-from ..values import Held, Moves, Pending, Result
+from ..values import Moves, QuantizedView, Result, Unquantized
 from .arrange import materialise
 from .operands import expanded
 from .pool import maximum
 from .reduce import channel_maximum, over
-from .softmax_numbers import HIGH, LEAST, MOST, OCTAVES, Numbers
+from .softmax_constants import HIGH, LEAST, MOST, OCTAVES, Numbers
 from .window import Window
 
 
-def softmax(context: Context, name: str, x: Held, axes: list[int]) -> Pending:
+def softmax(context: Context, name: str, x: QuantizedView, axes: list[int]) -> Unquantized:
     """The Softmax of a quantized value over some axes of its shape."""
     tensor, window = materialise(context, x), over(x.shape, axes)
     channels = (0 if len(x.shape) == 1 else 1) in axes and tensor.channels > 1
@@ -43,7 +43,7 @@ def softmax(context: Context, name: str, x: Held, axes: list[int]) -> Pending:
     if not LEAST <= tensor.scale <= 1e5:
         raise BlockedError(f"the scale of its input is {tensor.scale:g}", "check the scales")
     made = Softmax(context, name, tensor, window, channels, Numbers(tensor.scale, count))
-    return Pending(made.finish, Moves.of(tensor.shape, x.shape), (name,))
+    return Unquantized(made.finish, Moves.of(tensor.shape, x.shape), (name,))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Softmax:
         """d, at zero point 127."""
         context, x, factor = self.context, self.tensor, float(self.numbers.factor)
         most = maximum(context, _whole(x), self.window, f"{result.name}.max", self.name)
-        assert isinstance(most, Held)
+        assert isinstance(most, QuantizedView)
         highest = channel_maximum(context, most.tensor, result.name, self.name) if self.channels else most.tensor
         count = x.channels
         weight, bias = np.full((count, 1, 1, 1), -1, np.int8), np.zeros(count, np.int32)
@@ -165,5 +165,5 @@ class Softmax:
         return out
 
 
-def _whole(tensor: Tensor) -> Held:
-    return Held(tensor, Moves.of(tensor.shape, tensor.shape))
+def _whole(tensor: Tensor) -> QuantizedView:
+    return QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))

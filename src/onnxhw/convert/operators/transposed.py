@@ -16,11 +16,11 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Ints, Moves, Pending, QuantConst, Result, Value
+from ..values import Const, Ints, Moves, QuantConst, Result, Unquantized, Value
 from .affine import weights
+from .affine_sum import Affine
 from .arrange import materialise
 from .operands import plain
-from .sums import Affine
 from .window import Window
 
 MOST_PHASES = 16
@@ -139,7 +139,7 @@ def conv_transpose(context: Context, node: Node) -> Value:
     )
     shape = (1, q.shape[1] * groups, *wanted)
     form = (1, shape[1], 1, wanted[0]) if rank == 1 else (1, shape[1], wanted[0], wanted[1])
-    return Pending(made.finish, Moves.of(form, shape), (name,))
+    return Unquantized(made.finish, Moves.of(form, shape), (name,))
 
 
 def _by_output(q: Ints | Array8, groups: int, rank: int) -> Ints | Array8:

@@ -11,7 +11,7 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects import integers
-from ..values import Fed, Held, Hosted, Pending, Step, Value
+from ..values import GraphInput, HostValue, QuantizedView, Step, Unquantized, Value
 from .chain import chained, per_channel_formula
 
 UNARY: dict[str, dict[str, Any]] = {
@@ -38,22 +38,22 @@ UNARY: dict[str, dict[str, Any]] = {
 
 def function(context: Context, value: Value, step: Step, clamp: bool = False) -> Value:
     """`value` followed by an elementwise step, wherever it is computed."""
-    if isinstance(value, (Fed, Hosted)):
+    if isinstance(value, (GraphInput, HostValue)):
         if value.dtype != "float32":
             raise BlockedError(f"its input is {value.dtype}, not float32")
         return replace(value, steps=(*value.steps, step))
-    if isinstance(value, Held):
+    if isinstance(value, QuantizedView):
         if value.integer:
             raise BlockedError(
                 "its input is an integer tensor", f"put {step['op']} between DequantizeLinear and QuantizeLinear"
             )
         return value.then(step)
-    if isinstance(value, Pending) and value.chain is not None and step["op"] == "Neg":
+    if isinstance(value, Unquantized) and value.chain is not None and step["op"] == "Neg":
         values = np.full(value.channels, -1, np.float32)
         return chained(value, (per_channel_formula("Mul", values, False, step["name"]),), step["name"])
-    if isinstance(value, Pending) and clamp:
+    if isinstance(value, Unquantized) and clamp:
         return replace(value, clamps=(*value.clamps, step), nodes=(*value.nodes, step["name"]), with_bias=None)
-    if isinstance(value, Pending):
+    if isinstance(value, Unquantized):
         raise BlockedError(
             f"its input comes from {value.nodes[-1]!r} without QuantizeLinear",
             "put QuantizeLinear and DequantizeLinear before it",
@@ -88,7 +88,7 @@ def cast(context: Context, node: Node) -> Value:
     """Cast of real values to float32, which they are."""
     value = context.required(node, 0)
     target = node.attributes.get("to")
-    real = isinstance(value, Pending) or (isinstance(value, Held) and not value.integer)
+    real = isinstance(value, Unquantized) or (isinstance(value, QuantizedView) and not value.integer)
     if not real or target != onnx.TensorProto.FLOAT:
         raise BlockedError("converts between types", "only a Cast from float32 to float32 is nothing to do")
     return value
@@ -104,7 +104,7 @@ def constant_operand(op_type: str, swapped: bool, value: float, name: str) -> St
     return {"op": op_type, "name": name, "value": value, "swapped": swapped}
 
 
-def combined(x: Held, y: Held, op_type: str, name: str) -> Held:
+def combined(x: QuantizedView, y: QuantizedView, op_type: str, name: str) -> QuantizedView:
     """Two functions of one tensor, combined: a function of the tensor again, known by its values.
 
     Before: ``a = DQ(q); y = a * Sigmoid(a)``. After: ``y = DQ -> Lookup``.

@@ -10,7 +10,7 @@ from ..report import RouteReport
 from . import mapping, parts, report, timing
 
 if TYPE_CHECKING:
-    from ...rtl.primitives import Primitives
+    from ...rtl.cells import Primitives
 
 
 class Ecp5:
@@ -103,18 +103,6 @@ class Ecp5:
         from .contents import bake
 
         return bake(routed, locations, images)
-
-    def netlist_script(self, top: str) -> list[str]:
-        """The same mapping as for a bitstream."""
-        return [f"synth_ecp5 -top {top}", mapping.SCRIPT]
-
-    def netlist_files(self) -> dict[str, str]:
-        """Its last step."""
-        return {mapping.FILE: mapping.text()}
-
-    def cell_models(self) -> str:
-        """``sim_models/ecp5_cells.v``."""
-        return mapping.models()
 
 
 FAMILY: Family = Ecp5()

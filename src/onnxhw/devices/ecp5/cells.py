@@ -13,9 +13,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ...config import HwConfig
-from ...rtl.cells import BlockRam, DuplicatedRegister, Multiplier
+from ...rtl.cells import BEHAVIOURAL, BlockRam, DuplicatedRegister, Multiplier
 from ...rtl.delay import delay
-from ...rtl.primitives import BEHAVIOURAL
 from . import block_ram, floorplan
 from .fabric import fabric_multiplier
 from .timing import MULTIPLIER
@@ -196,7 +195,7 @@ Ties = dict[str, TieCells]
 
 
 class Cells:
-    """`onnxhw.rtl.primitives.Primitives` of an ECP5; a design without a configuration has no floor plan."""
+    """`onnxhw.rtl.cells.Primitives` of an ECP5; a design without a configuration has no floor plan."""
 
     def __init__(self, device: str, config: HwConfig | None) -> None:
         self.plan = floorplan.plan(device, config) if config else floorplan.FloorPlan()

@@ -77,8 +77,3 @@ def section(data: Sequence[int]) -> str:
     """The lines of a ``.bram_init`` section."""
     rows = range(0, len(data), PER_LINE)
     return "".join(" ".join(f"{value:03x}" for value in data[row : row + PER_LINE]) + "\n" for row in rows)
-
-
-def read_contents(config: str) -> dict[int, list[int]]:
-    """The contents of every block RAM of a textual configuration, by number."""
-    return {int(match[1]): [int(value, 16) for value in match[2].split()] for match in SECTION.finditer(config)}

@@ -10,8 +10,8 @@ from ...config import WINDOW, HwConfig, bits_for
 from ...isa.memory import param_shape
 from ...isa.timing import MULTIPLY, weight_hops, weight_skew
 from ...isa.units import Unit, ucode_words, units_of
-from ...rtl.blocks import blocks, tail
 from ...rtl.kernel_window import SHORT, SHORT_UCODE
+from ...rtl.weight_blocks import blocks, tail
 from ..family import Estimate
 from . import block_ram
 from .fabric import fabric_levels, fabric_registers, joined

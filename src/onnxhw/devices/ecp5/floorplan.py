@@ -13,8 +13,8 @@ from ...config import HwConfig
 from ...isa.fields import WORD_BITS
 from ...isa.memory import PARAM_BITS, param_shape
 from ...isa.units import Unit, ucode_words
-from ...rtl.blocks import blocks, tail
 from ...rtl.kernel_window import SHORT, SHORT_UCODE
+from ...rtl.weight_blocks import blocks, tail
 from . import block_ram
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
@@ -38,7 +38,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class FloorPlan:
-    """nextpnr's names of places by role (`onnxhw.rtl.primitives.Primitives`); what has none goes anywhere."""
+    """nextpnr's names of places by role (`onnxhw.rtl.cells.Primitives`); what has none goes anywhere."""
 
     multipliers: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -11,8 +11,3 @@ SCRIPT = f"techmap -max_iter 3 -map {FILE} t:CCU2C"
 def text() -> str:
     """The Verilog text of `FILE`."""
     return resources.files("onnxhw.devices.ecp5").joinpath("map.v").read_text()
-
-
-def models() -> str:
-    """The Verilog text of our behavioural cell models."""
-    return resources.files("onnxhw.devices.ecp5").joinpath("sim_models", "ecp5_cells.v").read_text()

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.image import tensor_image, tensor_of, tensor_spans
+from ...program.host_words import tensor_of, tensor_spans, tensor_writes
 from ...program.model import DeviceProgram
 from ...program.result import Result
-from ..image import budget, program_image, watchdog
+from ..run_setup import budget, program_writes, watchdog_error
 from ..verilog import to_verilog
 from . import run as icarus
 from .mailbox import Mailbox
@@ -28,7 +28,7 @@ Write = tuple[int, int, npt.NDArray[np.uint32]]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class CocotbEngine(Closing):
+class CocotbEngine(Closeable):
     """The core's Verilog on Icarus: hundreds of times slower than CXXRTL, but it knows X and another simulator's rules.
 
     One simulator process lives as long as the engine; programs and tensors go to it through files in a temporary
@@ -81,7 +81,7 @@ class CocotbEngine(Closing):
         """Write a program into the core, unless it is the one that is loaded."""
         if self._loaded is not program:
             self._loaded = None
-            self._do(list(program_image(program)))
+            self._do(list(program_writes(program)))
             self._loaded = program
 
     def run(self, program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]], trace: bool = False) -> Result:
@@ -96,12 +96,12 @@ class CocotbEngine(Closing):
         names = [port.tensor for port in program.outputs]
         spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
-        writes = [(int(Space.ACT), address, words) for address, words in tensor_image(program, checked)]
+        writes = [(int(Space.ACT), address, words) for address, words in tensor_writes(program, checked)]
         found = self._do(writes, reads, run=True, limit=budget(program) + 64, stops=addresses)
 
         status, (cycles, *counts) = int(found["read_0"][0]), found["read_1"].tolist()
         if status != ENDED:
-            raise watchdog(program, status, cycles, counts)
+            raise watchdog_error(program, status, cycles, counts)
         pieces = iter([found[f"read_{i}"] for i in range(2, len(reads))])
         outputs = {
             name: tensor_of(program, name, [next(pieces) for _ in span])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...closeable import Closeable
 from ...errors import InternalError, ToolError
 
 CHUNK = 8192
@@ -33,7 +33,7 @@ class _Object(ctypes.Structure):
     ]
 
 
-class Design(Closing):
+class Design(Closeable):
     """One instance of a library made by `build`. It starts in its reset state; a context manager.
 
     Names are hierarchical, separated by spaces: a port ``host_rdata``, a register ``top control cycles``, a

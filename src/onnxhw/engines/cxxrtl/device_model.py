@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from amaranth import Elaboratable, Module, Signal
 
 from ...build.cache import sources
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from .build import Progress, build, elaborate
 from .core_model import core_library
@@ -36,7 +36,7 @@ OUTPUTS = {
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
 
-class Hole(Elaboratable):
+class BlackBox(Elaboratable):
     """In place of a core: its ports, as signals ``core_<port>`` that nothing drives or reads."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def device_libraries(
     def make() -> str:
         from ...rtl.top import Device
 
-        hole = Hole()
+        hole = BlackBox()
         device = Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole)
         ports = [getattr(device, name) for name in device.signature.members]
         return elaborate(device, [*ports, *hole.signals.values()])
@@ -92,7 +92,7 @@ def device_libraries(
     return Libraries(core_library(config, progress=progress).path, around.path)
 
 
-class DeviceModel(Closing):
+class DeviceModel(Closeable):
     """A running device and the host's end of its serial line; a context manager.
 
     Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.image import tensor_image, tensor_of, tensor_spans
+from ...program.host_words import tensor_of, tensor_spans, tensor_writes
 from ...program.model import DeviceProgram
 from ...program.result import Result
-from ..image import budget, program_image, watchdog
+from ..run_setup import budget, program_writes, watchdog_error
 from .build import Library, Progress
 from .core_model import CoreModel, core_library
 
@@ -24,7 +24,7 @@ WAVE_CYCLES = 20_000
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
 
-class CxxrtlEngine(Closing):
+class CxxrtlEngine(Closeable):
     """The core's RTL, compiled to native code (see `core_library`); the first use of a configuration takes a minute.
 
     A program stays loaded between runs: the second inference only writes inputs. `library` tells how long the
@@ -94,13 +94,13 @@ class CxxrtlEngine(Closing):
 
 def load(core: CoreModel, program: DeviceProgram) -> None:
     """Write a program into a core."""
-    for space, address, words in program_image(program):
+    for space, address, words in program_writes(program):
         core.write(space, address, words)
 
 
 def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: bool) -> Result:
     """Run the loaded program once."""
-    for address, words in tensor_image(program, inputs):
+    for address, words in tensor_writes(program, inputs):
         core.write(Space.ACT, address, words)
     tensors = _capture(core, program, 0) if trace else {}
     core.start()
@@ -114,7 +114,7 @@ def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: boo
     status, *_ = core.control(Control.RUN)
     cycles, *counts = core.control(Control.CYCLES, 1 + len(COUNTERS))
     if status != ENDED:
-        raise watchdog(program, status, cycles, counts)
+        raise watchdog_error(program, status, cycles, counts)
     outputs = {}
     for name in (port.tensor for port in program.outputs):
         pieces = [core.read(Space.ACT, *span) for span in tensor_spans(program, name)]

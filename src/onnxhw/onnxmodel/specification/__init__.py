@@ -7,12 +7,12 @@ operators      rules of single operators that need shapes               (operato
 
 import onnx
 
-from ..diagnostics import Diagnostic
+from ...diagnostics import Diagnostic
 from .descriptions import devices
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
 from .functions import Functions, compatible, every_node, identity, interface, spelled
 from .graphs import Names, Rules, Scope, body_rules, graph_rules
-from .later import later
+from .later import later_features
 from .operators import operator_rules
 from .types import open_sizes, stated
 from .versions import imports, model_fields, version_text
@@ -41,7 +41,7 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
     for function in functions.table.values():
         _function(function, rules)
     functions.recursion(findings)
-    later(model, findings)
+    later_features(model, findings)
     open_sizes(model, findings)
     devices(model, findings)
     operator_rules(model.graph, sets, known_shapes(model.graph), findings)

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from .signatures import Formal, Signature
+from .signatures import Formal, Signature, signature
 
 CONTRIB = "com.microsoft"
+
+
+def defined(op_type: str, domain: str, version: int) -> Signature | None:
+    """What onnx or onnxruntime defines of an operator of a version of its domain, or None if neither does."""
+    return contributed(op_type) if domain == CONTRIB else signature(op_type, domain, version)
 
 
 @cache

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ...diagnostics import Diagnostic, Severity
 from ...errors import InvalidModelError, UnsupportedError
-from ..diagnostics import Diagnostic, Severity
 
 MOST = 200
 """Most findings of one code that are kept; the rest is counted."""

@@ -1,4 +1,4 @@
-"""`later`: what a model uses that came with a later version of the IR than it says it has.
+"""`later_features`: what a model uses that came with a later version of the IR than it says it has.
 
 Every edition says which fields and element types are new in it. A file that has them all the same is clear, so they are
 used, with one warning (W3309) for each. Kinds of types, functions and training information have warnings of their own.
@@ -36,7 +36,7 @@ OF_GRAPHS = ("quantization_annotation", "sparse_initializer", "metadata_props")
 OF_FUNCTIONS = ("attribute_proto", "overload", "metadata_props")
 
 
-def later(model: onnx.ModelProto, findings: Findings) -> None:
+def later_features(model: onnx.ModelProto, findings: Findings) -> None:
     """One W3309 for each field and element type that is newer than the model's IR version."""
     version, elements, fields = model.ir_version, set[int](), set[str]()
     if version >= max(ELEMENTS.values()):

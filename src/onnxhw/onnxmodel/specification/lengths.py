@@ -82,12 +82,14 @@ def _regressor(attributes: Attributes, inputs: int) -> Iterator[str]:
 
 
 def _classifier(attributes: Attributes, inputs: int) -> Iterator[str]:
-    """LinearClassifier: a row of coefficients and an intercept for each class, or one of each for two classes."""
+    """LinearClassifier: a row of coefficients and an intercept for each class, or one of each for two classes. Labels
+    without a row, of which the text says nothing, are never given.
+    """
     labels, coefficients = _labels(attributes), size(attributes, "coefficients")
     rows = size(attributes, "intercepts")
     if labels == 1:
         yield "one class label: a classifier has two or more"
-    elif rows and labels > 2 and rows != labels:
+    elif rows > labels > 2:
         yield f"{rows} intercepts for {labels} class labels"
     elif rows > 2 and labels == 2:
         yield f"{rows} intercepts for two class labels"
@@ -130,8 +132,8 @@ def _svm_regressor(attributes: Attributes, inputs: int) -> Iterator[str]:
         yield f"support_vectors has {vectors} elements, no {count} rows"
     elif count and size(attributes, "coefficients") != count:
         yield f"{size(attributes, 'coefficients')} coefficients for {count} support vectors"
-    if size(attributes, "rho") != 1:
-        yield f"rho has {size(attributes, 'rho')} elements, not one"
+    if not size(attributes, "rho"):
+        yield "rho is not there: its first element is what is added"
 
 
 NODES = tuple(f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids",

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from ..nodes import reads
+from ..nodes import needed
 from .attributes import PAYLOADS
 from .choices import choice_rules
 from .contributed import CONTRIB
@@ -19,6 +19,7 @@ from .indices import index_rules
 from .lengths import length_rules
 from .operand_shapes import shape_rules
 from .operands import operand_rules
+from .sequences import SEQUENCES, sequence_rules
 from .signatures import canonical
 from .windows import window
 
@@ -93,18 +94,16 @@ def operator_rules(
 def _indices(
     graph: onnx.GraphProto, shapes: Mapping[str, Shape], constants: Mapping[str, onnx.TensorProto], findings: Findings
 ) -> None:
-    """`index_rules` of the nodes of a graph that an output needs: the others, and branches, need not run."""
-    indexed = [node for node in graph.node if node.op_type in INDEXED and len(node.input) > 1]
-    if not any(node.input[0] in shapes for node in indexed):
+    """`index_rules` and `sequence_rules` of the nodes of a graph that an output needs: the others, and branches, need
+    not run."""
+    indexed = any(node.op_type in INDEXED and len(node.input) > 1 and node.input[0] in shapes for node in graph.node)
+    if not indexed and not any(node.op_type in SEQUENCES for node in graph.node):
         return
     made = {one.output[0]: value.t for one in graph.node if one.op_type == "Constant" and one.output
             for value in one.attribute if value.name == "value"}  # fmt: skip
-    needed, names = [], {value.name for value in graph.output}
-    for node in reversed(graph.node):
-        if not names.isdisjoint(node.output):
-            names.update(reads(node))
-            needed.append(node)
-    for node in needed[::-1]:
+    run = needed(graph)
+    sequence_rules(run, {**made, **constants}, findings)
+    for node in run:
         if node.op_type in INDEXED and len(node.input) > 1 and canonical(node.domain) == "":
             shape = shapes.get(node.input[0])
             indices = constants.get(node.input[1], made.get(node.input[1]))

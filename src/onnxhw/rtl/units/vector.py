@@ -8,16 +8,16 @@ from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
 from ...isa.instructions import SETTINGS, Vector, VectorOp
 from ...isa.memory import PARAM_BITS, Space, param_shape
-from ...isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_apart, vector_latency
+from ...isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_issue_interval, vector_latency
 from ...isa.units import Unit
 from ..cells import BlockRam, DuplicatedRegister
 from ..decode import Decoded
 from ..delay import delay
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name
-from ..reduce import WindowReduce
 from ..requantize import RequantizeLane
 from ..tables import Tables
+from ..window_reduce import WindowReduce
 
 LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 10}
 VALUES = {
@@ -37,8 +37,8 @@ class VectorUnit(UnitComponent):
     """One window position per cycle, then one group of Q lanes per cycle; one instruction after the other.
 
     An instruction is taken when the one before is done; or if it `follows` it, as soon as that one's last group has
-    been read, but no sooner than `vector_apart` cycles after it: what it does not share with it are the loops, and
-    those of the results begin as many cycles late. Activation operands arrive `ACT_READ` cycles after their address,
+    been read, but no sooner than `vector_issue_interval` cycles after it: what it does not share with it are the loops,
+    and those of the results begin as many cycles late. Activation operands come `ACT_READ` cycles after their address,
     accumulator rows `DRAIN_READ`, and are read so much later that they arrive with the sums of windows. Each group's
     parameters, a row of `params`, are read with its operands; if in two halves (`HwConfig.param_reads`), with the first
     word of a plane only, and held by the lanes.
@@ -110,7 +110,8 @@ class VectorUnit(UnitComponent):
     def _permit(self, m: Module, busy: Signal, may_follow: Signal, last: Value) -> None:
         """When the next instruction may be taken, from registers: whether there is another one decides at once."""
         running, following = Signal(3), Signal(3)  # instructions taken and not done
-        apart, reading = Signal(range(vector_apart())), Signal()  # cycles until the next may follow; not all is read
+        # Cycles until the next may follow; not all is read.
+        apart, reading = Signal(range(vector_issue_interval())), Signal()
         m.d.comb += following.eq(running + self.issue.take - self.status.done)
         m.d.sync += [
             running.eq(following),
@@ -118,7 +119,7 @@ class VectorUnit(UnitComponent):
             may_follow.eq(~self.issue.take & (apart <= 1) & (~reading | last)),
         ]
         with m.If(self.issue.take):
-            m.d.sync += [apart.eq(vector_apart() - 1), reading.eq(1)]
+            m.d.sync += [apart.eq(vector_issue_interval() - 1), reading.eq(1)]
         with m.Else():
             with m.If(apart != 0):
                 m.d.sync += apart.eq(apart - 1)
@@ -321,7 +322,7 @@ class VectorUnit(UnitComponent):
         at_last = Signal()  # the group that comes next is its word's last
         word_ends = valid & at_last
         # The loops of the results: those of the instruction before are at their end when these begin.
-        starts = delay(m, self.issue.take, vector_apart() - 1, name="take")
+        starts = delay(m, self.issue.take, vector_issue_interval() - 1, name="take")
         own = {name: Signal.like(now[name], name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
         with m.If(starts):
             m.d.sync += [register.eq(now[name]) for name, register in own.items()]

@@ -1,0 +1,92 @@
+"""A program as contents of the core's memories, for bitstreams that run it from power-up."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..errors import InternalError, UsageError
+from ..isa.memory import param_shape
+from ..isa.microcode import pack
+from ..isa.units import Unit
+from ..program.model import DeviceProgram
+from ..rtl.autorun import MEMORY_NAME, Standalone
+from ..rtl.kernel_window import SHORT_UCODE
+from ..rtl.weight_blocks import blocks, tail
+
+COMMON = {
+    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in Unit},
+    "parameters": r"(^|\.)vector\.params$",
+    "tables": r"(^|\.)tables\.lane_\d+$",
+    "counts": rf"^{MEMORY_NAME}$",
+}
+"""Where most memories lie in the design: a pattern of the names that `devices.family.memories` gives."""
+
+
+def places(config: HwConfig) -> dict[str, str]:
+    """Where all memories lie; the weights are in the blocks of `rtl.weights`."""
+    return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
+
+
+def require_block_rams(program: DeviceProgram) -> None:
+    """`UsageError` E2333 if the program has weights (`rtl.blocks.tail`) or microcode in lookup tables, which no image
+    replaces."""
+    config = program.config
+    depth = config.weight_depth - tail(config)
+    if len(program.weights) > depth:
+        raise UsageError(
+            "E2333",
+            f"--standalone: the program has {len(program.weights)} weight words, "
+            f"block RAMs of {config.name} hold {depth}",
+            hint="without --standalone a host loads the program",
+        )
+    if program.code.get(Unit.DEPTHWISE) and config.depthwise_ucode <= SHORT_UCODE:
+        raise UsageError(
+            "E2333",
+            f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",
+            hint="without --standalone a host loads the program",
+        )
+
+
+def words(image: npt.NDArray[np.uint8]) -> list[int]:
+    """Rows of bytes as integers, the first byte lowest."""
+    return [int.from_bytes(row.tobytes(), "little") for row in image]
+
+
+def contents(program: DeviceProgram) -> dict[str, list[int]]:
+    """What each kind of memory (the keys of `places`) holds."""
+    code = program.code
+    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in Unit}
+    # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
+    start = Standalone(tuple(len(code.get(unit, ())) for unit in Unit), budget=2 * program.cycles, at_reset=True)
+    for block in blocks(program.config):
+        found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
+    found["parameters"] = words(_parameters(program))
+    found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
+    found["counts"] = list(start.words())
+    return found
+
+
+def _parameters(program: DeviceProgram) -> npt.NDArray[np.uint8]:
+    """The words of the parameter memory, in bytes."""
+    rows = program.params.astype("<u8").view(np.uint8)
+    width, _ = param_shape(program.config)
+    padding = width // 8 * program.config.param_reads - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, padding))).reshape(-1, width // 8)
+
+
+def images(program: DeviceProgram, names: Sequence[str]) -> dict[str, list[int]]:
+    """Images for `flow.with_memories` by the names of the design's memories.
+
+    Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the
+    design lacks a memory that the program needs.
+    """
+    out, patterns = {}, places(program.config)
+    for kind, image in contents(program).items():
+        matching = [name for name in names if re.search(patterns[kind], name)]
+        if image and not matching:
+            raise InternalError("E1131", f"the design has no memory for {kind} among {', '.join(sorted(names))}")
+        out.update(dict.fromkeys(matching, image))
+    return out

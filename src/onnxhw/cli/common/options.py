@@ -1,0 +1,161 @@
+"""Options that several commands share."""
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from .output import Output
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _set(field: str, value: object) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def callback(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+        if given:
+            setattr(ctx.find_object(Output), field, value)
+
+    return callback
+
+
+def common(command: Command) -> Command:
+    """``--json``, ``-v``, ``-q``: they set the fields of `Output` and reach no command."""
+    for flags, field, value, text in (
+        (("-q", "--quiet"), "verbosity", -1, "Errors only, and what --json prints."),
+        (("-v", "--verbose"), "verbosity", 1, "Details; a traceback if something unexpected happens."),
+        (("--json",), "json", True, "One JSON document on stdout."),
+    ):
+        option = click.option(
+            *flags, is_flag=True, expose_value=False, is_eager=True, callback=_set(field, value), help=text
+        )
+        command = option(command)
+    return command
+
+
+def board_option(required: bool = False) -> Callable[[Command], Command]:
+    """``--board``."""
+    return click.option(
+        "-b",
+        "--board",
+        required=required,
+        metavar="NAME|FILE",
+        default=None if required else "ulx3s",
+        show_default=not required,
+        help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
+    )
+
+
+class Frequency(click.FloatRange):
+    """A clock in MHz; neither infinite nor NaN, which `click.FloatRange` takes."""
+
+    name = "frequency"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        return found if math.isfinite(found) else self.fail(f"{value} is not a frequency", param, ctx)
+
+
+preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware configuration; default: the board's own.")
+
+
+def reading_options(command: Command) -> Command:
+    """``--shape``, ``--limit``, ``--untrusted``, ``--exact-softmax``: the command gets a `Reading` named `reading`."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *args: Any, shapes: tuple[str, ...], limits: tuple[str, ...], untrusted: bool, exact_softmax: bool,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        from .reading import Reading
+
+        return command(*args, reading=Reading(shapes, limits, untrusted, exact_softmax), **options)
+
+    click.option(
+        "--exact-softmax", is_flag=True,
+        help="A Softmax before operations of the hardware runs on the host, in float32, not on the hardware.",
+    )(with_reading)  # fmt: skip
+    click.option("--untrusted", is_flag=True, help="Read the model in a process of bounded memory and time first.")(
+        with_reading
+    )
+    click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size.")(
+        with_reading
+    )
+    click.option(
+        "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
+    )(with_reading)
+    return with_reading  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+
+
+patches_option = click.option(
+    "--patches/--no-patches", default=None,
+    help="Inputs as patches of a first convolution, which the host makes: where that saves cycles, or only where the "
+    "model fits so. Default: what takes least time of line and core.",
+)  # fmt: skip
+
+
+def prefer_option(default: str) -> Callable[[Command], Command]:
+    """``--prefer``."""
+    return click.option(
+        "--prefer", type=click.Choice(["speed", "hardware"]), default=default, show_default=True,
+        help="Where a part of a model in parts runs: where line, core and host take least time, or on the hardware.",
+    )  # fmt: skip
+
+
+no_cache_option = click.option("--no-cache", is_flag=True, help="Build again even if a cached result exists.")
+
+
+def preprocess_options(command: Command) -> Command:
+    """``--scale``, ``--mean``, ``--std``, ``--layout``: the command gets a `Preprocess` named `preprocess`."""
+
+    @functools.wraps(command)
+    def with_preprocess(*args: Any, scale: str, mean: str | None, std: str | None, layout: str, **options: Any) -> Any:
+        from ...preprocess import Preprocess
+
+        numbers = [_numbers(flag, text) for flag, text in (("--scale", scale), ("--mean", mean), ("--std", std))]
+        if len(numbers[0]) != 1:
+            raise click.BadParameter("one number, e.g. 1/255", param_hint="--scale")
+        return command(*args, preprocess=Preprocess(numbers[0][0], numbers[1], numbers[2], layout), **options)
+
+    for flag, default, text in (
+        ("--std", None, "Divide by this: one number, or one per channel."),
+        ("--mean", None, "Then subtract this: one number, or one per channel, with commas."),
+        ("--scale", "1", "Multiply inputs by this first, e.g. 1/255."),
+    ):
+        click.option(flag, default=default, metavar="X", show_default=default is not None, help=text)(with_preprocess)
+    layouts = click.Choice(["nchw", "nhwc"])
+    click.option("--layout", type=layouts, default="nchw", show_default=True, help="Of the model's inputs.")(
+        with_preprocess
+    )
+    return with_preprocess  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+
+
+def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
+    """Numbers with commas between them; each may be a fraction."""
+    try:
+        return tuple(
+            float(Fraction(part.strip())) if "/" in part else float(part) for part in (text or "").split(",") if part
+        )
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise click.BadParameter(f"{text!r} is not a list of numbers", param_hint=flag) from None
+
+
+def out_option(default: str) -> Callable[[Command], Command]:
+    """``-o DIR``."""
+    return click.option(
+        "-o",
+        "--out",
+        "out",
+        type=click.Path(path_type=Path, file_okay=True),
+        metavar="DIR",
+        help=f"Output directory; default: {default}.",
+    )
+
+
+def examples(text: str) -> str:
+    """Help text that leads with examples, kept line by line."""
+    lines = text.strip("\n").rstrip()  # an empty line would end what is kept
+    return f"\b\nExamples:\n{lines}\n"

@@ -1,0 +1,117 @@
+"""An output directory that never holds half a file: written beside, then renamed into place."""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ...errors import UsageError
+from .interrupts import undivided
+
+HINT = "choose another place with -o: a folder of yours, on a disk with room"
+"""What to do about E2903."""
+
+
+def refuse_unwritable(target: Path) -> None:
+    """A `UsageError` E2903 if `target` cannot be made or written to; called before long work begins."""
+    place = target
+    while not place.exists():
+        if place.parent == place:
+            break
+        place = place.parent
+    if not place.is_dir():
+        raise UsageError("E2903", "is not a directory", where=str(place), hint=HINT)
+    try:
+        handle, probe = tempfile.mkstemp(prefix=".onnxhw-", dir=place)
+    except OSError as error:
+        raise _unwritable(place, error) from None
+    os.close(handle)
+    os.unlink(probe)
+
+
+def _unwritable(place: Path, error: OSError) -> UsageError:
+    reason = "" if error.errno == errno.ENOENT else f": {error.strerror}"
+    return UsageError("E2903", f"cannot be written to{reason}", where=str(place), hint=HINT)
+
+
+def refuse_unwritable_file(target: Path, *sources: Path | None) -> None:
+    """A `UsageError` E2903 if a file of that name cannot be written; called before long work begins.
+
+    A symbolic link is followed; anything there that is not a regular file is left alone. E2561: it is one of the
+    `sources` that the command reads.
+    """
+    target = target.resolve()
+    if any(source and source.resolve() == target for source in sources):
+        raise UsageError("E2561", "is read by this command, and would be overwritten", where=str(target),
+                         hint="give the output another name")  # fmt: skip
+    if target.is_dir():
+        raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
+    if target.exists() and not target.is_file():
+        raise UsageError("E2903", "is not a regular file", where=str(target), hint=HINT)
+    refuse_unwritable(target.parent)
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Path]:
+    """A temporary directory whose files are renamed into `target` if the block ends well.
+
+    It is beside `target`, or inside if that exists: then nothing but `target` needs to be writable.
+    If it does not, nothing of it stays, and a `target` that did not exist still does not. Files that
+    `target` already has stay unless they are replaced; an interrupt waits until all are. E2903 as `refuse_unwritable`.
+    """
+    refuse_unwritable(target)
+    made = [p for p in (target.parent, *target.parent.parents) if not p.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target if target.is_dir() else target.parent
+        stage = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    try:
+        stage.chmod(0o777 & ~_umask())
+        yield stage
+        if target.exists():
+            with undivided():  # some files of now and some of before are no result
+                for file in sorted(stage.iterdir()):
+                    os.replace(file, target / file.name)
+        else:
+            os.replace(stage, target)
+    except OSError as error:
+        if isinstance(error.filename, str) and error.filename.startswith(str(stage)):
+            raise _unwritable(target, error) from None
+        raise
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        if not target.exists():
+            for directory in made:
+                with suppress(OSError):
+                    directory.rmdir()
+
+
+def write_atomically(target: Path, data: bytes) -> None:
+    """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable_file`."""
+    target = target.resolve()
+    refuse_unwritable_file(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,91 @@
+"""Steps that several commands share: names to objects, a model to a program."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...board import Board, find
+from ...config import SIMULATED, HwConfig, preset
+from ...errors import UsageError
+from ...partition.partitioned import PartitionedModel
+from ...program.parts import Program
+from ...program.traffic import Rates
+from .choice import BY_DEFAULT, Choice
+from .output import Output
+from .reading import TRUSTED, Reading
+
+
+@dataclass(frozen=True)
+class Target:
+    """A board and the configuration chosen for it."""
+
+    board: Board
+    config: HwConfig
+
+    def rates(self, clock_hz: int | None = None, baud: int | None = None) -> Rates | None:
+        """Line and clock of the board, or these; None for a preset that no board has: there is no line."""
+        if self.config.name in SIMULATED:
+            return None
+        return Rates(baud or self.board.baud, clock_hz or self.board.core_hz)
+
+
+def target(board_name: str, preset_name: str | None) -> Target:
+    """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
+
+    Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
+    bitstream can be made.
+    """
+    from ...devices import family_of
+
+    chosen = find(board_name)
+    family_of(chosen).check_part(chosen)
+    name = preset_name or chosen.preset
+    config = preset(name)
+    if name not in chosen.presets and name not in SIMULATED:
+        raise UsageError(
+            "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
+        )
+    return Target(chosen, config)
+
+
+def refuse_simulated(chosen: Target) -> None:
+    """A `UsageError` E2913 if the preset is for simulation only."""
+    if chosen.config.name in SIMULATED:
+        raise UsageError(
+            "E2913",
+            f"preset {chosen.config.name!r} is for simulation only: {SIMULATED[chosen.config.name]}",
+            hint=f"presets of {chosen.board.name}: {', '.join(chosen.board.presets)}",
+        )
+
+
+def default_out(model: Path, config: HwConfig) -> Path:
+    """Where a model's files go unless ``-o`` says otherwise."""
+    return Path("build") / f"{model.stem}-{config.name}"
+
+
+def compile_model(
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
+) -> tuple[PartitionedModel, Program]:
+    """A model file placed on hardware and host, and its program; says what runs on the host.
+
+    If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
+    input has no static shape, E4002 or E4006 otherwise.
+    """
+    from ... import compiler
+
+    with output.stage(f"compile {path.name} for {config.name}"):
+        placed = compiler.place_and_schedule(
+            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes,
+            patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
+        )
+    placed.require_hardware(config, str(path))
+    partitioned, program = placed.model, placed.made
+    for diagnostic in partitioned.diagnostics:
+        if diagnostic.code in ("W3403", *compiler.LARGE, compiler.SLOW):
+            output.message(diagnostic.text())
+    rows = [row for row in partitioned.placement if row.where == "host" and row.code]
+    if rows:
+        output.message(f"{len(rows)} nodes run on the host, for example:")
+        for row in [row for row in rows if row.hint][:5] or rows[:5]:
+            output.message(f"  {row.node} ({row.op_type}): {row.reason}")
+        output.message("  `onnxhw check` lists all")
+    return partitioned, program

@@ -1,0 +1,90 @@
+"""The design that ``synth`` builds for a board, and what is kept about it."""
+
+import sys
+from typing import Any
+
+from ...board import Board
+from ...build import flow
+from ...build.bitstream import Bitstream
+from ...build.cache import list_all, sources
+from ...build.device import version_of
+from ...config import HwConfig
+from ...devices import family_of
+from ...devices.family import memories
+from ...errors import OnnxhwError
+from ...program.model import DeviceProgram
+
+
+def line_speed(board: Board, clock_hz: int) -> int:
+    """The fastest rate of the board's serial adapter that the core's clock allows."""
+    from ...rtl.link.uart import fastest
+
+    return fastest(clock_hz, board.baud)
+
+
+def top(board: Board, config: HwConfig, clock_hz: int, baud: int) -> Any:
+    """The top level: core, link and clock."""
+    from ...rtl.top import Top
+
+    return family_of(board).clocked(Top(config, clock_hz=clock_hz, baud=baud), board, clock_hz)
+
+
+def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
+    """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
+    return {
+        "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
+        "rtl": sources("rtl/top.py"),
+        **{name: version_of(name) for name in ("amaranth", "amaranth-boards")},
+    }  # fmt: skip
+
+
+def options(board: Board, seeds: int | None) -> flow.Options:
+    """The board's seeds, the first of them or as many as asked for."""
+    count = seeds or 1
+    more = range(max(board.seeds) + 1, max(board.seeds) + 1 + count)
+    return flow.Options(seeds=(*board.seeds, *more)[:count])
+
+
+def finished(
+    built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None
+) -> Bitstream:
+    """The routed design with its build id in its description, by which a driver knows what is on the board.
+
+    With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
+    """
+    from ...build.memory_contents import images
+    from ...driver.artifact import build_id
+    from ...isa.link import Info
+
+    names = memories(built.locations)
+    contents = images(program, list(names)) if program else {}
+    if "description" in names:
+        info = Info.of(
+            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None
+        )
+        contents["description"] = info.to_words()
+    return flow.with_memories(built, contents, progress=progress) if contents else built
+
+
+def cached_route(config: HwConfig) -> dict[str, Any] | None:
+    """``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a bitstream in the cache, or None.
+
+    Looks at the boards for which one was made, those first that have `config` as their own preset, at the board's clock
+    and first seed.
+    """
+    from ...board import boards
+
+    labels = [f"{entry.label} " for entry in list_all() if entry.kind == "bitstream"]
+    for board in sorted(boards().values(), key=lambda board: board.preset != config.name):
+        if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
+            continue
+        hz, baud = board.core_hz, line_speed(board, board.core_hz)
+        try:
+            made_of = recipe(config, hz, baud)
+            if built := flow.cached(top(board, config, hz, baud), board, clock_hz=hz, recipe=made_of):
+                break
+        except OnnxhwError:
+            continue
+    else:
+        return None
+    return {"resources": built.report.resources, "fmax_mhz": built.report.fmax_mhz, "seed": built.seed}

@@ -1,0 +1,217 @@
+"""`Client`: programs and tensors to a device and back, over any `Transport`."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..closeable import Closeable
+from ..config import HwConfig
+from ..errors import LinkError, UsageError
+from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
+from ..isa.memory import Control, Space
+from ..isa.units import Unit
+from ..program.host_words import Words, memories
+from ..program.model import DeviceProgram
+from ..program.result import Result
+from .framing import crc32c
+from .inferences import TOKENS, Inferences, Tensors, numbers, pieces, reads
+from .link import Counters, Link, Progress, Request
+from .snapshot import SNAPSHOT_WORDS, Snapshot
+from .transport import Transport
+
+AT_ONCE = 256
+"""Commands of a batch that are handed to the link together, at least."""
+
+
+class Client(Closeable):
+    """One device at the other end of `transport`.
+
+    Commands are performed once and in order, whatever the line does to them, or an error is raised; every wait is
+    bounded (`Link`).
+
+    Errors: those of `Link`, and `LinkError` E9105 another design, E9106 another protocol, E9107 another
+    configuration, E9108 watchdog, E9109 wrong cycle count, E9110 the run has not ended, E9123 the run was not ours.
+    `UsageError` E2150, E2151 inputs that do not fit the program.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.link = Link(transport)
+        self._head: Info | None = None
+        self._info: Info | None = None
+        self._program: DeviceProgram | None = None
+        self._token = random.randrange(TOKENS)
+
+    @property
+    def counters(self) -> Counters:
+        """What the link has met so far."""
+        return self.link.counters
+
+    def close(self) -> None:
+        """Release the transport."""
+        self.transport.close()
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def info(self) -> Info:
+        """What the device says it is (asked once)."""
+        if self._info is None:
+            head = self._words(Command.INFO, 0, 0, HEAD_WORDS).tolist()
+            rest = self._words(Command.INFO, 0, HEAD_WORDS, Info.text_words(head))
+            self._info = Info.from_words([*head, *rest.tolist()])
+        return self._info
+
+    def head(self) -> Info:
+        """`info` without the configuration: one short frame, asked once."""
+        if self._head is None:
+            self._head = Info.from_words(self._words(Command.INFO, 0, 0, HEAD_WORDS).tolist())
+        return self._head
+
+    def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
+        """Write 32-bit words from host-word `address` of a memory on.
+
+        Any but ACT belongs to the program: the device then holds none that could run until one is loaded.
+        """
+        self.link.perform(list(_writes(space, address, np.asarray(words))))
+
+    def read(self, space: int, address: int, count: int) -> Words:
+        """Read `count` 32-bit words from host-word `address` of CONTROL or ACT on (a core reads no others)."""
+        return self._words(Command.READ, space, address, count)
+
+    def control(self, register: Control) -> int:
+        """One control register."""
+        return int(self.read(Space.CONTROL, register, 1)[0])
+
+    def status(self) -> int:
+        """Control.RUN: bits RUNNING, ENDED, WATCHDOG."""
+        return self.control(Control.RUN)
+
+    def snapshot(self) -> Snapshot:
+        """What the device is doing: run state, counters and last instructions; also during a run."""
+        (answer,) = self.link.perform([Request(Command.POLL, count=SNAPSHOT_WORDS)])
+        return Snapshot.of(answer.address, numbers(answer.payload))
+
+    def reset(self) -> None:
+        """Stop a run and forget the program."""
+        self._program = None
+        self.link.perform([Request(Command.RESET, address=1)])
+
+    # -- programs ------------------------------------------------------------------------------
+
+    def check(self, config: HwConfig) -> None:
+        """Refuse with `LinkError` E9107 a device of another configuration."""
+        if self.head().fingerprint != config.fingerprint:
+            info = self.info()
+            there = f"{info.config.name!r} ({info.fingerprint})" if info.config else info.fingerprint
+            raise LinkError(
+                "E9107",
+                f"the bitstream on the board is for configuration {there}, the program needs "
+                f"{config.name!r} ({config.fingerprint})",
+                hint=f"program the board with a bitstream of {config.name!r}, or compile for what is on the board",
+            )
+
+    def load(self, program: DeviceProgram, progress: Progress | None = None) -> None:
+        """Write a program into the device.
+
+        The device first forgets the one it has, and runs none until the last command has told it the CRC of
+        what it has received: it never runs half of one.
+        """
+        self.check(program.config)
+        self._program = None
+        writes = list(_program_writes(program))
+        last = Request(Command.COMMIT, count=COMMIT_WORDS, payload=_bytes([_program_crc(writes), *_counts(program)]))
+        self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
+        self._program = program
+
+    def holds(self, program: DeviceProgram) -> bool:
+        """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
+        self.check(program.config)
+        flags, crc = self.read(REGISTERS, 0, 2).tolist()
+        counts = self.read(Space.CONTROL, Control.LOAD_COUNT, COMMIT_WORDS - 1).tolist()
+        same = crc == _program_crc(list(_program_writes(program))) and counts == _counts(program)
+        return bool(flags & LOADED) and same
+
+    def run(self, inputs: Tensors, program: DeviceProgram | None = None) -> Result:
+        """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
+
+        `program` names one that is on the device already (baked, or loaded by an earlier session), without
+        loading it.
+        """
+        return self.run_all([inputs], program)[0]
+
+    def run_all(
+        self, batch: Sequence[Tensors], program: DeviceProgram | None = None, progress: Progress | None = None
+    ) -> list[Result]:
+        """Inferences one after the other, in order; while one is computed the next one's inputs travel.
+
+        The device waits by itself where an inference has to wait for another, so that the time of all is that of the
+        slower of line and core; where inputs share memory with outputs, only as many bytes travel during a run as the
+        device's input memory holds. `progress` is told how many results are here, of how many.
+        """
+        if program is not None:
+            self.check(program.config)
+            self._program = program
+        program = self._program
+        if program is None:
+            raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
+        for inputs in batch:
+            _check_inputs(program, inputs)
+        run = Inferences(program, self.head().clock_hz, self._token + 1)
+        self._token = (self._token + len(batch)) % TOKENS
+        results: list[Result] = []
+        commands = run.load(batch[0]) if batch else []
+        asked: list[int] = []
+        for number in range(len(batch)):
+            following = run.load(batch[number + 1]) if number + 1 < len(batch) else []
+            early = program.input_free != (0, 0)  # else the next inputs may lie where outputs do
+            commands += [run.start(number), *(following if early else [])]
+            asked.append(len(commands))
+            commands += [*run.fetch, *([] if early else following)]
+            if len(commands) >= AT_ONCE or number + 1 == len(batch):
+                answers = self.link.perform(commands)
+                for at in asked:
+                    results.append(run.result(len(results), answers[at : at + len(run.fetch)]))
+                    if progress:
+                        progress(len(results), len(batch))
+                commands, asked = [], []
+        return results
+
+    def _words(self, command: Command, space: int, address: int, count: int) -> Words:
+        answers = self.link.perform(list(reads(command, space, address, count)))
+        return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
+
+
+def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
+    return pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
+
+
+def _program_writes(program: DeviceProgram) -> Iterator[Request]:
+    for space, image in memories(program):
+        yield from _writes(space, 0, image)
+
+
+def _program_crc(writes: list[Request]) -> int:
+    return crc32c(b"".join(load_record(each.space, each.address, each.payload) for each in writes))
+
+
+def _counts(program: DeviceProgram) -> list[int]:
+    """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
+    array, vector = program.input_free
+    return [*(len(program.code.get(unit, ())) for unit in Unit), program.cycles, array | vector << 16]
+
+
+def _bytes(words: list[int]) -> bytes:
+    return np.array(words, "<u4").tobytes()
+
+
+def _check_inputs(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:
+    wanted = {port.tensor for port in program.inputs}
+    if set(inputs) != wanted:
+        raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
+    for name, values in inputs.items():
+        shape = program.tensors[name].shape
+        if values.shape != shape or values.dtype != np.int8:
+            raise UsageError("E2151", f"input {name!r} must be int8 {shape}, not {values.dtype} {values.shape}")

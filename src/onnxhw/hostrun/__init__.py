@@ -1,8 +1,0 @@
-"""What the host computes of a model: onnxruntime's kernels, one node at a time, and operators of our own.
-
-evaluate     the outputs of a model from its inputs                     (evaluator.py, nodes.py, expected.py)
-implemented  whether the host has an operator, for some types           (single.py)
-native       one node in onnxruntime                                    (native.py)
-operators    those that must be exact, and what onnxruntime lacks       (operators/)
-confined     a node of constants, in a child of bounded memory and time (confined.py)
-"""

@@ -1,0 +1,66 @@
+"""A program as host words: its memories, and its tensors on their way to activation memory and back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.memory import Space, host_stride, word_bytes
+from ..isa.microcode import pack
+from ..isa.units import Unit
+from .layout import Place, from_host, to_host
+from .model import DeviceProgram
+
+Words = npt.NDArray[np.uint32]
+
+
+def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
+    """The memories that a program brings along, as host words from address 0 on; empty ones are left out."""
+    for unit in Unit:
+        if code := program.code.get(unit):
+            yield unit.microcode, np.array(pack(code), np.uint32)
+    if program.weights.size:
+        yield Space.WEIGHT, to_host(program.weights, word_bytes(program.config, Space.WEIGHT))
+    if program.params.size:
+        yield Space.PARAM, to_host(program.params.astype("<u8").view(np.uint8), word_bytes(program.config, Space.PARAM))
+    if program.tables.size:
+        # Entry order: int8 value v is at index v + 128.
+        yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)
+
+
+def tensor_writes(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Iterator[tuple[int, Words]]:
+    """Host address in ACT and words of the pieces of every tensor; words between the pieces are not touched."""
+    word = program.config.word
+    for name, values in inputs.items():
+        entry = program.tensors[name]
+        place, data = entry.place, entry.place.pack(entry.store(values), word).reshape(-1, word)
+        for address, first, count in _pieces(place, word):
+            yield address * host_stride(word), to_host(data[first : first + count], word)
+
+
+def tensor_spans(program: DeviceProgram, name: str) -> list[tuple[int, int]]:
+    """Host address in ACT and number of host words of the pieces of a tensor."""
+    word = program.config.word
+    stride = host_stride(word)
+    return [(address * stride, count * stride) for address, _, count in _pieces(program.tensors[name].place, word)]
+
+
+def tensor_of(program: DeviceProgram, name: str, pieces: Sequence[Words]) -> npt.NDArray[np.int8]:
+    """The tensor whose pieces (see `tensor_spans`) have been read."""
+    word, entry = program.config.word, program.tensors[name]
+    shape = entry.place.blocks(word), *entry.place.shape[2:]
+    return entry.restore(entry.place.unpack(from_host(np.concatenate(pieces), word).reshape(*shape, word), word))
+
+
+@lru_cache(maxsize=256)
+def _pieces(place: Place, word: int) -> list[tuple[int, int, int]]:
+    """The address_runs of a tensor's addresses; kept, because every run asks again."""
+    return address_runs(place.addresses(word).reshape(-1))
+
+
+def address_runs(addresses: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Runs of consecutive addresses: ``(first address, first index, length)``."""
+    starts = np.flatnonzero(np.diff(addresses, prepend=addresses[:1] - 2) != 1)
+    ends = np.append(starts[1:], len(addresses))
+    return [(int(addresses[a]), int(a), int(b - a)) for a, b in zip(starts, ends, strict=True)]

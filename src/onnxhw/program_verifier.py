@@ -1,0 +1,163 @@
+"""`verify_program`: the device program of a file is verified before it runs (`runtime.loading` has each part verified).
+
+A program file may come from anywhere, and its checksum is no signature. So what was read goes through all that a
+program goes through when it is made: `onnxhw.sched.checker` (no access out of range, nothing read before it was written
+or after it was overwritten, no deadlock, no bank conflict, the predicted cycles); and what the host does with it is
+tried: ports, steps, tensor table and layers fit each other. `UsageError` E2460 says what is wrong.
+
+Not to be told from a program alone, without the graph: that it computes what the model means. Weights, parameters and
+tables are whatever they are; words that an operation reads hold the tensor that was written there last; accumulators
+beyond `acc_bits` wrap, on every engine alike. Such a program is another valid one.
+"""
+
+from collections.abc import Iterable
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from .errors import InternalError, OnnxhwError, UsageError, short
+from .golden import host
+from .ir.graph import Graph, Port, Tensor
+from .ir.steps import STEPS
+from .isa.units import Unit
+from .program.kept import Constants
+from .program.model import DeviceProgram, Entry, Layer
+
+ELEMENTS = 1 << 24
+"""Most elements of a model's tensor that a program keeps or transfers: 4 times the largest activation memory."""
+LISTS = ("shape", "perm", "axes", "inputs", "values")
+"""Attributes of host steps that are lists of numbers."""
+SAMPLES = 256
+"""Values of an int8."""
+
+
+def verify_program(program: DeviceProgram, where: str = "") -> DeviceProgram:
+    """The program itself, if it is one that our compiler could have made; else `UsageError` E2460."""
+    from .sched.checker import check  # only here: it takes long to import
+
+    try:
+        _table(program)
+        check(program)
+        _layers(program.layers, program)
+        tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
+        try_ports(Graph("", tensors, [], program.inputs, program.outputs), ELEMENTS)
+    except InternalError as error:
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        raise _refused(where, f"{what} ({error.code})") from error
+    except MemoryError as error:
+        raise _refused(where, "it takes more memory than there is") from error
+    except ValueError as error:
+        raise _refused(where, str(error)) from error
+    return program
+
+
+def _refused(where: str, why: str) -> UsageError:
+    hint = "compile the model again"
+    return UsageError("E2460", f"no valid program: {why}", where=where, hint=hint)
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+# -- the tensor table ------------------------------------------------------------------------------
+
+
+def _table(program: DeviceProgram) -> None:
+    """What `check` does not ask of the table: quantization, and the model's tensors."""
+    for entry in program.tensors.values():
+        name = f"tensor {entry.name!r}"
+        _require(isfinite(entry.scale) and entry.scale > 0, f"{name} has the scale {entry.scale}")
+        _require(-128 <= entry.zero_point <= 127, f"{name} has the zero point {entry.zero_point}")
+        _require(0 < prod(entry.shape) <= ELEMENTS, f"{name} has {prod(entry.shape)} elements")
+    inputs, outputs = ([port.tensor for port in ports] for ports in (program.inputs, program.outputs))
+    _require(len(set(inputs)) == len(inputs), "two inputs are one tensor")
+    for name in inputs:
+        entry = program.tensors[name]
+        _require(not isinstance(entry.kept, Constants), f"input {name!r} has constants")
+        _require(entry.ready == 0, f"input {name!r} is not ready at the start")
+    for name in outputs:
+        _require(_whole(program.tensors[name]), f"output {name!r} is not kept as a whole")
+
+
+def _whole(entry: Entry) -> bool:
+    return entry.kept is None or entry.whole
+
+
+def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:
+    """An instruction belongs to one layer at most, and runs are in order."""
+    used = {unit: np.zeros(len(program.code.get(unit, ())), bool) for unit in Unit}
+    for layer in layers:
+        for unit, runs in layer.instructions.items():
+            _require(unit in used, f"layer {layer.name!r} names the unit {unit!r}")
+            before = 0
+            for first, last in runs:
+                fits = before <= first < last <= len(used[unit]) and not used[unit][first:last].any()
+                _require(fits, f"layer {layer.name!r} has {unit} instructions {first}..{last}")
+                used[unit][first:last] = True
+                before = last
+
+
+# -- ports -----------------------------------------------------------------------------------------
+
+
+def try_ports(whole: Graph, elements: int) -> None:
+    """Each port's steps lead from the model's type and shape to the tensor's, or back: for every int8 of an output,
+    and for some values of an input. `ValueError` if not, or for more than so many elements."""
+    tensors = whole.tensors
+    for port in whole.inputs:
+        _steps(port, elements)
+        graph = Graph("", tensors, [], [port], [])
+        for values in _examples(port):
+            found = _run(port, lambda: host.prepare(graph, {port.name: values})[port.tensor])  # noqa: B023
+            _fits(port, found, tensors[port.tensor].shape, "int8")
+    for port in whole.outputs:
+        _steps(port, elements)
+        graph = Graph("", tensors, [], [], [port])
+        shape = tensors[port.tensor].shape
+        for first in range(-128, 128, min(SAMPLES, prod(shape))):
+            values = np.resize(np.arange(first, first + SAMPLES).astype(np.int8), shape)
+            found = _run(port, lambda: host.finish(graph, {port.tensor: values})[port.name])  # noqa: B023
+            _fits(port, found, port.shape, port.dtype)
+
+
+def _run(port: Port, convert: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return convert()
+    except (OnnxhwError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"the steps of port {port.name!r} fail: {error}") from error
+
+
+def _fits(port: Port, found: Any, shape: tuple[int, ...], dtype: str) -> None:
+    same = found.shape == tuple(shape) and str(found.dtype) == dtype
+    _require(same, f"the steps of port {port.name!r} make {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+
+
+def _steps(port: Port, elements: int) -> None:
+    """Type, shape and steps of a port, as far as they can be told without running them."""
+    name = f"port {port.name!r}"
+    _require(prod(port.shape) <= elements and min(port.shape, default=1) > 0, f"{name} has the shape {port.shape}")
+    known = port.dtype in host.SHORT or (port.dtype in np.sctypeDict and np.dtype(port.dtype).kind in "fiub")
+    _require(known, f"{name} has the type {port.dtype!r}")
+    for step in port.steps:
+        _require(isinstance(step, dict), f"{name} has a step that is no object")
+        kind = step.get("op")
+        _require(isinstance(kind, str) and kind in STEPS, f"{name} has a step {short(kind)}")
+        _require(isinstance(step.get("name"), str), f"{name} has a step without a name")
+        for key, value in step.items():
+            numbers = isinstance(value, list) and all(type(item) in (int, float) for item in value)
+            scalar = value is None or isinstance(value, (bool, int, float, str))
+            _require(numbers if key in LISTS else scalar, f"{name} has a step whose {key} is {short(value)}")
+
+
+def _examples(port: Port) -> Iterable[Any]:
+    """Values of an input: zero, its least and its greatest."""
+    yield np.zeros(port.shape, port.dtype)
+    dtype = np.dtype(port.dtype)
+    if dtype.kind in "fiu":
+        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        for value in (limits.min, limits.max):
+            yield np.full(port.shape, value, dtype)

@@ -1,0 +1,257 @@
+"""`schedule`: a typed integer graph onto one accelerator, as a checked program."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..config import HwConfig
+from ..errors import DoesNotFitError, UnsupportedError
+from ..ir.graph import Conv, Graph, Op, Port
+from ..isa.units import Unit
+from ..program.model import DeviceProgram, Entry, Layer, runs_of
+from ..program.traffic import Rates, Traffic, traffic
+from ..program.variant import Variant
+from .aliases import producers
+from .checker import check
+from .constant_memories import ConstantMemories
+from .heuristics import ALL, Heuristics
+from .input_release import input_free
+from .lower import LoweredGraph, lower
+from .memory_trace import accesses, in_memory
+from .reaching_definitions import check_reaching_definitions
+from .rewrite import same_operand
+from .search import ScheduledCandidate, first, improve, with_exclusive_inputs
+
+
+def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
+    """The program of a graph; it has passed `check`.
+
+    `UnsupportedError` (E43xx) names what cannot be mapped, `DoesNotFitError` (E51xx) what is too large,
+    with the numbers.
+    """
+    return finish(initial_schedule(graph, config))
+
+
+def fastest(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+) -> DeviceProgram:
+    """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
+
+    Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
+    that can be scheduled counts; the first of all is the model itself. Of equally fast ones the first is taken. If none
+    can be scheduled, the error is that of the last which is too large, if the model is too large, and else the model's.
+    `use`: for measurements alone (`heuristics`).
+    """
+    variant, chosen = _best(groups, config, rates, use)
+    program = finish(chosen, groups[0][0].graph)
+    for name, (kept, shape) in variant.kept.items():
+        program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
+    return program
+
+
+def draft_cycles(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
+) -> tuple[int, Traffic]:
+    """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
+    inference; errors as there."""
+    begun = _best(groups, config, rates)[1]
+    return begun.candidate.cycles, _moved(begun)
+
+
+def _best(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+) -> "tuple[Variant, InitialSchedule]":
+    """The fastest initial schedule of the first of each group that can be scheduled."""
+    schedules: list[tuple[Variant, InitialSchedule]] = []
+    errors: list[DoesNotFitError | UnsupportedError] = []
+    for group in groups:
+        if found := _first(group, config, errors, use):
+            schedules.append(found)
+    if not schedules:
+        raise _heaviest(errors)
+    return min(schedules, key=lambda each: _waited(each[1], rates) if rates else each[1].candidate.cycles)
+
+
+def _waited(begun: "InitialSchedule", rates: Rates) -> float:
+    """Milliseconds of an inference: what its inputs and outputs take on the line, and the core."""
+    return rates.wait_ms(begun.candidate.cycles, _moved(begun))
+
+
+def _moved(begun: "InitialSchedule") -> Traffic:
+    graph, places = begun.lowered.graph, begun.candidate.places
+    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    outputs = [port.tensor for port in graph.outputs]
+    into, out = ([places[name] for name in names] for names in (inputs, outputs))
+    return traffic(into, out, begun.lowered.config.word)
+
+
+def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
+    """The errors of `fastest`, without the search for its program."""
+    errors: list[DoesNotFitError | UnsupportedError] = []
+    if not any(_first(group, config, errors) for group in groups):
+        raise _heaviest(errors)
+
+
+def _first(
+    group: Sequence[Variant], config: HwConfig, errors: list[DoesNotFitError | UnsupportedError],
+    use: Heuristics = ALL,
+) -> "tuple[Variant, InitialSchedule] | None":
+    """The first that can be scheduled; `errors` of those before it are added."""
+    for variant in group:
+        try:
+            return variant, initial_schedule(variant.graph, config, use)
+        except (DoesNotFitError, UnsupportedError) as error:
+            errors.append(error)
+    return None
+
+
+def _heaviest(errors: Sequence[DoesNotFitError | UnsupportedError]) -> DoesNotFitError | UnsupportedError:
+    """What `fastest` raises if no variant can be scheduled."""
+    too_large = [error for error in errors if isinstance(error, DoesNotFitError)]
+    return too_large[-1] if isinstance(errors[0], DoesNotFitError) else errors[0]
+
+
+@dataclass(frozen=True)
+class InitialSchedule:
+    """A graph ready to be scheduled, and its program before the search for better cuts."""
+
+    lowered: LoweredGraph
+    candidate: ScheduledCandidate
+
+
+def initial_schedule(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> InitialSchedule:
+    """The first program of a graph; errors as `schedule`."""
+    lowered = lower(same_operand(graph), config, use)
+    check_capacity(lowered.images, config)
+    return InitialSchedule(lowered, first(lowered))
+
+
+def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
+    """The checked program of an initial schedule; `model`: the graph that says its nominal multiply-accumulates, if
+    another."""
+    lowered, graph = begun.lowered, begun.lowered.graph
+    model = model or graph
+    candidate = with_exclusive_inputs(lowered, improve(lowered, begun.candidate))
+    table = entries(lowered, candidate)
+    check_reaching_definitions(lowered, candidate, table)
+    program = DeviceProgram(
+        lowered.config,
+        graph.name,
+        candidate.code,
+        lowered.images.weight_image,
+        lowered.images.param_image,
+        lowered.images.table_image,
+        table,
+        list(graph.inputs),
+        [unnamed(port) for port in graph.outputs],
+        layers(lowered, candidate, model),
+        candidate.cycles,
+        sum(executed(lowered, op) for op in graph.ops),
+        nominal=model.macs(),
+    )
+    program.input_free = input_free(program)
+    check(program)
+    return program
+
+
+def map_operations(graph: Graph, config: HwConfig) -> ConstantMemories:
+    """What the operations keep in the memories of weights, parameters and tables; `UnsupportedError` as `schedule`."""
+    return lower(same_operand(graph), config).images
+
+
+def unnamed(port: Port) -> Port:
+    """An output without the names of the model's nodes in its steps: the same computation makes the same program."""
+    return replace(port, steps=tuple({**step, "name": ""} for step in port.steps))
+
+
+def check_capacity(images: ConstantMemories, config: HwConfig) -> None:
+    """`DoesNotFitError` E5102 (weights), E5103 (parameters) or E5105 (tables), with all that is too large."""
+    problems = []
+    for code, what, used, available, use, field in (
+        ("E5102", f"weight words of {config.weight_word} bytes", len(images.weight_image), config.weight_depth,
+         images.weight_use, "weight_depth"),
+        ("E5103", f"parameter rows of {config.lanes} entries", len(images.param_image), config.param_depth,
+         images.param_use, "param_depth"),
+        ("E5105", "tables", len(images.table_image), config.tables, {}, "tables"),
+    ):  # fmt: skip
+        if used > available:
+            largest = max(use, key=lambda name: use[name]) if use else ""
+            detail = f"; largest layer: {largest!r} with {use[largest]}" if largest else ""
+            problems.append((code, f"needs {used} {what}, {config.name} has {available}{detail}", field))
+    if problems:
+        code = problems[0][0]
+        fields = ", ".join(field for _, _, field in problems)
+        text = "; ".join(text for _, text, _ in problems)
+        raise DoesNotFitError(code, text, hint=f"a configuration with more {fields}")
+
+
+def entries(lowered: LoweredGraph, candidate: ScheduledCandidate) -> dict[str, Entry]:
+    """The tensor table: where each tensor lies, and between which vector instructions it is there."""
+    graph, makers = lowered.graph, producers(lowered.graph)
+    buffers = {name: alias.buffer for name, alias in lowered.aliases.of.items()}
+    address = in_memory(candidate.places, lowered.config, np.arange(lowered.config.act_words))
+    regions = [access.region for access in accesses(candidate.tasks) if access.writes]
+    writes = [(buffers[region.tensor], address[region].ravel()) for region in regions]
+    found = {}
+    for name, tensor in graph.tensors.items():
+        mine = np.zeros(lowered.config.act_words, bool)
+        mine[address.of[name].ravel()] = True
+        hits = [(index, buffer) for index, (buffer, words) in enumerate(writes) if mine[words].any()]
+        ready = max((index + 1 for index, buffer in hits if buffer == buffers[name]), default=0)
+        last = min((index for index, _ in hits if index >= ready), default=len(writes))
+        op = makers[name].name if name in makers else ""
+        found[name] = Entry(name, candidate.places[name], tensor.scale, tensor.zero_point, ready, last, op)
+    return found
+
+
+def executed(lowered: LoweredGraph, op: Op) -> int:
+    """The multiply-accumulates that the hardware makes for an operation, of those that the graph has.
+
+    Of a convolution, those of channels that are streamed: a set of columns leaves out input channels at either end that
+    meet only weights of 0, and output channels that are constant have no weights.
+    """
+    if isinstance(op, Conv):
+        out = lowered.graph.tensors[op.output]
+        return lowered.images.multiplied[op.name] * out.height * out.width
+    return lowered.graph.macs_of(op)
+
+
+def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | None = None) -> list[Layer]:
+    """One layer per operation, or per group of operations whose array instructions take turns; `model` as in `finish`.
+
+    Every instruction belongs to the layer of the operation that it was made for. From the first to the last, the array
+    instructions of two layers do not overlap; those of the vector unit may.
+    """
+    graph = candidate.point.graph
+    mine: dict[str, dict[Unit, list[int]]] = {op.name: {} for op in graph.ops}
+    for unit, names in candidate.owners.items():
+        for index, name in enumerate(names):
+            mine[name].setdefault(unit, []).append(index)
+    found: list[Layer] = []
+    whole = model or lowered.graph
+    nominal = {op.name: whole.macs_of(op) for op in whole.ops}
+    kinds = {op.name: type(op).__name__ for op in whole.ops}
+    for op in graph.ops:
+        runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
+        kind = kinds.get(op.name, type(op).__name__)
+        layer = Layer(op.name, kind, executed(lowered, op), runs, nominal.get(op.name, 0))
+        other = next((known for known in found if _overlap(known, layer)), None)
+        if other:
+            _merge(other, layer)
+        else:
+            found.append(layer)
+    return found
+
+
+def _overlap(a: Layer, b: Layer) -> bool:
+    one, other = a.span(Unit.ARRAY), b.span(Unit.ARRAY)
+    return bool(one and other and one[0] < other[1] and other[0] < one[1])
+
+
+def _merge(a: Layer, b: Layer) -> None:
+    a.name, a.macs, a.nominal = f"{a.name} + {b.name}", a.macs + b.macs, a.nominal + b.nominal
+    if b.kind not in a.kind.split(" + "):
+        a.kind = f"{a.kind} + {b.kind}"
+    for unit in b.instructions:
+        a.instructions[unit] = runs_of(sorted(a.indices(unit) + b.indices(unit)))

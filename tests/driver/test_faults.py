@@ -1,0 +1,73 @@
+"""A small fault campaign; and one against a device that is broken on purpose, which must show."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "bench"))
+from faults import Campaign, Fault
+
+from onnxhw.config import preset
+from onnxhw.driver import device_model
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return Campaign(preset("mini"))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("host killed", 0, 8),
+        Fault("flip 1e-4", 1e-4, 60),
+        Fault("flip 1e-2", 1e-2, 100),
+        Fault("drop 1e-3", 1e-3, 30),
+        Fault("insert 1e-3", 1e-3, 30),
+        Fault("duplicate 1e-3", 1e-3, 30),
+        Fault("burst 1e-3", 1e-3, 30),
+        Fault("break 1e-3", 1e-3, 30),
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_no_fault_goes_undetected(campaign, fault):
+    figures = campaign.run(fault, campaign.emulated(), seed=1)
+    assert figures.injected >= fault.faults
+    assert (figures.undetected, figures.wrong, figures.hangs) == (0, 0, 0)
+    assert figures.detected > 0 or fault.name == "host killed"
+    assert max(figures.recovery) < 0.1, "the next session begins within a tenth of a second of line time"
+
+
+def test_the_campaign_sees_a_device_that_takes_damaged_frames(campaign, monkeypatch):
+    monkeypatch.setattr(device_model, "crc32c", _Anything())
+    figures = campaign.run(Fault("flip 1e-4", 1e-4, 100), campaign.emulated(), seed=1)
+    assert figures.undetected + figures.wrong > 0
+
+
+class _Anything(int):
+    """A CRC that is equal to every other."""
+
+    def __call__(self, data, before=0):
+        return self
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+def test_the_campaign_sees_a_device_that_runs_twice(campaign):
+    device = campaign.emulated()
+    original = device.core.write
+
+    def twice(space, address, words, step=1):
+        original(space, address, words, step)
+        if (space, address) == (0, 0):
+            original(space, address, words, step)
+
+    device.core.write = twice
+    assert campaign.run(Fault("flip 1e-4", 1e-4, 100), device, seed=1).undetected > 0

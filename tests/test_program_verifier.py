@@ -1,0 +1,219 @@
+"""A program from a file is proved before anything runs it, whatever its checksum says."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+import artifact_mutants
+
+from onnxhw import program_verifier
+from onnxhw.cli.common.selftest_network import network
+from onnxhw.compiler import compile_graph as compiled
+from onnxhw.config import preset
+from onnxhw.driver import artifact
+from onnxhw.emu import run
+from onnxhw.errors import InternalError, OnnxhwError, UsageError
+from onnxhw.fixed import Scale
+from onnxhw.ir.graph import Graph, Port, Tensor
+from onnxhw.ir.parts import GoldenPart, HostPart, Value
+from onnxhw.isa.instructions import VectorOp
+from onnxhw.isa.timing import timeline
+from onnxhw.program import container
+from onnxhw.program.model import DeviceProgram, Layer
+from onnxhw.program.parts import Program
+from onnxhw.program.schema import message
+from onnxhw.runtime import loading
+from onnxhw.sched import check
+
+MUTANTS = 150
+
+
+@pytest.fixture(scope="module")
+def program() -> DeviceProgram:
+    return compiled(network(), preset("mini"))
+
+
+def changed(program: DeviceProgram, unit: str, index: int, **fields: int) -> DeviceProgram:
+    """With other fields in one instruction, and the cycles that this takes."""
+    code = {name: list(items) for name, items in program.code.items()}
+    code[unit][index] = code[unit][index].but(**fields)
+    return dataclasses.replace(program, code=code, cycles=timeline(program.config, code).cycles)
+
+
+def vector(program: DeviceProgram, op: VectorOp) -> int:
+    return next(index for index, i in enumerate(program.code["vector"]) if i.op == op)
+
+
+def entry(program: DeviceProgram, name: str, **fields: Any) -> DeviceProgram:
+    tensors = {**program.tensors, name: dataclasses.replace(program.tensors[name], **fields)}
+    return dataclasses.replace(program, tensors=tensors)
+
+
+def place(program: DeviceProgram, name: str, **fields: Any) -> DeviceProgram:
+    return entry(program, name, place=dataclasses.replace(program.tensors[name].place, **fields))
+
+
+def port(program: DeviceProgram, **fields: Any) -> DeviceProgram:
+    return dataclasses.replace(program, outputs=[dataclasses.replace(program.outputs[0], **fields)])
+
+
+def steps(*found: Any) -> Any:
+    return lambda p: port(p, steps=found)
+
+
+def beyond(program: DeviceProgram) -> DeviceProgram:
+    """ADD with a second multiplier that the datapath does not hold."""
+    params = program.params.copy()
+    row = program.code["vector"][vector(program, VectorOp.ADD)].param_base  # type: ignore[attr-defined]
+    params[row] = Scale(1 << 20, 20, -1).pack()
+    return dataclasses.replace(program, params=params)
+
+
+WRONG = {
+    "cycles": lambda p: dataclasses.replace(p, cycles=p.cycles + 1),
+    "an ordering field": lambda p: changed(p, "vector", 0, after_array=0),
+    "an address": lambda p: changed(p, "array", 0, act_base=p.config.act_words),
+    "a word that nobody wrote": lambda p: changed(p, "vector", vector(p, VectorOp.SUM), a_base=p.config.act_words - 9),
+    "weights": lambda p: dataclasses.replace(p, weights=p.weights[:-1]),
+    "lo beyond hi": lambda p: changed(p, "vector", 0, lo=5, hi=4),
+    "a maximum of nothing": lambda p: changed(p, "vector", vector(p, VectorOp.MAX), ih0=-100),
+    "positions beyond 16 bits": lambda p: changed(p, "array", 0, ih0=32767),
+    "a sum left out": lambda p: changed(p, "vector", vector(p, VectorOp.ADD), in_h=1, ih_oh=1),
+    "a second multiplier": beyond,
+    "a million tiles": lambda p: dataclasses.replace(p, code={**p.code, "load": [p.code["load"][0].but(tiles=65535)]}),
+    "inputs free too early": lambda p: dataclasses.replace(p, input_free=(1, 0)),
+    "an output that is not complete": lambda p: entry(p, "dense", ready=1),
+    "lanes that nobody wrote": lambda p: place(p, "dense", shape=(1, p.config.word, 1, 1), lane=0),
+    "a tensor of petabytes": lambda p: place(p, "dense", shape=(1, 1 << 30, 1 << 30, 1)),
+    "an address beyond 64 bits": lambda p: place(p, "dense", base=(1 << 32) - 1, plane=(1 << 32) - 1),
+    "two pixels in one word": lambda p: place(p, "x", row=1),
+    "a scale": lambda p: entry(p, "dense", scale=float("nan")),
+    "a zero point": lambda p: entry(p, "dense", zero_point=1 << 20),
+    "a layer": lambda p: dataclasses.replace(p, layers=[Layer("l", "Conv", 0, {"array": [(0, 99)]})]),
+    "an unknown step": steps({"op": "System", "name": ""}),
+    "a step without its attribute": steps({"op": "DequantizeLinear", "name": ""}),
+    "a step of lists": steps({"op": "DequantizeLinear", "name": "", "scale": [[1.0]], "zero_point": 0}),
+    "no step": steps(3),
+    "a type": lambda p: port(p, dtype="object"),
+    "another shape": lambda p: port(p, shape=(1, 3)),
+    "one input twice": lambda p: dataclasses.replace(p, inputs=[p.inputs[0], p.inputs[0]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, tmp_path: Path, what: str) -> None:
+    """As read from a file whose checksum is right. The code is no bug of ours, the exit status 2."""
+    path = tmp_path / "program.ohw"
+    try:
+        path.write_bytes(container.dumps(Program.of(WRONG[what](program))))
+    except ValueError:
+        pytest.fail("cannot be written")
+    for load in (artifact.read, loading.load):
+        with pytest.raises(UsageError, match=r"program\.ohw: no valid program") as caught:
+            load(path)
+        assert caught.value.code == "E2460"
+
+
+def test_a_right_program_and_one_with_other_weights_are_taken(program: DeviceProgram, tmp_path: Path) -> None:
+    """A changed weight is another valid program."""
+    assert program_verifier.verify_program(program) is program
+    other = dataclasses.replace(program, weights=np.where(program.weights, program.weights ^ 1, 0).astype(np.uint8))
+    container.save(Program.of(other), tmp_path / "p.ohw")
+    assert loading.load(tmp_path / "p.ohw").cycles == program.cycles
+
+
+def test_no_mutant_runs_that_the_checker_refuses(tmp_path: Path) -> None:
+    """`scripts/fuzz_artifacts.py` in small: refused with a user's error, or it passes the checker and runs as told."""
+    base, path, taken = artifact_mutants.bases(), tmp_path / "program.ohw", 0
+    for number in range(MUTANTS):
+        path.write_bytes(artifact_mutants.mutant(base, "program", 16, number))
+        try:
+            found = loading.load(path)
+        except InternalError as error:
+            pytest.fail(f"{number}: {error}")
+        except OnnxhwError:
+            continue
+        for part in found.programs:
+            assert check(part).cycles == part.cycles, number
+            shapes = {port.tensor: part.tensors[port.tensor].shape for port in part.inputs}
+            result = run(part, {name: np.zeros(shape, np.int8) for name, shape in shapes.items()})
+            assert result.cycles == part.cycles, number
+            taken += 1
+    assert taken > MUTANTS // 10
+
+
+# -- parts for the host ----------------------------------------------------------------------------
+
+
+def secret(how: str) -> bytes:
+    """A model of a Constant whose data lies in a file."""
+    tensor = TensorProto(name="s", data_type=TensorProto.UINT8, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="secret.bin")
+    more: list[Any] = []
+    inner = helper.make_node("Constant", [], ["y"], value=tensor)
+    if how == "subgraph":
+        body = helper.make_graph([inner], "b", [], [helper.make_tensor_value_info("y", TensorProto.UINT8, [4])])
+        nodes = [helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)]
+    elif how == "function":
+        ids = [helper.make_opsetid("", 18)]
+        more = [helper.make_function("own", "F", [], ["y"], [inner], ids)]
+        nodes = [helper.make_node("F", [], ["y"], domain="own")]
+    else:
+        nodes = [inner] if how == "attribute" else [helper.make_node("Identity", ["s"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.BOOL, [])
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [4])
+    graph = helper.make_graph(nodes, "g", [x], [y], [tensor] if how == "initializer" else [])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, functions=more, ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("how", ["attribute", "initializer", "subgraph", "function"])
+def test_a_part_for_the_host_reads_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("secret.bin").write_bytes(b"abcd")
+    values = (Value("x", (), "bool"),), (Value("y", (4,), "uint8"),)
+    container.save(Program("m", *values, [HostPart(("x",), ("y",), secret(how))]), "m.ohw")
+    with pytest.raises(UsageError, match=r"part 0, for the host: .*\(E3[0-9]+\)") as caught:
+        loading.load("m.ohw")
+    assert caught.value.code == "E2461"
+
+
+def test_a_part_for_the_host_has_the_inputs_and_outputs_that_it_names(tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("y", 1, [1])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value[0]], [value[1]])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    ends = (Value("x", (1,), "float32"),), (Value("y", (1,), "float32"),)
+    container.save(Program("m", *ends, [HostPart(("x",), ("y",), model)]), tmp_path / "m.ohw")
+    assert len(loading.load(tmp_path / "m.ohw").parts) == 1
+    for part in (HostPart((), ("y",), model), HostPart(("x",), ("z",), model), HostPart(("x",), ("y",), model[:-3])):
+        container.save(Program("m", *ends, [part]), tmp_path / "m.ohw")
+        with pytest.raises(UsageError, match=r"E2461|E2460"):
+            loading.load(tmp_path / "m.ohw")
+
+
+@pytest.mark.parametrize(("old", "new"), [("float32", "flo32"), ('"name": "q"', '"nam": "q"'), ("[1, 8]", "[1, 9]")])
+def test_operations_for_the_host_have_ports_that_fit(tmp_path: Path, old: str, new: str) -> None:
+    """As text in the file."""
+    step = {"op": "QuantizeLinear", "name": "q", "scale": 0.5, "zero_point": 0, "dtype": "int8"}
+    tensor = Tensor("t", (1, 8, 1, 1), 0.5, 0)
+    ports = Port("x", (1, 8), "float32", "t", (step,)), Port("y", (1, 8, 1, 1), "int8", "t")
+    graph = Graph("g", {"t": tensor}, [], [ports[0]], [ports[1]])
+    ends = (Value("x", (1, 8), "float32"),), (Value("y", (1, 8, 1, 1), "int8"),)
+    data = container.dumps(Program("m", *ends, [GoldenPart(graph)]))
+    (tmp_path / "m.ohw").write_bytes(data)
+    assert len(loading.load(tmp_path / "m.ohw").parts) == 1
+    file, packed = message("File"), message("Program")
+    file.ParseFromString(data)
+    packed.ParseFromString(file.payload)
+    assert old in packed.parts[0].golden
+    packed.parts[0].golden = packed.parts[0].golden.replace(old, new)
+    (tmp_path / "m.ohw").write_bytes(container._wrap(packed.SerializeToString(deterministic=True)))
+    with pytest.raises(UsageError, match="E2461"):
+        loading.load(tmp_path / "m.ohw")
