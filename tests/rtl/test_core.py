@@ -71,7 +71,7 @@ def expect_equal(program, before, registers, after) -> None:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("config", [GEOMETRIES[1], GEOMETRIES[2], GEOMETRIES[11]], ids=lambda c: c.name)
+@pytest.mark.parametrize("config", [GEOMETRIES[1], GEOMETRIES[2], GEOMETRIES[11], GEOMETRIES[16]], ids=lambda c: c.name)
 def test_random_programs(config: HwConfig) -> None:
     Bench(config).each([random_program(config, seed, 5) for seed in range(2)], expect_equal)
 
