@@ -32,7 +32,9 @@ class Manifest:
     """Key of the bitstream: hash of RTL, constraints, tools and options."""
     clock_hz: int = 0
     baud: int = 0
-    """Speed of the serial line, 0 without a bitstream."""
+    """Speed of the link, 0 without a bitstream."""
+    link: str = ""
+    """One of `board.LINKS`, empty without a bitstream."""
     seed: int = 0
     fmax_mhz: float = 0.0
     timing_met: bool = False
