@@ -2,17 +2,19 @@
 
     python bench/overlap.py [MODEL.onnx | ic | kws | vww] [--preset mini] [--clock 50e6] [--baud 3000000] [--count 8]
     python bench/overlap.py --pins         through the serial pins of the simulated gateware: to the cycle, and slow
+    python bench/overlap.py --usb          a device with a USB link instead, behind a USB host at its D+ and D-
 
 By default against the model of the device, in which a run takes its cycles and a byte its time on the line. Every
 result is compared with the golden model's. "apart" runs one inference after the other and waits for each; "together" is
-`Client.run_all`. The bound is the slower of the line's busier direction and the core.
+`Client.run_all`. The bound is the slower of the line's busier direction and the core; over USB both directions share
+the line, 19 packets of 64 bytes in a millisecond.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +31,7 @@ from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore, Words
 from onnxhw.driver.transport import ByteLine, SimulationTransport
-from onnxhw.isa.link import Info
+from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.partition import load
@@ -81,8 +83,30 @@ def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
         yield PinnedLine(gateware, clock_hz)
 
 
+@contextmanager
+def over_usb(config: HwConfig, clock_hz: int) -> Iterator[ByteLine]:
+    """The gateware with a USB link, compiled, behind a USB host."""
+    from onnxhw.engines.cxxrtl.usb_model import UsbModel, usb_libraries
+    from onnxhw.serve.usb.line import UsbLine
+
+    with UsbModel(usb_libraries(config, clock_hz=clock_hz), clock_hz=clock_hz) as gateware:
+        yield UsbLine(gateware)
+
+
+def line_to_device(program: DeviceProgram, clock_hz: int, baud: int, through: str) -> AbstractContextManager[ByteLine]:
+    """A device behind one of `WAYS`."""
+    if through == "usb":
+        return over_usb(program.config, clock_hz)
+    return pinned(program.config, clock_hz, baud) if through == "pins" else modelled(program, clock_hz, baud)
+
+
+WAYS = ("model", "pins", "usb")
+USB_BYTES = 19 * 64 * 1000
+"""Bytes per second of USB at full speed, in both directions together."""
+
+
 def measure(
-    model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, pins: bool, patches: bool
+    model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str, patches: bool
 ) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
     source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
@@ -94,7 +118,8 @@ def measure(
         {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in tensors.items()} for _ in range(count)
     ]
     wanted = [golden.run(graph, inputs) for inputs in batch]
-    with pinned(config, clock_hz, baud) if pins else modelled(program, clock_hz, baud) as line_to:
+    baud = USB_BAUD if through == "usb" else baud
+    with line_to_device(program, clock_hz, baud, through) as line_to:
         client = Client(SimulationTransport(line_to, baud))
         client.load(program)
         client.run(batch[0])
@@ -108,7 +133,10 @@ def measure(
             for got, right in zip(outputs, wanted, strict=True):
                 if any(not np.array_equal(got[name], right[name]) for name in got):
                     sys.exit("a result differs from the golden model")
-        line = 10 * max(client.counters.sent - sent, client.counters.received - received) / (2 * count) / baud
+        sent, received = client.counters.sent - sent, client.counters.received - received
+        line = 10 * max(sent, received) / (2 * count) / baud
+        if through == "usb":
+            line = (sent + received) / (2 * count) / USB_BYTES
         core = program.cycles / clock_hz
         return {
             "model": program.model,
@@ -118,7 +146,7 @@ def measure(
             "images": count,
             "cycles": program.cycles,
             "input_free": program.input_free,
-            "through": "pins" if pins else "model",
+            "through": through,
             "line_ms": round(1e3 * line, 3),
             "core_ms": round(1e3 * core, 3),
             "bound": "link" if line > core else "core",
@@ -137,10 +165,11 @@ def main() -> None:
     parser.add_argument("--baud", type=int, default=3_000_000)
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
-    parser.add_argument("--pins", action="store_true")
+    parser.add_argument("--pins", dest="through", action="store_const", const="pins", default="model")
+    parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()
     clock_hz = round(asked.clock)
-    how = {"pins": asked.pins, "patches": not asked.no_patches}
+    how = {"through": asked.through, "patches": not asked.no_patches}
     print(json.dumps(measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, **how), indent=2))
 
 

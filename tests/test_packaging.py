@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ def test_import_contracts(repository):
     environment = {"PYTHONPATH": "src", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
     run = subprocess.run([command], cwd=repository, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
+
+
+def test_no_folder_of_tests_is_passed_over(repository, pytestconfig):
+    folders = {part for path in (repository / "tests").rglob("test_*.py") for part in path.parent.parts}
+    skipped = pytestconfig.getini("norecursedirs")
+    assert {name for name in folders if any(fnmatch(name, pattern) for pattern in skipped)} <= set(repository.parts)
 
 
 def test_generated_pages_are_fresh(repository):

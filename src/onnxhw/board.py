@@ -40,9 +40,11 @@ class Board:
 
     `family` is its family, one of `families`; `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are
     the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
-    `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the
-    device answers over JTAG; `connect` what to look at if none answers. In the commands ``{bitstream}`` stands for the
-    file.
+    `link` is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB
+    connector of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself,
+    ``vendor:product``; `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should run at;
+    `idcode` what the device answers over JTAG; `connect` what to look at if none answers. In the commands
+    ``{bitstream}`` stands for the file.
     """
 
     name: str
@@ -69,6 +71,15 @@ class Board:
     baud: int
     connect: str
     notes: str
+    link: str = "uart"
+    usb_resource: str = ""
+    usb_id: str = ""
+
+    @property
+    def usb_ids(self) -> tuple[int, int]:
+        """`usb_id` as numbers."""
+        vendor, product = self.usb_id.split(":")
+        return int(vendor, 16), int(product, 16)
 
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
         """The words that load a bitstream into the device, or into its flash memory."""
@@ -87,7 +98,12 @@ SECTIONS: dict[str, dict[str, type]] = {
     "serial": {"usb": str, "baud": int},
     "bringup": {"connect": str, "notes": str},
 }
-"""Every table of a board file and its keys; all are required and no others are allowed."""
+"""Every table of a board file and its keys; all are required and no others are allowed but for `OPTIONAL`."""
+OPTIONAL: dict[str, dict[str, type]] = {"": {"link": str}, "usb": {"resource": str, "id": str}}
+"""Keys of the top level that may be there, and tables that may be missing; one that is there has all its keys."""
+LINKS = ("uart", "usb")
+"""How bytes reach a board: over a serial line, or USB at full speed."""
+USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
 
@@ -129,7 +145,7 @@ def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The tables of a board file, with all keys of `SECTIONS`, no others, and of their types; else `ValueError`."""
     tables: dict[str, dict[str, Any]] = {"": {k: v for k, v in record.items() if not isinstance(v, dict)}}
     tables |= {key: value for key, value in record.items() if isinstance(value, dict)}
-    for section, keys in SECTIONS.items():
+    for section, keys in _sections(tables).items():
         found = tables.get(section, {})
         for key, kind in keys.items():
             name, value = f"{section + '.' if section else ''}{key}", found.get(key)
@@ -143,10 +159,17 @@ def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
         extra = sorted(set(found) - set(keys))
         if extra:
             raise ValueError(f"unknown key {extra[0]!r} in table {section!r}")
-    unknown = sorted(set(tables) - set(SECTIONS))
+    unknown = sorted(set(tables) - {*SECTIONS, *OPTIONAL})
     if unknown:
         raise ValueError(f"unknown table {unknown[0]!r}")
     return tables
+
+
+def _sections(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, type]]:
+    """`SECTIONS`, with what is there of `OPTIONAL`."""
+    top = {key: kind for key, kind in OPTIONAL[""].items() if key in tables[""]}
+    more = {name: keys for name, keys in OPTIONAL.items() if name and name in tables}
+    return {**SECTIONS, "": SECTIONS[""] | top, **more}
 
 
 def _require(tables: dict[str, dict[str, Any]]) -> None:
@@ -163,6 +186,14 @@ def _require(tables: dict[str, dict[str, Any]]) -> None:
     for key in ("hz", "core_hz"):
         if not tables["clock"][key]:
             raise ValueError(f"clock.{key} must not be 0")
+    if (link := tables[""].get("link", LINKS[0])) not in LINKS:
+        raise ValueError(f"link must be one of {', '.join(LINKS)}, not {short(link)}")
+    if link == "usb" and "usb" not in tables:
+        raise ValueError('link "usb" needs the table usb, which names the pins')
+    if "usb" in tables and not USB_ID.fullmatch(tables["usb"]["id"]):
+        raise ValueError(f"usb.id must be like '1209:0001', not {short(tables['usb']['id'])}")
+    if "usb" in tables and not tables["usb"]["resource"]:
+        raise ValueError("usb.resource must not be empty; without pins leave the table out")
     if not NAME.fullmatch(tables[""]["name"]):
         raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {short(tables['']['name'])}")
     for words in (*(tables["program"][key] for key in ("sram", "flash", "detect")), [tables["device"]["name"]]):
@@ -200,6 +231,9 @@ def _board(record: dict[str, Any]) -> Board:
         baud=tables["serial"]["baud"],
         connect=tables["bringup"]["connect"],
         notes=tables["bringup"]["notes"].strip(),
+        link=tables[""].get("link", LINKS[0]),
+        usb_resource=tables.get("usb", {}).get("resource", ""),
+        usb_id=tables.get("usb", {}).get("id", ""),
     )
 
 

@@ -1,10 +1,17 @@
 """Board files: what they say is true, and what is wrong with a file is said."""
 
+from pathlib import Path
+
 import pytest
 
 from onnxhw import board
+from onnxhw.cli import main
+from onnxhw.compiler.cost import line_rate
 from onnxhw.config import PRESETS
 from onnxhw.errors import ToolError, UsageError
+from onnxhw.isa.link import USB_BAUD
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits.onnx"
 
 DETECT = """Jtag frequency : requested 6.00MHz -> real 6.00MHz
 index 0:
@@ -124,6 +131,63 @@ def test_a_part_that_the_family_does_not_have_is_refused_before_the_model_is_rea
     path.write_text(GOOD.replace('name = "LFE5U-85F"', 'name = "LFE5U-99F"'))
     assert main([command, "none.onnx", "--board", str(path), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "E2371"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('id = "1209:0001"', 'id = "1209-0001"', "usb.id must be like"),
+        ('id = "1209:0001"', "id = 1209", "usb.id must be a str"),
+        ('resource = "usb"\n', "", "usb.resource must be a str"),
+        ('resource = "usb"\n', 'resource = ""\n', "usb.resource must not be empty"),
+        ('resource = "usb"\n', 'resource = "usb"\npins = 2\n', "unknown key 'pins'"),
+        ('aliases = ["ulx3s"]', 'aliases = []\nlink = "ethernet"', "link must be one of uart, usb"),
+        ('aliases = ["ulx3s"]', "aliases = []\nlink = 1", "link must be a str"),
+    ],
+)
+def test_a_wrong_usb_connector_is_one_error(tmp_path, old, new, words):
+    text = (board.folders()[-1] / "ulx3s-85f.toml").read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "odd.toml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UsageError, match="E2303") as caught:
+        board.read_board(path)
+    assert words in caught.value.what
+
+
+def without_usb(text):
+    """The same board without its table usb."""
+    before, rest = text.split("[usb]\n", 1)
+    return before + "[bringup]\n" + rest.split("[bringup]\n", 1)[1]
+
+
+def test_a_board_without_usb_pins_has_no_such_link(tmp_path, capsys):
+    """A file without the table is as it was before there was one; a USB link is refused before anything is built."""
+    text = without_usb((board.folders()[-1] / "ulx3s-85f.toml").read_text(encoding="utf-8"))
+    path = tmp_path / "plain.toml"
+    path.write_text(text, encoding="utf-8")
+    found = board.read_board(path)
+    assert (found.link, found.usb_resource, found.usb_id) == ("uart", "", "")
+    path.write_text(text.replace('aliases = ["ulx3s"]', 'aliases = []\nlink = "usb"'), encoding="utf-8")
+    with pytest.raises(UsageError, match='link "usb" needs the table usb'):
+        board.read_board(path)
+    pytest.importorskip("amaranth_boards")
+    path.write_text(text, encoding="utf-8")
+    command = ["synth", str(DIGITS), "--board", str(path), "--preset", "mini", "--link", "usb"]
+    assert main([*command, "-o", str(tmp_path / "o")]) == 2
+    assert "E2341" in capsys.readouterr().err
+    assert main(["synth", str(DIGITS), "--preset", "mini", "--link", "usb", "--baud", "9600"]) == 2
+    assert "E2342" in capsys.readouterr().err
+
+
+def test_the_link_of_a_board_is_that_of_its_file(tmp_path):
+    text = (board.folders()[-1] / "ulx3s-85f.toml").read_text(encoding="utf-8")
+    path = tmp_path / "other.toml"
+    path.write_text(text.replace('aliases = ["ulx3s"]', 'aliases = []\nlink = "usb"'), encoding="utf-8")
+    found = board.read_board(path)
+    assert (found.link, found.usb_resource, found.usb_ids) == ("usb", "usb", (0x1209, 1))
+    assert line_rate(found) == USB_BAUD
+    assert line_rate(board.find("ulx3s-85f")) == 3_000_000
 
 
 def test_a_missing_file_is_refused(tmp_path):

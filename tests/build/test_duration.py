@@ -20,12 +20,12 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
 
 
-def test_the_reference_is_what_was_measured():
+def test_the_reference_is_what_was_measured_or_less_where_other_work_ran_too():
     measured = {}
     for path in ROUTED.glob("*.json"):
         result = json.loads(path.read_text())["result"]
         measured[result["preset"], result["board"]] = result["seconds"]
-    assert {key: measured.get(key) for key in duration.REFERENCE} == duration.REFERENCE
+    assert all(seconds <= measured[key] for key, seconds in duration.REFERENCE.items())
 
 
 def test_without_earlier_runs_the_reference_counts():

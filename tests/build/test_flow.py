@@ -107,7 +107,7 @@ def test_a_known_recipe_needs_no_elaboration(built, store):
 
 
 def test_a_damaged_cache_entry_is_built_anew_with_the_same_bytes(built, store):
-    (store.folder / built.key / "top.bit").write_bytes(b"broken")
+    store.path(built.key, "top.bit").write_bytes(b"broken")
     stages = []
     again = build(
         clocked(), BOARD, clock_hz=100 * MHZ, cache=store,

@@ -96,3 +96,23 @@ def test_three_megabaud_at_the_usual_clock():
     """100 MHz are 33 1/3 cycles per bit: the phase accumulator is 0.004 % off, the receiver takes 2 %."""
     width, step = bit_phase(100e6, 3e6)
     assert abs(100e6 * step / 2**width / 3e6 - 1) < 5e-5
+
+
+def test_a_usb_link_has_its_pins_and_clocks():
+    """Sites of the board's schematic: D+ D15, D- E15, pull-up B12. Both clocks are those of a PLL of their own."""
+    pytest.importorskip("luna", reason="the gateware of the USB link needs luna-usb")
+    board = find("ulx3s-25f")
+    top = Clocked(Top(TINY, clock_hz=100_000_000, usb=board.usb_ids, usb_resource=board.usb_resource),
+                  resource=board.clock_resource, input_hz=board.clock_hz, output_hz=100_000_000, usb=True)  # fmt: skip
+    files = elaborate(top, board, Options())
+    for name, site in (("d_p", "D15"), ("d_n", "E15"), ("pullup", "B12")):
+        assert f'LOCATE COMP "usb_0__{name}__io" SITE "{site}";' in files["top.lpf"]
+    assert 'LOCATE COMP "uart_0__tx__io" SITE "L4";' in files["top.lpf"]
+    text = files["top.il"]
+    instance = text[text.index("cell \\EHXPLLL \\usb_pll") :].split("end\n", 1)[0]
+    dividers = {key: int(value) for key, value in re.findall(r"parameter (?:signed )?\\(\w+_DIV) (\d+)", instance)}
+    assert dividers == {"CLKI_DIV": 1, "CLKFB_DIV": 1, "CLKOP_DIV": 25, "CLKOS_DIV": 13, "CLKOS2_DIV": 52}
+    phases = {key: int(value) for key, value in re.findall(r"parameter (?:signed )?\\(\w+_CPHASE) (\d+)", instance)}
+    # The first edge of an output comes CPHASE + 1 of the oscillator's after that of the others: every edge of the slow
+    # clock is one of the fast clock.
+    assert (phases["CLKOS2_CPHASE"] - phases["CLKOS_CPHASE"]) % dividers["CLKOS_DIV"] == 0

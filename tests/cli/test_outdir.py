@@ -52,6 +52,20 @@ def test_a_folder_that_exists_is_all_that_must_be_writable(tmp_path, monkeypatch
     assert names(target) == ["one"]
 
 
+def test_a_link_in_a_circle_is_no_place_for_a_file(tmp_path):
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    for refused in (
+        lambda: write_atomically(circle, b"x"),
+        lambda: refuse_unwritable_file(circle),
+        lambda: refuse_unwritable_file(tmp_path / "out", circle) or refuse_unwritable_file(circle, circle),
+    ):
+        with pytest.raises(UsageError, match=r"circle|overwritten") as caught:
+            refused()
+        assert caught.value.code in ("E2903", "E2561")
+    assert circle.is_symlink()
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_nothing_stays_of_work_that_fails(tmp_path, error):
     with pytest.raises(error), staged(tmp_path / "deep" / "out") as stage:

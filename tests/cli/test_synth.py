@@ -37,7 +37,7 @@ def built(monkeypatch):
 
     monkeypatch.setattr(flow, "build", build)
     monkeypatch.setattr(
-        synthesis, "top", lambda board, config, clock_hz, baud: (board.name, config.name, clock_hz, baud)
+        synthesis, "top", lambda board, config, clock_hz, baud, link: (board.name, config.name, clock_hz, baud)
     )
     return calls
 

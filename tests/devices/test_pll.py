@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from onnxhw.devices.ecp5.pll import choose, mhz, settings
+from onnxhw.devices.ecp5.pll import choose, choose_usb, mhz, settings
 from onnxhw.errors import UsageError
 
 MHZ = 1_000_000
@@ -113,3 +113,26 @@ def test_a_fraction_is_told_as_one():
 def test_a_clock_that_nothing_can_be_made_from():
     with pytest.raises(UsageError, match="no clock can be made from 1 MHz"):
         choose(MHZ, 100 * MHZ)
+
+
+@pytest.mark.parametrize("oscillator", [25, 12, 27])
+def test_the_clocks_of_usb_are_within_what_usb_allows(oscillator):
+    """48 MHz and a quarter of it within 0.25 % (USB 2.0, 7.1.11), nothing nearer that one PLL makes."""
+    setting = choose_usb(oscillator * MHZ)
+    detector, vco, _, made = frequencies(setting)
+    assert within(detector, "detector")
+    assert within(vco, "vco")
+    assert abs(made - 48 * MHZ) <= Fraction(48 * MHZ, 400)
+    assert 4 * setting.output_div <= 128
+    assert within(vco / (4 * setting.output_div), "output")
+    assert not any(abs(other - 48 * MHZ) < abs(made - 48 * MHZ) for other in reachable(oscillator))
+
+
+def test_from_25_mhz_usb_is_a_little_fast():
+    assert choose_usb(25 * MHZ).output_hz == Fraction(625 * MHZ, 13)
+
+
+def test_an_oscillator_without_usb_is_refused():
+    with pytest.raises(UsageError, match="E2310") as caught:
+        choose_usb(5 * MHZ)
+    assert "48 MHz" in caught.value.what

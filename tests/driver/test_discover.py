@@ -36,6 +36,14 @@ def test_known_boards_come_first(comports):
     assert [port.product for port in rest] == ["Uno", ""]
 
 
+def test_a_board_is_known_by_its_usb_link_too(comports):
+    comports(entry("/dev/ttyACM0", 0x1209, 0x0001, "onnxhw"), entry("/dev/ttyACM1", 0x1209, 0x0002, "other"))
+    first, second = discover.ports()
+    assert (first.address, first.usb) == ("serial:/dev/ttyACM0", "1209:0001")
+    assert "ulx3s-85f" in first.boards
+    assert second.boards == ()
+
+
 def test_no_ports(comports):
     comports()
     assert discover.ports() == []

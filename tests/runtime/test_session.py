@@ -381,3 +381,37 @@ def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> N
 def test_an_empty_path_is_not_the_current_folder() -> None:
     with pytest.raises(OnnxhwError, match=r"E3001 .*its path is empty"):
         InferenceSession("")
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+
+
+@pytest.mark.parametrize("text", [
+    "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1, 2}> { y = Add(x, w) }",
+    "g (float[2] x) => (float[2] y, float[2] w, float[2] v) <float[2] w = {1, 2}> { v = Identity(w) y = Add(x, v) }",
+    "g (float[2] x) => (float[2] y, float[2] w) <float[2] u = {1, 2}> { w = Neg(u) y = Add(x, w) }",
+    "g (float[2] x) => (float[2] y, float[2] w) { w = Constant<value = float[2] {1, 2}>() y = Add(x, w) }",
+])  # fmt: skip
+def test_results_are_the_callers_own(text: str) -> None:
+    session, x = InferenceSession(parsed(text)), np.ones(2, np.float32)
+    before = [array.copy() for array in session.run(None, {"x": x})]
+    for array in session.run(None, {"x": x}):
+        array[:] = 50
+    np.testing.assert_array_equal(session.run(None, {"x": x}), before)
+    np.testing.assert_array_equal(x, 1)
+
+
+def test_a_result_that_is_an_input_is_another_array() -> None:
+    x = np.ones(2, np.float32)
+    (y,) = InferenceSession(parsed("g (float[2] x) => (float[2] y) { y = Identity(x) }")).run(None, {"x": x})
+    assert not np.shares_memory(x, y)
+
+
+@pytest.mark.parametrize("given", [np.array([b"a", b"bc"]), np.array([b"a", "bc"], object), np.array(["a", "bc"])])
+def test_bytes_are_text_in_utf8(given: Any) -> None:
+    session = InferenceSession(parsed("g (string[2] x) => (string[2] y) { y = Identity(x) }"))
+    assert session.run(None, {"x": given})[0].tolist() == ["a", "bc"]
+    with pytest.raises(UsageError, match="UTF-8") as caught:
+        session.run(None, {"x": np.array([b"a", b"\xff"])})
+    assert caught.value.code == "E2503"

@@ -11,6 +11,8 @@ from . import tools
 
 UART = ("uart", 0)
 """The resource of a platform that is the serial line to the host."""
+USB_PACKAGE = "luna-usb"
+"""Where the gateware of a USB link comes from."""
 
 
 def version_of(package: str) -> str:
@@ -41,22 +43,29 @@ def platform_of(board: Board) -> Any:
     return platform
 
 
-def require(board: Board) -> None:
+def require(board: Board, link: str = "uart") -> None:
     """Refuse a board of which no bitstream can be made, before anything is compiled for it.
 
     `ToolError` E7101 or E7120 for what is not installed; `UsageError` E2371 for a part that the tools do not know,
-    E2370 for a board without the clock that its file names, or without a serial line.
+    E2370 for a board without the clock that its file names, or without the pins of `link` (one of `board.LINKS`),
+    E2341 for one whose file names no USB pins.
     """
+    if link == "usb" and not board.usb_resource:
+        hint = "--link uart; a board with USB pins of the FPGA's own names them in the table usb of its file"
+        raise UsageError("E2341", "the board has no USB pins for a link", where=f"board {board.name}", hint=hint)
     family = family_of(board)
     family.check_part(board)
     resources = platform_of(board).resources
     for tool in family.tools:
         tools.command(tool)
     module, name = board.platform.split(":")
-    for what, resource in (("clock", (board.clock_resource, 0)), ("serial line", UART)):
+    lines = {"uart": ("serial line", UART), "usb": ("USB connector", (board.usb_resource, 0))}
+    for what, resource in (("clock", (board.clock_resource, 0)), lines[link]):
         if resource not in resources:
-            hint = "a device is run over a serial line: another board, or a platform of your own that has one"
+            hint = f"a device is run over a {what}: another board, or a platform of your own that has one"
             if what == "clock":
                 hint = f"clock.resource is one of: {', '.join(sorted(name for name, number in resources))}"
             text = f"{name} of {module} has no {what} {resource[0]!r}"
             raise UsageError("E2370", text, where=f"board {board.name}", hint=hint)
+    if link == "usb":
+        version_of(USB_PACKAGE)

@@ -20,7 +20,8 @@ REFERENCE = {
     ("ulx3s-85f-dense", "ulx3s-85f"): 970,
     ("ulx3s-85f", "ulx3s-85f"): 2677,
 }
-"""Seconds of all stages by preset and board: the `seconds` of bench/routed, on the two cores of a cloud machine."""
+"""Seconds of all stages by preset and board, on the two cores of a cloud machine that did nothing else. The `seconds`
+of bench/routed are those of one run, which may have had other work beside it."""
 SMALL = (6_000, 100)
 """LUT4 and seconds below the smallest of them: about what reading and packing take alone."""
 

@@ -32,7 +32,7 @@ class Manifest:
     """Key of the bitstream: hash of RTL, constraints, tools and options."""
     clock_hz: int = 0
     baud: int = 0
-    """Speed of the serial line, 0 without a bitstream."""
+    """Speed of the link, 0 without a bitstream."""
     seed: int = 0
     fmax_mhz: float = 0.0
     timing_met: bool = False
@@ -48,6 +48,8 @@ class Manifest:
     preprocess: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    link: str = ""
+    """One of `board.LINKS`, empty without a bitstream."""
 
     def add_file(self, name: str, data: bytes) -> None:
         """Note a file's SHA-256."""

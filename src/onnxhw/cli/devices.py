@@ -72,7 +72,7 @@ def _row(address: str, product: str, usb: str, boards: list[str], hint: str) -> 
     """A port that has not been asked."""
     return {
         "device": address, "product": product, "usb": usb, "boards": boards, "hint": hint, "state": "not asked",
-        "preset": None, "config": None, "clock_mhz": None, "baud": None, "build_id": None, "baked": None,
+        "preset": None, "config": None, "clock_mhz": None, "baud": None, "link": None, "build_id": None, "baked": None,
     }  # fmt: skip
 
 
@@ -91,7 +91,8 @@ def _ask(address: str, baud: int | None) -> dict[str, Any]:
     build = f"{head.build_id:016x}" if head.build_id else None
     return {
         "state": "answers", "preset": preset, "config": head.fingerprint, "clock_mhz": head.clock_hz / 1e6,
-        "baud": head.baud, "build_id": build, "baked": head.standalone, "error": None,
+        "baud": head.baud, "link": "usb" if head.usb else "uart", "build_id": build, "baked": head.standalone,
+        "error": None,
     }  # fmt: skip
 
 
@@ -101,4 +102,5 @@ def _says(row: dict[str, Any]) -> str:
         return str(row["state"])
     name = row["preset"] or f"configuration {row['config']}"
     baked = ", with a program baked in" if row["baked"] else ""
-    return f"{name} at {row['clock_mhz']:g} MHz, {row['baud']:,} baud{baked}"
+    line = "USB" if row["link"] == "usb" else f"{row['baud']:,} baud"
+    return f"{name} at {row['clock_mhz']:g} MHz, {line}{baked}"

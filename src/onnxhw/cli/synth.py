@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..board import LINKS
 from ..errors import UsageError
 from .common.options import (
     Frequency,
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
     "--baud", type=click.IntRange(min=1), metavar="N",
     help="Speed of the serial line; default: the fastest that the board's adapter and the clock allow.",
 )
+@click.option(
+    "--link", type=click.Choice(LINKS),
+    help="How the host reaches the board: its serial adapter, or USB pins of the FPGA's own (ULX3S: connector US2). "
+    "Default: what the board's file says, the serial adapter if nothing.",
+)
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
 @out_option("build/MODEL-PRESET")
 @no_cache_option
@@ -63,7 +69,7 @@ if TYPE_CHECKING:
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
     prefer: "Prefer", preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None,
-    standalone: bool, out: Path | None, no_cache: bool,
+    link: str | None, standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
@@ -79,11 +85,14 @@ def command(
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
-    require(chosen.board)
+    link = link or chosen.board.link
+    if link == "usb" and baud:
+        raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
+    require(chosen.board, link)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
-    speed = baud or line_speed(chosen.board, clock_hz)
+    speed = baud or line_speed(chosen.board, clock_hz, link)
     choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice)
     if preprocess.record():
@@ -97,21 +106,22 @@ def command(
     alone = program.only(str(model)) if standalone else None
     if alone:
         require_block_rams(alone)
+    over = ", USB" if link == "usb" else ""
     with Stages(output, chosen.config, chosen.board) as progress:
         built = flow.build(
-            top(chosen.board, chosen.config, clock_hz, speed),
+            top(chosen.board, chosen.config, clock_hz, speed, link),
             chosen.board,
             clock_hz=clock_hz,
             options=options(chosen.board, seeds),
             progress=progress,
             use_cache=not no_cache,
-            label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz",
-            recipe=recipe(chosen.config, clock_hz, speed),
+            label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz{over}",
+            recipe=recipe(chosen.config, clock_hz, speed, link),
         )
         progress.note(built)
-        built = finished(built, chosen.config, speed, progress, alone)
+        built = finished(built, chosen.config, speed, progress, alone, link)
     known = built.manifest()
-    known.baud = speed
+    known.baud, known.link = speed, link
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         manifest = write_artifacts(stage, partitioned, program, chosen, model, known, reading, preprocess, choice)

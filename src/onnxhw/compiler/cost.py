@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
-from ..board import boards
+from ..board import Board, boards
 from ..config import HwConfig
 from ..ir.graph import Conv, Graph, Op, Pool
+from ..isa.link import USB_BAUD
 from ..program.model import DeviceProgram
 from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
 from .capacity import Fit, weight_bytes
@@ -75,7 +76,12 @@ def board_rates(config: HwConfig) -> Rates | None:
     """Line and clock of the board whose default the preset is, else of the first that offers it; None if none does."""
     owners = [board for board in boards().values() if config.name in board.presets]
     board = next((board for board in owners if board.preset == config.name), owners[0] if owners else None)
-    return Rates(board.baud, board.core_hz) if board else None
+    return Rates(line_rate(board), board.core_hz) if board else None
+
+
+def line_rate(board: Board) -> int:
+    """Bits per second, ten to a byte, of the link that the board has unless asked otherwise."""
+    return USB_BAUD if board.link == "usb" else board.baud
 
 
 def golden_ms(graph: Graph) -> float:

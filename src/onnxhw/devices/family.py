@@ -106,8 +106,10 @@ class Family(Protocol):
         """The cells of the RTL, at the places of the device's floor plan for a configuration if there is one."""
         ...
 
-    def clocked(self, design: Any, board: Board, clock_hz: int) -> Any:
+    def clocked(self, design: Any, board: Board, clock_hz: int, *, usb: bool = False) -> Any:
         """A design with domain "sync" at `clock_hz`, made from the board's oscillator by the device's PLL.
+
+        With `usb` also the domains of a USB link (`rtl.link.usb.UsbSerial`).
 
         `UsageError` E2310 for a clock that it cannot make. The result has the design's `config`.
         """

@@ -48,12 +48,16 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 def baud_of(target: Path) -> int | None:
-    """The speed of the line for which an output directory, or the program.ohw in it, has a bitstream, else None.
+    """The speed of the serial line for which an output directory, or the program.ohw in it, has a bitstream, else None:
+    a USB link has none.
 
     `UsageError` E2552.
     """
     folder = target if target.is_dir() else target.parent
-    return manifest(folder).get("baud") or None if folder == target or target.name == "program.ohw" else None
+    if folder != target and target.name != "program.ohw":
+        return None
+    record = manifest(folder)
+    return None if record.get("link") == "usb" else record.get("baud") or None
 
 
 def check_manifest(folder: Path, configs: Iterable[HwConfig]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...]) -
                 info = client.head()
         except NoAnswerError:
             continue
-        if not isinstance(base, SerialTransport):
+        if info.usb or not isinstance(base, SerialTransport):
             line.baud = info.baud  # for timeouts: the transport itself has no speed
         return client, where
     tried = ", ".join(f"{rate:,}" for rate in rates)

@@ -43,7 +43,7 @@ def ports() -> list[Port]:
 
 def _port(entry: Any) -> Port:
     usb = "" if entry.vid is None else f"{entry.vid:04x}:{entry.pid:04x}"
-    known = tuple(board.name for board in boards().values() if usb and board.usb.lower() == usb)
+    known = tuple(board.name for board in boards().values() if usb and usb in (board.usb.lower(), board.usb_id))
     product = entry.product or (entry.description if entry.description not in (None, "n/a") else "")
     return Port(entry.device, usb, entry.serial_number or "", product or "", known, hint(entry.device) if known else "")
 

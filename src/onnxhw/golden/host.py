@@ -72,6 +72,8 @@ def of_type(given: Any, dtype: str) -> Array:
     `TypeError`: it has another type; `ValueError`: it is no array.
     """
     array, wanted = np.asarray(given), np.dtype(dtype)
+    if wanted.kind == "O" and array.dtype.kind in "OS":
+        return np.array([_text(one) for one in array.reshape(-1)], object).reshape(array.shape)
     if array.dtype.newbyteorder("=") == wanted or (wanted.kind == "O" and array.dtype.kind in "OUS"):
         return array.astype(wanted)
     if isinstance(given, list | tuple | int | float) and not isinstance(given, np.generic):
@@ -82,6 +84,14 @@ def of_type(given: Any, dtype: str) -> Array:
             if array.dtype.kind in kinds and (array.astype(wanted) == array).all():
                 return array.astype(wanted)
     raise TypeError(f"must be {wanted}, not {array.dtype}")
+
+
+def _text(value: Any) -> Any:
+    """Bytes as the text that they are in UTF-8, anything else as it is."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError as error:
+        raise TypeError(f"must be text in UTF-8, not {value!r}") from error
 
 
 def _check_shape(port: Port, values: Array) -> None:

@@ -54,6 +54,9 @@ FIFO_BYTES = 4096
 CREDIT_UNIT = 16
 RECENT = 128
 """A sequence number at most this far behind the one that is due was performed before; others are ahead of it."""
+USB_BAUD = 12_000_000
+"""What a link over USB at full speed counts as, ten bits to a byte: it has 12 Mbit/s, of which at most 19 packets of 64
+bytes in a millisecond remain, in both directions together."""
 REGISTERS = 10
 """Address space of `Register`: the link's own registers, read-only."""
 
@@ -176,15 +179,27 @@ class Info:
     protocol: int = VERSION
     sizes: tuple[int, ...] = (0,) * len(SIZED)
     """Host words of each memory, in the order of `SIZED`."""
+    usb: bool = False
+    """The link is USB; `baud` is then `USB_BAUD`."""
 
     @classmethod
-    def of(cls, config: HwConfig, *, clock_hz: int, baud: int, build_id: int = 0, standalone: bool = False) -> "Info":
+    def of(
+        cls,
+        config: HwConfig,
+        *,
+        clock_hz: int,
+        baud: int,
+        build_id: int = 0,
+        standalone: bool = False,
+        usb: bool = False,
+    ) -> "Info":
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
         depths = [config.act_words, config.weight_depth, config.param_depth, 256 * config.tables]
         depths += [ucode_words(config, unit) for unit in Unit]
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
-        return cls(config.fingerprint, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes)
+        mark = config.fingerprint
+        return cls(mark, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes, usb=usb)
 
     def to_words(self) -> list[int]:
         """The 32-bit words: head, then the configuration as JSON text, zero-padded."""
@@ -192,7 +207,8 @@ class Info:
         mark, low = int(self.fingerprint, 16), 0xFFFFFFFF
         rows, cols, word, lanes = self.geometry
         head = [MAGIC, self.protocol, mark & low, mark >> 32, rows | cols << 8 | word << 16 | lanes << 24]
-        head += [self.clock_hz, self.baud, int(self.standalone), self.build_id & low, self.build_id >> 32, len(text)]
+        head += [self.clock_hz, self.baud, self.standalone | self.usb << 1, self.build_id & low, self.build_id >> 32,
+        len(text)]
         head += self.sizes
         text += bytes(-len(text) % 4)
         return head + list(struct.unpack(f"<{len(text) // 4}I", text))
@@ -227,5 +243,5 @@ class Info:
         geometry = (shape & 255, shape >> 8 & 255, shape >> 16 & 255, shape >> 24)
         mark = f"{words[3] << 32 | words[2]:016x}"
         sizes = tuple(words[HEAD_WORDS - len(SIZED) : HEAD_WORDS])
-        build_id, standalone = words[9] << 32 | words[8], bool(words[7] & 1)
-        return cls(mark, geometry, words[5], words[6], config, build_id, standalone, words[1], sizes)
+        build_id, standalone, usb = words[9] << 32 | words[8], bool(words[7] & 1), bool(words[7] & 2)
+        return cls(mark, geometry, words[5], words[6], config, build_id, standalone, words[1], sizes, usb)

@@ -100,8 +100,8 @@ def _damaged(where: str, why: str) -> UsageError:
 
 def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a program file: completely or not at all. `UsageError` E2125 if it cannot be written."""
-    path = Path(path).resolve()
-    if path.exists() and not path.is_file():
+    path = Path(os.path.realpath(path))  # a link in a circle stays one
+    if path.is_symlink() or (path.exists() and not path.is_file()):
         raise UsageError("E2125", "cannot write: not a regular file", where=str(path))
     data = dumps(program)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -8,15 +8,19 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.link import Info
+from ..isa.link import USB_BAUD, Info
 from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
 from .link.commands import CommandEngine
 from .link.uart import UartReceiver, UartTransmitter
+from .link.usb import UsbSerial
 
 BAUD = 1_000_000
 """The line's speed of a device without a board."""
+USB_INPUTS = ("dp_i", "dm_i")
+USB_OUTPUTS = ("dp_o", "dm_o", "oe", "pullup")
+"""Pins of a device with a USB link."""
 
 
 class Device(wiring.Component):
@@ -25,6 +29,7 @@ class Device(wiring.Component):
     Parameters
     ----------
     clock_hz, baud : the clock of domain "sync" and the line's speed (at least 8 cycles per bit).
+    usb : ids of vendor and product: the line is USB instead, with domains "usb_io" and "usb" as of `UsbSerial`.
     standalone : counts of a program baked into the memories, or None. In a routed design the contents of
         the memories "autorun" and "description" can be replaced later (`Standalone.words`, `Info.to_words`).
     build_id : 64 bits that name the build, told to the host.
@@ -32,7 +37,7 @@ class Device(wiring.Component):
 
     Members
     -------
-    rx, tx : the line, asynchronous to the clock.
+    rx, tx : the line, asynchronous to the clock; with `usb` instead dp_i, dm_i, dp_o, dm_o, oe, pullup of `UsbSerial`.
     start : In(1), one cycle starts a run of the baked program (no effect if there is none).
     running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
         was dropped.
@@ -47,33 +52,40 @@ class Device(wiring.Component):
         standalone: Standalone | None = None,
         build_id: int = 0,
         core: Any = None,
+        usb: tuple[int, int] | None = None,
     ) -> None:
+        baud = baud if usb is None else USB_BAUD
         self.config, self.clock_hz, self.baud, self.standalone = config, clock_hz, baud, standalone
-        self.info = Info.of(config, clock_hz=clock_hz, baud=baud, build_id=build_id, standalone=standalone is not None)
+        self.info = Info.of(
+            config, clock_hz=clock_hz, baud=baud, build_id=build_id, standalone=standalone is not None,
+            usb=usb is not None,
+        )  # fmt: skip
         self.core = core if core is not None else Core(config)
-        self.receiver = UartReceiver(clock_hz=clock_hz, baud=baud)
-        self.transmitter = UartTransmitter(clock_hz=clock_hz, baud=baud)
-        super().__init__(
-            {
-                "rx": In(1, init=1),
-                "tx": Out(1, init=1),
-                "start": In(1),
-                "running": Out(1),
-                "busy": Out(1),
-                "fault": Out(1),
-            }
-        )
+        self.usb = None if usb is None else UsbSerial(vendor=usb[0], product=usb[1])
+        if usb is None:
+            self.receiver = UartReceiver(clock_hz=clock_hz, baud=baud)
+            self.transmitter = UartTransmitter(clock_hz=clock_hz, baud=baud)
+            line = {"rx": In(1, init=1), "tx": Out(1, init=1)}
+        else:
+            line = {name: In(1) for name in USB_INPUTS} | {name: Out(1) for name in USB_OUTPUTS}
+        super().__init__({**line, "start": In(1), "running": Out(1), "busy": Out(1), "fault": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.core = core = self.core
         m.submodules.loader = loader = CommandEngine(self.info)
-        m.submodules.receiver = receiver = self.receiver
-        m.submodules.transmitter = transmitter = self.transmitter
-
-        wiring.connect(m, receiver.o, loader.i)
-        wiring.connect(m, loader.o, transmitter.i)
-        m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
+        if self.usb is None:
+            m.submodules.receiver = receiver = self.receiver
+            m.submodules.transmitter = transmitter = self.transmitter
+            wiring.connect(m, receiver.o, loader.i)
+            wiring.connect(m, loader.o, transmitter.i)
+            m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
+        else:
+            m.submodules.usb = usb = self.usb
+            wiring.connect(m, usb.o, loader.i)
+            wiring.connect(m, loader.o, usb.i)
+            m.d.comb += [getattr(usb, name).eq(getattr(self, name)) for name in USB_INPUTS]
+            m.d.comb += [getattr(self, name).eq(getattr(usb, name)) for name in USB_OUTPUTS]
         m.d.comb += [
             core.host_space.eq(loader.host_space),
             core.host_addr.eq(loader.host_addr),
@@ -119,13 +131,15 @@ FAULT_BITS = 24
 class Top(Elaboratable):
     """A `Device` on a board.
 
-    Takes serial line 0 and, where the board has them, LEDs 0 (heartbeat), 1 (a run is in progress), 2 (a frame
-    is being performed) and 3 (a frame was dropped lately), and button "button_fire" 0 as start. An "esp32" that shares
-    the board is left in its normal state (`_park_esp32`).
+    Takes serial line 0 (with `usb` the USB pins, and holds the line idle) and, where the board has them, LEDs 0
+    (heartbeat), 1 (a run is in progress), 2 (a frame is being performed) and 3 (a frame was dropped lately), and
+    button "button_fire" 0 as start. An "esp32" that shares the board is left in its normal state (`_park_esp32`).
 
     Parameters
     ----------
     clock_hz : frequency of domain "sync": the platform's default clock, or what `Family.clocked` makes of it.
+
+    usb_resource : the platform's resource with the USB pins, where `usb` is given.
 
     Other parameters as of `Device`.
     """
@@ -138,16 +152,21 @@ class Top(Elaboratable):
         baud: int = BAUD,
         standalone: Standalone | None = None,
         build_id: int = 0,
+        usb: tuple[int, int] | None = None,
+        usb_resource: str = "usb",
     ) -> None:
-        self.config, self.clock_hz = config, clock_hz
-        self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id)
+        self.config, self.clock_hz, self.usb_resource = config, clock_hz, usb_resource
+        self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.device = device = self.device
 
-        uart = platform.request("uart", 0)
-        m.d.comb += [device.rx.eq(uart.rx.i), uart.tx.o.eq(device.tx)]
+        if device.usb is None:
+            uart = platform.request("uart", 0)
+            m.d.comb += [device.rx.eq(uart.rx.i), uart.tx.o.eq(device.tx)]
+        else:
+            self._add_usb(m, platform)
 
         heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
         m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]
@@ -160,6 +179,18 @@ class Top(Elaboratable):
         if ("esp32", 0) in platform.resources:
             self._park_esp32(m, platform)
         return m
+
+    def _add_usb(self, m: Module, platform: Any) -> None:
+        """The USB pins. A serial line that is there is held idle: a pin that a design does not use is an endless
+        break."""
+        device, pins = self.device, platform.request(self.usb_resource, 0)
+        m.d.comb += [device.dp_i.eq(pins.d_p.i), device.dm_i.eq(pins.d_n.i)]
+        if hasattr(pins, "pullup"):  # else the resistor is always connected
+            m.d.comb += pins.pullup.o.eq(device.pullup)
+        m.d.comb += [pins.d_p.o.eq(device.dp_o), pins.d_n.o.eq(device.dm_o)]
+        m.d.comb += [pins.d_p.oe.eq(device.oe), pins.d_n.oe.eq(device.oe)]
+        if ("uart", 0) in platform.resources:
+            m.d.comb += platform.request("uart", 0).tx.o.eq(1)
 
     def _park_esp32(self, m: Module, platform: Any) -> None:
         """Let the ESP32 module of the ULX3S start and run its own program, as without a design in the FPGA.

@@ -190,3 +190,12 @@ def joined(results: list[Any], name: str, batch: Batch | None) -> Any:
     if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
         return results[0]
     return np.concatenate([np.atleast_1d(result) for result in results])
+
+
+def own(value: Any) -> Any:
+    """A result as the caller's own: no memory of it is the session's, an input's or another result's."""
+    if isinstance(value, list):
+        return [own(one) for one in value]
+    if isinstance(value, dict):
+        return {key: own(one) for key, one in value.items()}
+    return np.array(value) if isinstance(value, np.ndarray) else value

@@ -55,6 +55,7 @@ from .inputs import (
     of_all,
     of_none,
     open_sizes,
+    own,
     sample_inputs,
     samples,
     typed,
@@ -310,7 +311,7 @@ class InferenceSession(SessionMethods, Closeable):
         if len(inferences) == 1:
             check_elements(inputs_of(self.program), arrays)
         results = self._infer(inferences)
-        return [joined([sample[name] for sample in results], name, self.program.batch) for name in wanted]
+        return [own(joined([sample[name] for sample in results], name, self.program.batch)) for name in wanted]
 
     def infer(
         self, inferences: Sequence[Mapping[str, Any]], *, watch: Watch | None = None, trace: bool = False
@@ -325,7 +326,7 @@ class InferenceSession(SessionMethods, Closeable):
         with self._lock:
             self._refuse_closed()
             names = [value.name for value in self.program.outputs]
-            return [{name: values[name] for name in names} for values in self._infer(inferences, watch, trace)]
+            return [{name: own(values[name]) for name in names} for values in self._infer(inferences, watch, trace)]
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """What the first `run` would do before it starts: build engines, load programs; `progress` is told of it."""

@@ -37,16 +37,23 @@ def _unwritable(place: Path, error: OSError) -> UsageError:
     return UsageError("E2903", f"cannot be written to{reason}", where=str(place), hint=HINT)
 
 
+def _real(path: Path) -> Path:
+    """The path without symbolic links; with one, where they are a circle (`Path.resolve` then raises before 3.13)."""
+    return Path(os.path.realpath(path))
+
+
 def refuse_unwritable_file(target: Path, *sources: Path | None) -> None:
     """A `UsageError` E2903 if a file of that name cannot be written; called before long work begins.
 
     A symbolic link is followed; anything there that is not a regular file is left alone. E2561: it is one of the
     `sources` that the command reads.
     """
-    target = target.resolve()
-    if any(source and source.resolve() == target for source in sources):
+    target = _real(target)
+    if any(source and _real(source) == target for source in sources):
         raise UsageError("E2561", "is read by this command, and would be overwritten", where=str(target),
                          hint="give the output another name")  # fmt: skip
+    if target.is_symlink():
+        raise UsageError("E2903", "is a symbolic link in a circle", where=str(target), hint=HINT)
     if target.is_dir():
         raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
     if target.exists() and not target.is_file():
@@ -93,7 +100,7 @@ def staged(target: Path) -> Iterator[Path]:
 
 def write_atomically(target: Path, data: bytes) -> None:
     """Write one file by way of a temporary one beside it; E2903 as `refuse_unwritable_file`."""
-    target = target.resolve()
+    target = _real(target)
     refuse_unwritable_file(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,9 @@ class Target:
         """Line and clock of the board, or these; None for a preset that no board has: there is no line."""
         if self.config.name in SIMULATED:
             return None
-        return Rates(baud or self.board.baud, clock_hz or self.board.core_hz)
+        from ...compiler.cost import line_rate
+
+        return Rates(baud or line_rate(self.board), clock_hz or self.board.core_hz)
 
 
 def target(board_name: str, preset_name: str | None) -> Target:

@@ -15,26 +15,31 @@ from ...errors import OnnxhwError
 from ...program.model import DeviceProgram
 
 
-def line_speed(board: Board, clock_hz: int) -> int:
-    """The fastest rate of the board's serial adapter that the core's clock allows."""
+def line_speed(board: Board, clock_hz: int, link: str = "uart") -> int:
+    """The fastest rate of the board's serial adapter that the core's clock allows, or what a USB link counts as."""
+    from ...isa.link import USB_BAUD
     from ...rtl.link.uart import fastest
 
-    return fastest(clock_hz, board.baud)
+    return USB_BAUD if link == "usb" else fastest(clock_hz, board.baud)
 
 
-def top(board: Board, config: HwConfig, clock_hz: int, baud: int) -> Any:
-    """The top level: core, link and clock."""
+def top(board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> Any:
+    """The top level: core, link (one of `board.LINKS`) and clock."""
     from ...rtl.top import Top
 
-    return family_of(board).clocked(Top(config, clock_hz=clock_hz, baud=baud), board, clock_hz)
+    usb = link == "usb"
+    ids, pins = (board.usb_ids, board.usb_resource) if usb else (None, "")
+    design = Top(config, clock_hz=clock_hz, baud=baud, usb=ids, usb_resource=pins)
+    return family_of(board).clocked(design, board, clock_hz, usb=usb)
 
 
-def recipe(config: HwConfig, clock_hz: int, baud: int) -> dict[str, str]:
+def recipe(config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> dict[str, str]:
     """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
+    packages = ("amaranth", "amaranth-boards", *(("luna-usb", "usb-protocol") if link == "usb" else ()))
     return {
         "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
-        "rtl": sources("rtl/top.py"),
-        **{name: version_of(name) for name in ("amaranth", "amaranth-boards")},
+        "rtl": sources("rtl/top.py"), "link": link,
+        **{name: version_of(name) for name in packages},
     }  # fmt: skip
 
 
@@ -46,8 +51,9 @@ def options(board: Board, seeds: int | None) -> flow.Options:
 
 
 def finished(
-    built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None
-) -> Bitstream:
+    built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None,
+    link: str = "uart",
+) -> Bitstream:  # fmt: skip
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
@@ -60,8 +66,9 @@ def finished(
     contents = images(program, list(names)) if program else {}
     if "description" in names:
         info = Info.of(
-            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None
-        )
+            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None,
+            usb=link == "usb",
+        )  # fmt: skip
         contents["description"] = info.to_words()
     return flow.with_memories(built, contents, progress=progress) if contents else built
 
@@ -78,10 +85,10 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     for board in sorted(boards().values(), key=lambda board: board.preset != config.name):
         if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
             continue
-        hz, baud = board.core_hz, line_speed(board, board.core_hz)
+        hz, baud = board.core_hz, line_speed(board, board.core_hz, board.link)
         try:
-            made_of = recipe(config, hz, baud)
-            if built := flow.cached(top(board, config, hz, baud), board, clock_hz=hz, recipe=made_of):
+            made_of = recipe(config, hz, baud, board.link)
+            if built := flow.cached(top(board, config, hz, baud, board.link), board, clock_hz=hz, recipe=made_of):
                 break
         except OnnxhwError:
             continue

@@ -46,12 +46,12 @@ class Ecp5:
 
         return Cells(device, config)
 
-    def clocked(self, design: Any, board: Board, clock_hz: int) -> Any:
+    def clocked(self, design: Any, board: Board, clock_hz: int, *, usb: bool = False) -> Any:
         """`pll.Clocked`."""
         from .pll import Clocked
 
         resource, hz = board.clock_resource, board.clock_hz
-        return Clocked(design, resource=resource, input_hz=hz, output_hz=clock_hz, speed=board.speed)
+        return Clocked(design, resource=resource, input_hz=hz, output_hz=clock_hz, speed=board.speed, usb=usb)
 
     def files(self, platform: Any, design: Any, board: Board, synth_opts: Sequence[str]) -> dict[str, str]:
         """RTLIL, Yosys script, its last mapping, pin and clock constraints."""

@@ -23,7 +23,7 @@ from .design import CHUNK, Design
 ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
 INPUTS = {"host_space": 4, "host_addr": 24, "host_wdata": 32, "host_wstrb": 4, "host_we": 1, "host_re": 1}
-"""Inputs of the core with their widths, in the order of ``core_ports`` in serial_line.cc."""
+"""Inputs of the core with their widths, in the order of ``core_ports`` in core_part.h."""
 WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1}
 """All ports of the core."""
 OUTPUTS = {
@@ -34,6 +34,11 @@ OUTPUTS = {
     "host_waiting": "top act waiting",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
+
+
+def driver_text(name: str) -> str:
+    """C++ that drives a device's pins, behind what runs the core beside it."""
+    return "".join(resources.files(__package__).joinpath(part).read_text() for part in ("core_part.h", name))
 
 
 class BlackBox(Elaboratable):
@@ -86,7 +91,7 @@ def device_libraries(
         "amaranth": metadata.version("amaranth"),
         "python": sys.version,
     }
-    driver = resources.files(__package__).joinpath("serial_line.cc").read_text()
+    driver = driver_text("serial_line.cc")
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, {baud} baud"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
     return Libraries(core_library(config, progress=progress).path, around.path)
@@ -118,9 +123,9 @@ class DeviceModel(Closeable):
             call.onnxhw_line_create(
                 around.handle,
                 ctypes.c_double(clock_hz / baud),
-                _pointers(outside),
-                _pointers(inside),
-                _pointers([core.handle, *functions]),
+                pointers(outside),
+                pointers(inside),
+                pointers([core.handle, *functions]),
             )
         )
         self._found = (ctypes.c_uint64 * 5)()
@@ -192,7 +197,7 @@ class DeviceModel(Closeable):
         return int(self._found[4])
 
 
-def _pointers(found: Any) -> "ctypes.Array[ctypes.c_void_p]":
+def pointers(found: Any) -> "ctypes.Array[ctypes.c_void_p]":
     """A C array of pointers."""
     addresses = [ctypes.cast(pointer, ctypes.c_void_p) for pointer in found]
     return (ctypes.c_void_p * len(addresses))(*addresses)

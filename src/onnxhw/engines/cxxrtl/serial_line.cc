@@ -1,30 +1,12 @@
 // A device's serial pins, driven and sampled at C++ speed: bytes in and out, 8N1, cycle by cycle.
 //
 // This is compiled with the design around the core (`DeviceModel`); the core is another design, in another library,
-// and comes as pointers. Each clock cycle both see each other's outputs of that cycle, as if they were one design.
-// A core at rest is not evaluated: see `core_cycle`.
-
-#include "driver.h"
+// and comes as pointers (core_part.h, which stands before this).
 
 namespace {
 
 // Times are in cycles with 32 fraction bits, so that any baud rate is met exactly on average.
 const int64_t CYCLE = int64_t(1) << 32;
-// Cycles without access and run after which the core's state is looked at, and again if it still changes.
-const unsigned REST = 64;
-
-// Inputs of the core, and registers that are its outputs.
-struct core_ports {
-	uint32_t *clk, *space, *addr, *wdata, *wstrb, *we, *re;
-	const uint32_t *rdata, *rvalid, *running, *input_free, *waiting;
-};
-
-// The core: its simulation and the functions of its library.
-struct core_functions {
-	onnxhw_sim *sim;
-	void (*cycle)(onnxhw_sim *);
-	int (*eval)(cxxrtl_handle), (*commit)(cxxrtl_handle);
-};
 
 }
 
@@ -32,8 +14,7 @@ struct onnxhw_line {
 	onnxhw_sim *sim;
 	uint32_t *rx;
 	const uint32_t *tx, *running, *busy;
-	core_ports outside, core;
-	core_functions call;
+	core_part part;
 	int64_t bit;
 	// Towards the device: the bits that are left of a byte, the next one first, and the time left of the present one.
 	uint32_t sending;
@@ -46,49 +27,7 @@ struct onnxhw_line {
 	bool wait_for_high;
 	// Cycles since a pin or the device was last busy; stop bits that were low.
 	uint64_t quiet, errors;
-	// Cycles since the core was last accessed or ran; whether its state cannot change by itself.
-	unsigned unused;
-	bool asleep;
-	uint64_t slept;
 };
-
-namespace {
-
-// One clock cycle of the core. Its address and data inputs only count in a cycle of an access, and keep their
-// values in all others. Without an access or a run its state soon repeats itself; a cycle that has changed nothing
-// would be followed by equal ones, which are left out until the next access.
-void core_cycle(onnxhw_line *line, bool running) {
-	core_ports &to = line->core, &from = line->outside;
-	bool access = *from.we || *from.re;
-	*to.we = *from.we;
-	*to.re = *from.re;
-	if (access) {
-		*to.space = *from.space;
-		*to.addr = *from.addr;
-		*to.wdata = *from.wdata;
-		*to.wstrb = *from.wstrb;
-	}
-	if (access || running) {
-		line->unused = 0;
-		line->asleep = false;
-	} else if (line->asleep) {
-		line->slept++;
-		return;
-	}
-	if (++line->unused % REST) {
-		line->call.cycle(line->call.sim);
-		return;
-	}
-	cxxrtl_handle handle = line->call.sim->handle;
-	*to.clk = 0;
-	line->call.eval(handle);
-	line->call.commit(handle);
-	*to.clk = 1;
-	line->call.eval(handle);
-	line->asleep = !line->call.commit(handle);
-}
-
-}
 
 extern "C" {
 
@@ -98,7 +37,7 @@ onnxhw_line *onnxhw_line_create(
 ) {
 	auto output = [&](const char *name) { return onnxhw_item(sim, name)->curr; };
 	auto *line = new onnxhw_line{
-		sim, onnxhw_item(sim, "rx")->next, output("tx"), output("running"), output("busy"), *outside, *core, *call,
+		sim, onnxhw_item(sim, "rx")->next, output("tx"), output("running"), output("busy"), {*outside, *core, *call},
 		int64_t(cycles_per_bit * CYCLE)
 	};
 	*line->rx = 1;
@@ -135,19 +74,14 @@ uint64_t onnxhw_line_run(
 			}
 		}
 		*line->rx = line->bits_to_send ? line->sending & 1 : 1;
-		bool running = *line->core.running;
-		*const_cast<uint32_t *>(line->outside.rdata) = *line->core.rdata;
-		*const_cast<uint32_t *>(line->outside.rvalid) = *line->core.rvalid;
-		*const_cast<uint32_t *>(line->outside.running) = running;
-		*const_cast<uint32_t *>(line->outside.input_free) = *line->core.input_free;
-		*const_cast<uint32_t *>(line->outside.waiting) = *line->core.waiting;
+		core_show(line->part);
 		// Outputs of this cycle; `onnxhw_settle`, which looks whether anything has changed, takes longer.
-		*line->outside.clk = 0;
+		*line->part.outside.clk = 0;
 		if (!cxxrtl_eval(line->sim->handle))
 			onnxhw_settle(line->sim);
 		bool level = *line->tx & 1;
 		bool active = line->bits_to_send || line->bits_to_sample || *line->running || *line->busy;
-		core_cycle(line, running);
+		core_cycle(line->part);
 		onnxhw_cycle(line->sim);
 		if (trace)
 			trace[done] = level | (*line->rx & 1) << 1;
@@ -182,7 +116,7 @@ uint64_t onnxhw_line_run(
 	found[1] = made;
 	found[2] = line->quiet;
 	found[3] = line->errors;
-	found[4] = line->slept;
+	found[4] = line->part.slept;
 	return done;
 }
 
