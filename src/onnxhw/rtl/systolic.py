@@ -17,11 +17,11 @@ class SystolicArray(wiring.Component):
     """``sums[c] = sum_r x[r] * w[r, c]``, `latency` cycles after ``x``, every cycle; with the fast inner product
     ``+ sum_r w[2 * r, c] * w[2 * r + 1, c]``.
 
-    ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
-    ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one
-    row, or of a pair) and column c see operands and swap e + `column_hops` cycles later, weights those of the column and of `weight_hops`.
-    Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of activation
-    products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
+    ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with ``row_enable``
+    (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one row, or of a
+    pair) and column c see operands and swap e + `column_hops` cycles later, weights those of the column and of
+    `weight_hops`. Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of
+    activation products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
     subtracted.
 
     Nothing is reset: what is on its way when a run is stopped is a swap, which the next tile's own repeats, or a load
