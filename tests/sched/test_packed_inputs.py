@@ -13,7 +13,7 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.ir.graph import Graph
-from onnxhw.ir.ops.conv import PackedConv
+from onnxhw.ir.ops.conv import Conv, PackedConv
 from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
 from onnxhw.passes.packed_inputs import packed_inputs
@@ -122,6 +122,20 @@ def test_cycles_fall(new_net: Any, configure: Any) -> None:
     program, plain = compile_graph(graph, hw), schedule(graph, hw)
     assert isinstance(program.tensors["t0"].kept, Packed)
     assert program.cycles < 0.5 * plain.cycles
+
+
+def test_lanes_between_taps_are_no_multiplications(new_net: Any, configure: Any) -> None:
+    """Pixels of four bytes for three channels, and what a read brings beyond the window."""
+    net = new_net(5)
+    graph = net.graph(net.conv(net.input(3, 20, 20), 8, (3, 3), pads=PAD))
+    (op,) = graph.ops
+    assert isinstance(op, Conv)
+    op.weight[:] = 1
+    program = compile_graph(graph, able(configure, 16, 4))
+    entry = program.tensors["t0"]
+    assert isinstance(entry.kept, Packed)
+    assert entry.kept.column == 4
+    assert program.macs == graph.macs() == program.layers[0].macs
 
 
 @pytest.mark.parametrize("reader", ["pool", "other window", "groups", "output", "1x1"])

@@ -201,5 +201,5 @@ def _convolved(op: Conv, plan: Plan) -> PackedConv:
             weight[:, lane, 0, 0] = op.weight[:, c, kh, kw]
     return PackedConv(
         op.name, op.inputs, op.output, op.nodes, weight=weight, bias=op.bias, multiplier=op.multiplier,
-        lo=op.lo, hi=op.hi, pitch=plan.pitch, tiles=plan.tiles,
+        lo=op.lo, hi=op.hi, pitch=plan.pitch, tiles=plan.tiles, elements=tuple(tap is not None for tap in plan.taps),
     )  # fmt: skip

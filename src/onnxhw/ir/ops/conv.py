@@ -45,6 +45,10 @@ class Conv(Clamped):
         """Depthwise, one output channel for each input channel."""
         return self.weight.shape[:2] == (self.groups, 1)
 
+    def streamed(self) -> npt.NDArray[np.bool_]:
+        """Of each input channel as the array streams it, whether it has elements of the model."""
+        return np.ones(self.weight.shape[1] * self.groups, bool)
+
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
         self.require_count(inputs, 1)
         weight, channels = self.weight, inputs[0].channels
@@ -91,6 +95,11 @@ class PackedConv(Conv):
 
     pitch: tuple[int, int] = (1, 1)
     tiles: tuple[PackedTile, ...] = ()
+    elements: tuple[bool, ...] = ()
+    """Whether channel ``t * W + lane`` meets an element of the window; the weights of others are 0."""
+
+    def streamed(self) -> npt.NDArray[np.bool_]:
+        return np.array(self.elements, bool)
 
     def patches(self, x: Tensor, y: Tensor) -> Tensor:
         """The tensor ``(1, T * W, OH, OW)`` of what is read."""
@@ -109,6 +118,9 @@ class PackedConv(Conv):
         (x,) = inputs
         self.require(bool(self.tiles) and x.height == 1, "must read bytes in a row")
         super().check([self.patches(x, y)], y)
+        marked = len(self.elements) == self.weight.shape[1]
+        marked = marked and not self.weight[:, ~np.array(self.elements, bool)].any()
+        self.require(marked, "weights beyond the window must be 0")
         reads = self.reads(x, y)
         inside = int(reads.min()) >= 0 and int(reads.max()) < x.channels * x.width
         self.require(inside, "reads bytes {} .. {} of {}", reads.min(), reads.max(), x.channels * x.width)
