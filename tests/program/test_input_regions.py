@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from onnxhw.isa.input_port import LANES, Region, input_cycles, steps, stream_words
+from onnxhw.isa.input_port import LANES, Region, from_table, input_cycles, scatter, steps, stream_words, table_words
 from onnxhw.program.input_regions import regions, to_stream
 from onnxhw.program.kept import Packed
 from onnxhw.program.layout import Place
@@ -36,6 +36,13 @@ def written(entry: Entry, values: Any, word: int) -> Any:
         elif step.count:
             memory[step.at : step.at + step.count] = entry.zero_point
     assert taken == sum(region.elements for region in found)
+    assert len(found) <= 3
+    assert from_table([*table_words(found, word), *range(9)], word) == found
+    by_region = np.full((len(memory) // word + 1, word + 1), FREE, np.int64)
+    for part in scatter(found, word, word + 1):
+        by_region.reshape(-1)[part.filled] = part.fill
+        by_region.reshape(-1)[part.places] = np.frombuffer(data, np.int8)[part.source]
+    np.testing.assert_array_equal(by_region[:, :word].reshape(-1)[: len(memory)], memory)
     return memory
 
 

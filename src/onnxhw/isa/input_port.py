@@ -9,8 +9,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+Array64 = npt.NDArray[np.int64]
 LANES = 4
 """Bytes of a word of the stream."""
+MOST = 0xFFFF
+"""Most runs of a row, and rows."""
+LONGEST = 0xFFFFFF
+"""Most bytes of a run."""
+REGIONS = 16
+"""Regions of a table: a packed input is one, another one three at most."""
+REGION_WORDS = 7
+REGION_STRIDE = 8
+"""Words of a region in the table, and from one to the next."""
+REGION_CYCLES = REGION_WORDS + 1
+"""From the cycle in which a region is taken to that of the next, at least: its words are read one by one."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +47,29 @@ class Region:
     tail: int = 0
     fill: int | None = None
     ends: bool = False
+
+    def to_words(self, word: int, *, final: bool = False) -> tuple[int, ...]:
+        """The 32-bit words that tell a device with `word` lanes; `final`: behind it comes the first region.
+
+        Words 0 to 4: first, lead, gap, row_gap, tail, each memory word (bits 15..0) and lanes below one (23..16);
+        with `fill` in bits 31..24 of the first, and of the second bit 24 fills, 25 ends, 26 final. Word 5: run; word 6:
+        runs (15..0) and rows (31..16).
+        """
+        lengths = self.first, self.lead, self.gap, self.row_gap, self.tail
+        words = [length // word | length % word << 16 for length in lengths]
+        words[0] |= ((self.fill or 0) & 0xFF) << 24
+        words[1] |= (self.fill is not None) << 24 | self.ends << 25 | final << 26
+        return (*words, self.run, self.runs | self.rows << 16)
+
+    @classmethod
+    def from_words(cls, words: Sequence[int], word: int) -> tuple["Region", bool]:
+        """Inverse of `to_words`: the region, and whether it is the final one."""
+        first, lead, gap, row_gap, tail = ((each & 0xFFFF) * word + (each >> 16 & 0xFF) for each in words[:5])
+        fill, flags = words[0] >> 24, words[1] >> 24
+        signed = (fill ^ 0x80) - 0x80 if flags & 1 else None
+        run, runs, rows = words[5], words[6] & 0xFFFF, words[6] >> 16
+        region = cls(first, run, gap, runs, row_gap, rows, lead, tail, signed, bool(flags & 2))
+        return region, bool(flags & 4)
 
     @property
     def elements(self) -> int:
@@ -56,29 +94,69 @@ class Step(NamedTuple):
     source: int | None = None
 
 
+class Scattered(NamedTuple):
+    """Bytes of a region in an image of the memory: `filled` take `fill`, then `places` the stream's from `source`."""
+
+    places: Array64
+    source: slice
+    filled: Array64
+    fill: int
+
+
 def steps(regions: Sequence[Region], word: int) -> Iterator[Step]:
     """What the port does cycle by cycle, in a memory of `word` lanes, if neither stream nor memory make it wait.
 
-    A region is taken in one cycle; of a gap, the first finds out where it ends, and each of the others writes a word or
-    its part, the last maybe none.
+    A region is taken in one cycle, `REGION_CYCLES` after the one before at the earliest; of a gap, the first finds out
+    where it ends, and each of the others writes a word or its part, the last maybe none.
     """
     source = 0
-    for region in regions:
-        at = region.first
-        yield Step(at, 0)
-        at = yield from _gap(region, at, region.lead, word)
-        for row in range(region.rows):
-            for run in range(region.runs):
-                end = at + region.run
-                while at < end:
-                    count = min(LANES - source % LANES, end - at, word - at % word)
-                    yield Step(at, count, source)
-                    at, source = at + count, source + count
-                within = region.gap if run + 1 < region.runs else region.row_gap
-                last = run + 1 == region.runs and row + 1 == region.rows
-                at = yield from _gap(region, at, region.tail if last else within, word)
+    for number, region in enumerate(regions):
+        count = 0
+        for step in _steps(region, word, source):
+            yield step
+            count += 1
+        source += region.elements
         if region.ends:
             source += -source % LANES
+        if number + 1 < len(regions):
+            yield from [Step(region.end, 0)] * (REGION_CYCLES - count)
+
+
+def _steps(region: Region, word: int, source: int) -> Iterator[Step]:
+    """Of one region, whose first element is byte `source` of the stream."""
+    at = region.first
+    yield Step(at, 0)
+    at = yield from _gap(region, at, region.lead, word)
+    for row in range(region.rows):
+        for run in range(region.runs):
+            end = at + region.run
+            while at < end:
+                count = min(LANES - source % LANES, end - at, word - at % word)
+                yield Step(at, count, source)
+                at, source = at + count, source + count
+            within = region.gap if run + 1 < region.runs else region.row_gap
+            last = run + 1 == region.runs and row + 1 == region.rows
+            at = yield from _gap(region, at, region.tail if last else within, word)
+
+
+def table_words(regions: Sequence[Region], word: int) -> list[int]:
+    """The table as words, `REGION_STRIDE` for each region."""
+    found: list[int] = []
+    for number, region in enumerate(regions, 1):
+        found += region.to_words(word, final=number == len(regions))
+        found += [0] * (-len(found) % REGION_STRIDE)
+    return found
+
+
+def from_table(words: Sequence[int], word: int) -> list[Region]:
+    """Inverse of `table_words`, of a table with anything behind its final region."""
+    found = []
+    for at in range(0, len(words) - REGION_WORDS + 1, REGION_STRIDE):
+        region, final = Region.from_words(words[at : at + REGION_WORDS], word)
+        found.append(region)
+        if final:
+            break
+    return found
 
 
 def _gap(region: Region, at: int, size: int, word: int) -> Iterator[Step]:  # returns the byte behind it
@@ -102,18 +180,32 @@ def stream_words(regions: Sequence[Region]) -> int:
     return -(-total // LANES)
 
 
+def scatter(regions: Sequence[Region], word: int, lanes: int) -> list[Scattered]:
+    """Where the bytes of the stream come to, in a memory in whose image words of `word` bytes are `lanes` apart."""
+    found, source = [], 0
+
+    def image(places: Array64) -> Array64:
+        return places // word * lanes + places % word
+
+    for region in regions:
+        pitch = region.run + region.gap
+        row = pitch * region.runs - region.gap + region.row_gap
+        starts = np.arange(region.rows)[:, None] * row + np.arange(region.runs) * pitch
+        places = (starts[:, :, None] + np.arange(region.run)).reshape(-1) + region.first + region.lead
+        filled = np.arange(region.first, region.end) if region.fill is not None else np.zeros(0, np.int64)
+        found.append(Scattered(image(places), slice(source, source + len(places)), image(filled), region.fill or 0))
+        source += region.elements
+        if region.ends:
+            source += -source % LANES
+    return found
+
+
 def input_cycles(regions: Sequence[Region], word: int, after: int = 0) -> int:
     """Cycles of the port from the first step that takes a byte of the stream's word `after` to the last step of all:
     what is left to do when the words before it have been taken and all others are there."""
-    begun, total = 0, 0
+    begun, total = None if after else 0, 0
     for step in steps(regions, word):
-        if step.source is not None and step.source < LANES * after:
-            begun = total + 1
+        if begun is None and step.source is not None and step.source >= LANES * after:
+            begun = total
         total += 1
-    waits = 0
-    if after:  # steps without a byte that follow the last word before are done while the next frame travels
-        for number, step in enumerate(steps(regions, word)):
-            if number >= begun and step.source is not None:
-                break
-            waits += number >= begun
-    return total - begun - waits
+    return 0 if begun is None else total - begun

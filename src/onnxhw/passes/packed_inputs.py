@@ -38,7 +38,7 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
     """
     if not config.unaligned:
         return []
-    found = [_plans(graph, name, config) for name in _readers(graph)]
+    found = [_plans(graph, name, readers, config)[0] for name, readers in _readers(graph).items()]
     names = [name for name, plans in zip(_readers(graph), found, strict=True) if plans]
     ways = [plans for plans in found if plans]
     if not ways:
@@ -75,22 +75,48 @@ class Plan:
     pitch: tuple[int, int]
 
 
-def _plans(graph: Graph, name: str, config: HwConfig) -> list[Plan]:
-    """Ways to pack an input, best first."""
+def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
+    """Why inputs lie one pixel to a word (or as patches) though a convolution over few channels reads them; by name."""
+    found = {}
+    outputs = {port.tensor for port in graph.outputs}
+    for name in dict.fromkeys(port.tensor for port in graph.inputs):
+        readers, channels = [op for op in graph.ops if name in op.inputs], graph.tensors[name].channels
+        if not any(isinstance(op, Conv) and op.groups == 1 and op.window.kernel != (1, 1) for op in readers):
+            continue
+        if channels >= config.word:
+            continue
+        reason = _plans(graph, name, readers, config)[1] if config.unaligned else f"{config.name} reads whole words"
+        if reason or name in outputs:
+            found[name] = reason or "it is an output, too"
+    return found
+
+
+def _plans(graph: Graph, name: str, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
+    """Ways to pack an input, best first; why there is none."""
     windows, shape = set[Window](), graph.tensors[name].shape
-    for op in _readers(graph)[name]:
-        if not isinstance(op, Conv) or op.groups > 1:
-            return []
+    for op in readers:
+        if not isinstance(op, Conv):
+            return [], f"{op.name!r}, no convolution, reads it"
+        if op.groups > 1:
+            return [], f"{op.name!r}, a convolution of groups, reads it"
         windows.add(op.window)
     if len(windows) != 1:
-        return []
+        return [], f"convolutions of {len(windows)} windows read it"
     window = windows.pop()
     plain = window.kernel[0] * window.kernel[1] * -(-shape[1] // config.word)
     pixels = {shape[1], -(-shape[1] // config.unaligned) * config.unaligned}
     ways = product((False, True), sorted(pixels))
     plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel))]
-    plans = [plan for plan in plans if len(plan.tiles) < plain and plan.packed.words <= config.unaligned_words]
-    return sorted(plans, key=lambda plan: (len(plan.tiles), plan.packed.words))
+    if not plans:
+        return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
+    fewer = [plan for plan in plans if len(plan.tiles) < plain]
+    if not fewer:
+        return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
+    near = [plan for plan in fewer if plan.packed.words <= config.unaligned_words]
+    if not near:
+        least = min(plan.packed.words for plan in fewer)
+        return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
+    return sorted(near, key=lambda plan: (len(plan.tiles), plan.packed.words)), ""
 
 
 def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> Plan | None:

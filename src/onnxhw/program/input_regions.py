@@ -62,23 +62,44 @@ def _packed(entry: Entry, kept: Packed) -> Region:
 
 
 def _blocks(place: Place, word: int) -> list[Region]:
+    """Channels of the first block if it begins in another lane than 0, those of whole blocks, and the last ones'."""
     _, channels, height, width = place.shape
+    first = place.base * word + place.lane
+    rows, end = [(width, word), (height, place.row * word)], place.lane + channels
+    whole = range(-(-place.lane // word), end // word)
+    parts: list[tuple[int, int, list[tuple[int, int]]]] = []
+    if place.lane:
+        parts.append((first, min(end, word) - place.lane, rows))
+    if whole:
+        low = (place.base + whole.start * place.plane) * word
+        parts.append((low, word, [*rows, (len(whole), place.plane * word)]))
+    if end % word and (end > word or not place.lane):
+        parts.append(((place.base + end // word * place.plane) * word, end % word, rows))
     found: list[Region] = []
-    for block in range(place.blocks(word)):
-        low = max(place.lane, block * word)
-        run = min(place.lane + channels, (block + 1) * word) - low
-        first, runs, rows = (place.base + block * place.plane) * word + low % word, width, height
-        gap, row_gap = word - run, (place.row - width + 1) * word - run
-        if not gap:
-            run, runs = run * runs, 1
-        if runs == 1 and not row_gap:
-            run, rows = run * rows, 1
-        before = found[-1] if found else None
-        if before and rows == runs == before.rows == before.runs == 1 and before.end == first:
-            found[-1] = Region(before.first, before.run + run)
+    for part in parts:
+        region, before = _nest(*part), found[-1] if found else None
+        if before and region.rows == region.runs == before.rows == before.runs == 1 and before.end == region.first:
+            found[-1] = Region(before.first, before.run + region.run)
         else:
-            found.append(Region(first, run, gap if runs > 1 else 0, runs, row_gap if rows > 1 else 0, rows))
+            found.append(region)
     return found
+
+
+def _nest(first: int, run: int, levels: list[tuple[int, int]]) -> Region:
+    """A region of runs of so many bytes, repeated as `levels` say, innermost first: how often, and how far apart."""
+    left: list[tuple[int, int]] = []
+    for count, pitch in levels:
+        if not left and (pitch == run or count == 1):
+            run *= count
+        elif left and pitch == left[-1][0] * left[-1][1]:
+            left[-1] = left[-1][0] * count, left[-1][1]
+        elif count > 1:
+            left.append((count, pitch))
+    assert len(left) <= 2, "whole words lie side by side"
+    (runs, inner), (rows, outer) = (*left, (1, 0), (1, 0))[:2]
+    gap = inner - run if runs > 1 else 0
+    row_gap = outer - (run + gap) * (runs - 1) - run if rows > 1 else 0
+    return Region(first, run, gap, runs, row_gap, rows)
 
 
 def words_of(entry: Entry, word: int) -> int:

@@ -11,7 +11,7 @@ from ..isa.input_port import LANES
 from .ports import write_request
 
 COUNT = 16
-"""Bits of the counts of a region."""
+"""Bits of the runs and rows of a region."""
 
 
 def position(config: HwConfig) -> data.StructLayout:
@@ -22,7 +22,7 @@ def position(config: HwConfig) -> data.StructLayout:
 def region(config: HwConfig) -> data.StructLayout:
     """`onnxhw.isa.input_port.Region`: places and gaps as `position`; `fill` is written if `fills`."""
     gaps = dict.fromkeys(("first", "lead", "gap", "row_gap", "tail"), position(config))
-    counts = dict.fromkeys(("run", "runs", "rows"), COUNT)
+    counts = {"run": bits_for(config.act_words * config.word + 1), "runs": COUNT, "rows": COUNT}
     return data.StructLayout({**gaps, **counts, "fill": 8, "fills": 1, "ends": 1})
 
 
@@ -35,6 +35,7 @@ class InputPort(wiring.Component):
     i : words of the stream, first byte in bits 7..0.
     o : writes of lanes of a word; one that is not taken stays, and the port waits.
     idle : Out(1), no region is being written, and no write waits.
+    hungry : Out(1), nothing but the next word is missing, and no write waits.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -45,6 +46,7 @@ class InputPort(wiring.Component):
                 "i": In(stream.Signature(32)),
                 "o": Out(stream.Signature(write_request(config))),
                 "idle": Out(1),
+                "hungry": Out(1),
             }
         )
 
@@ -53,7 +55,7 @@ class InputPort(wiring.Component):
         config, now = self.config, Signal(region(self.config), reset_less=True)
         at, end = Signal(position(config), reset_less=True), Signal(position(config), reset_less=True)
         size = Signal(position(config), reset_less=True)
-        run, runs, rows = (Signal(COUNT, name=name, reset_less=True) for name in ("run", "runs", "rows"))
+        run, runs, rows = (Signal.like(now[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
         taken, complete, going = Signal(2), Signal(), Signal()
         m.d.comb += going.eq(~self.o.valid | self.o.ready)
         with m.If(self.o.ready):
@@ -61,6 +63,7 @@ class InputPort(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid)
+            m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid)
             with m.State("REGION"):
                 m.d.comb += self.regions.ready.eq(going)
                 m.d.sync += [now.eq(self.regions.payload), at.eq(self.regions.payload.first), complete.eq(0)]
