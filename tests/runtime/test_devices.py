@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "driver"))
 from pty_board import PtyBoard, count_idle_time
 from test_session import Net, draw, mixed
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 

@@ -96,6 +96,8 @@ class Device(wiring.Component):
             loader.host_rdata.eq(core.host_rdata),
             loader.host_rvalid.eq(core.host_rvalid),
             loader.host_waiting.eq(core.host_waiting),
+            loader.input_busy.eq(core.input_busy),
+            loader.input_over.eq(core.input_over),
             loader.input_free.eq(core.input_free),
             loader.running.eq(core.running),
             self.running.eq(core.running),

@@ -47,6 +47,16 @@ class State:
         """Where the next answer will be kept."""
         self.first = Signal()
         """The record of a WRITE begins: where to."""
+        self.following = Signal(24)
+        """The word of input that is next; 0 when they are complete, too."""
+        self.complete = Signal()
+        """Inputs are in their places, and no run has taken them."""
+        self.armed = Signal()
+        """A RUN waits for them."""
+        self.late = Signal()
+        """The frame at hand had to wait for a run."""
+        self.read = Signal()
+        """In this cycle a word of input was read from the frame, which comes in the next but one."""
 
 
 class CommandEngine(wiring.Component):
@@ -57,11 +67,12 @@ class CommandEngine(wiring.Component):
     * Commands of the session are performed once and in order: the number that is due is performed, a
       recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other
       answered with SEQUENCE, once.
-    * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`.
-    * While `running`, a WRITE to ACT waits for `input_free`, a POLL of the end for that, and everything behind them;
-      other commands that need a memory are answered with BUSY.
-    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; a READ one host
-      access per word.
+    * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
+      inputs are complete.
+    * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
+      them; other commands that need a memory are answered with BUSY.
+    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
+      while the port keeps up, and until all of them are in their places; a READ one host access per word.
 
     Members
     -------
@@ -89,6 +100,8 @@ class CommandEngine(wiring.Component):
                 "host_rdata": In(32),
                 "host_rvalid": In(1),
                 "host_waiting": In(1),
+                "input_busy": In(1),
+                "input_over": In(1),
                 "running": In(1),
                 "input_free": In(1),
                 "baked": In(1),
@@ -113,9 +126,10 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
         checks, state = FrameChecks(), State()
-        m.d.sync += [self.host_we.eq(0), self.host_re.eq(0)]
+        arrives = Signal()
+        m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
-            self.host_wdata.eq(Cat(Mux(state.first, checks.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
+            self.host_wdata.eq(Cat(Mux(state.first, ~checks.command[Command.RESET], frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
@@ -130,12 +144,16 @@ class CommandEngine(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
-            checks.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
+            checks.judge(
+                m, frame, session=state.session, due=state.due, following=state.following, running=self.running,
+                load_crc=load_crc,
+            )  # fmt: skip
             self._decide(m, frame, checks, state, sender, answers)
             self._accept(m, frame, checks, state, load_crc)
             self._write(m, frame, checks, state, load_crc)
+            self._stream(m, state)
             self._answer(m, frame, checks, state, sender)
-            flags = Cat(state.loaded, Const(0, 15), state.dropped)
+            flags = Cat(state.loaded, state.armed, state.complete, Const(0, 13), state.dropped)
             own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
@@ -146,6 +164,7 @@ class CommandEngine(wiring.Component):
         """Wait for a frame."""
         with m.State("LISTEN"):
             m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0), state.again.eq(0)]
+            m.d.sync += state.late.eq(0)
             with m.If(frame.held):
                 m.next = "CHECK"
 
@@ -162,7 +181,8 @@ class CommandEngine(wiring.Component):
         ]
         is_, status = checks.command, state.status
         reads = is_[Command.READ] | is_[Command.POLL]
-        early = self.running & ((is_[Command.WRITE] & checks.act & ~self.input_free) | checks.waits)
+        to_input = is_[Command.WRITE] & checks.input
+        early = self.running & ((is_[Command.WRITE] & (checks.act | checks.input) & ~self.input_free) | checks.waits)
         recent = checks.distance[-1]
         with m.State("DECIDE"):
             m.d.sync += [
@@ -188,6 +208,8 @@ class CommandEngine(wiring.Component):
                 m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(is_[Command.HELLO]):
                 m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
+                with m.If(~checks.ours):  # another host's: nobody would know of the run
+                    m.d.sync += state.armed.eq(0)
             with m.Elif(is_[Command.INFO]):
                 m.d.sync += state.left.eq(frame.rest[24:])
             with m.Elif(~checks.ours):
@@ -204,10 +226,13 @@ class CommandEngine(wiring.Component):
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(read.data[:24])
             with m.Elif(early):
+                m.d.sync += state.late.eq(1)
                 m.next = "DECIDE"
+            with m.Elif(to_input & ~checks.begins & ~checks.continues):
+                m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(checks.blocked):
                 m.d.sync += status.eq(Status.BUSY)
-            with m.Elif(is_[Command.RUN] & ~state.loaded):
+            with m.Elif((is_[Command.RUN] | to_input) & ~state.loaded):
                 m.d.sync += status.eq(Status.NOT_LOADED)
             with m.Elif(is_[Command.COMMIT] & ~checks.same_crc):
                 m.d.sync += status.eq(Status.BAD_LOAD)
@@ -233,8 +258,16 @@ class CommandEngine(wiring.Component):
         is_ = checks.command
         with m.State("ACCEPT"):
             m.next = "WRITE"
-            with m.If(is_[Command.WRITE] & ~checks.act):
+            with m.If(is_[Command.WRITE] & checks.input):
+                # The first cycle of STREAM makes an access to INPUT of what follows.
+                m.d.sync += [self.host_we.eq(~state.late), self.host_space.eq(Space.CONTROL)]
+                m.d.sync += [self.host_addr.eq(Control.LATENCY), state.first.eq(0), state.complete.eq(0)]
+                m.d.sync += state.step.eq(0)
+                m.d.sync += state.following.eq(frame.rest[:24] + frame.rest[24:])
+                m.next = "STREAM"
+            with m.Elif(is_[Command.WRITE] & ~checks.act):
                 m.d.sync += state.loaded.eq(0)
+                self._forget_inputs(m, state)
             with m.If(is_[Command.COMMIT]):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
                 m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(COMMIT_WORDS - 1)]
@@ -242,10 +275,40 @@ class CommandEngine(wiring.Component):
                 m.d.comb += load_crc.start.eq(1)
                 m.d.sync += state.loaded.eq(0)
             with m.If(is_[Command.RUN]):
-                m.d.sync += state.token.eq(frame.rest[:24])
-            with m.If(is_[Command.RUN] | is_[Command.RESET]):
-                m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
+                m.d.sync += [state.token.eq(frame.rest[:24]), state.armed.eq(~state.complete), state.complete.eq(0)]
+                m.d.sync += [self.host_we.eq(state.complete), state.left.eq(0)]
                 m.next = "HEAD"
+            with m.If(is_[Command.RESET]):
+                m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
+                self._forget_inputs(m, state)
+                m.next = "HEAD"
+
+    @staticmethod
+    def _forget_inputs(m: Module, state: State) -> None:
+        m.d.sync += [state.following.eq(0), state.complete.eq(0), state.armed.eq(0)]
+
+    def _stream(self, m: Module, state: State) -> None:
+        """Words of input, one per cycle while the core takes them; each is there two cycles after its address. Then
+        wait until they are in their places, and begin the run that waits for them if they are all."""
+        with m.State("STREAM"):
+            with m.If(state.phase == 0):
+                m.d.sync += [self.host_space.eq(Space.INPUT), self.host_addr.eq(state.reply_address)]
+                m.d.sync += state.phase.eq(1)
+            with m.If(~self.host_waiting):
+                m.d.comb += state.read.eq(1)
+                m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
+                with m.If(state.left == 1):
+                    m.d.sync += state.phase.eq(0)
+                    m.next = "PLACE"
+        with m.State("PLACE"):
+            with m.If(state.phase != 7):
+                m.d.sync += state.phase.eq(state.phase + 1)
+            with m.Elif(~self.input_busy & ~(self.input_over & state.armed & self.running)):
+                m.next = "HEAD"
+                with m.If(self.input_over):
+                    m.d.sync += [state.following.eq(0), state.complete.eq(~state.armed), state.armed.eq(0)]
+                    m.d.sync += [state.first.eq(1), self.host_space.eq(Space.CONTROL), self.host_addr.eq(Control.RUN)]
+                    m.d.sync += self.host_we.eq(state.armed)
 
     def _write(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
