@@ -18,7 +18,19 @@ from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.framing import Frame, FrameReader, cobs_encode, crc32c
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
-from onnxhw.isa.link import ARMED, COMMIT_WORDS, COMPLETE, LOADED, REGISTERS, VERSION, Command, Header, Info, Status, load_record
+from onnxhw.isa.link import (
+    ARMED,
+    COMMIT_WORDS,
+    COMPLETE,
+    LOADED,
+    REGISTERS,
+    VERSION,
+    Command,
+    Header,
+    Info,
+    Status,
+    load_record,
+)
 from onnxhw.isa.memory import ENDED, Control, Space
 
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
@@ -188,7 +200,7 @@ def test_loader_and_model_in_step_on_each_status():
 
 
 def test_a_run_takes_inputs_that_are_complete(bench):
-    """RUN before or behind the last word of input; what another host, a RESET or another program leaves is forgotten."""
+    """RUN before or behind the last word of input; RESET, another program or host forget what was before."""
     both, numbers = InStep(), iter(range(100))
 
     def send(kind, *args, **kwargs):

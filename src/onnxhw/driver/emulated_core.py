@@ -1,5 +1,7 @@
 """`EmulatedCore`: the core's host port, with the emulator behind it."""
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,6 +10,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
+from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, Scattered, from_table, scatter, stream_words
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
     COUNTERS,
@@ -42,6 +45,7 @@ class EmulatedCore:
             Space.WEIGHT: config.weight_depth,
             Space.PARAM: config.param_depth,
             Space.TABLE: config.tables * 256,
+            Space.INPUT_TABLE: REGIONS * REGION_STRIDE,
             **{unit.microcode: ucode_words(config, unit) for unit in Unit},
         }
         self.memory = {
@@ -52,6 +56,9 @@ class EmulatedCore:
         self.memory[Space.CONTROL][Control.FINGERPRINT_HIGH] = fingerprint >> 32
         self._machine = Machine(config)
         self._decoded: tuple[Code, Timeline, list[Unit], dict[str, int]] | None = None
+        self._stream = bytearray()
+        """Words of input from the first on, as far as they have come."""
+        self.input_over = True
         self.runs = 0
         """Runs since power-up."""
 
@@ -60,6 +67,9 @@ class EmulatedCore:
         values = np.asarray(words, np.uint32)
         if space == Space.CONTROL:
             self._control(address, values)
+            return
+        if space == Space.INPUT:
+            self._input(address, values)
             return
         memory = self.memory.get(Space(space)) if space in list(Space) else None
         if memory is not None:
@@ -75,6 +85,24 @@ class EmulatedCore:
             found = self.memory[Space(space)][address : address + count * step : step]
             out[: len(found)] = found
         return out
+
+    def _input(self, address: int, values: Words) -> None:
+        """Words of the stream of inputs; when the last has come all are put into their places."""
+        if address == 0:
+            self._stream.clear()
+            self.input_over = False
+        if self.input_over:
+            return  # words behind the last are dropped
+        self._stream += values.astype("<u4").tobytes()
+        word = self.config.word
+        parts, size = _placed(self.memory[Space.INPUT_TABLE].tobytes(), word)
+        if len(self._stream) >= size:
+            self.input_over = True
+            stream = np.frombuffer(bytes(self._stream), np.int8)
+            act = self.memory[Space.ACT].view(np.int8)
+            for part in parts:
+                act[part.filled] = part.fill
+                act[part.places] = stream[part.source]
 
     def _control(self, address: int, values: Words) -> None:
         registers = self.memory[Space.CONTROL]
@@ -141,6 +169,13 @@ class EmulatedCore:
         for number in range(max(0, len(last) - RING_SIZE), len(last)):
             registers[Control.RING + number % RING_SIZE] = last[number][1]
         registers[Control.RING_HEAD] = len(last) % RING_SIZE
+
+
+@lru_cache(maxsize=8)
+def _placed(table: bytes, word: int) -> tuple[list[Scattered], int]:
+    """Where bytes of the stream go by the words of a table, in an image of host words, and how many there are."""
+    regions = from_table(np.frombuffer(table, np.uint32).tolist(), word)
+    return scatter(regions, word, 4 * host_stride(word)), LANES * stream_words(regions)
 
 
 class _StoppedError(Exception):

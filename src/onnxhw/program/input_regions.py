@@ -1,14 +1,54 @@
 """Where the elements of an input lie, as regions of the input port, and in which order they travel."""
 
+from collections.abc import Mapping, Sequence
+from math import prod
+
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.input_port import LANES, Region, stream_words
+from ..isa.input_port import LANES, REGIONS, Region, table_words
 from .kept import Packed
 from .layout import Place
-from .model import Entry
+from .model import DeviceProgram, Entry
 
 Array8 = npt.NDArray[np.int8]
+
+
+def inputs(program: DeviceProgram) -> list[str]:
+    """The input tensors in the order in which they travel; several ports may share one."""
+    return list(dict.fromkeys(port.tensor for port in program.inputs))
+
+
+def input_regions(program: DeviceProgram) -> list[Region]:
+    """The regions of all inputs."""
+    return [each for name in inputs(program) for each in regions(program.tensors[name], program.config.word)]
+
+
+def input_table(program: DeviceProgram) -> npt.NDArray[np.uint32]:
+    """The table of the input port."""
+    return np.array(table_words(input_regions(program), program.config.word), np.uint32)
+
+
+def input_stream(program: DeviceProgram, values: Mapping[str, Array8]) -> npt.NDArray[np.uint32]:
+    """The words that travel for the model's int8 inputs ``(1, C, H, W)`` by tensor name."""
+    data = b"".join(to_stream(program.tensors[name], values[name], program.config.word) for name in inputs(program))
+    return np.frombuffer(data, "<u4").astype(np.uint32)
+
+
+def travelling_words(entry: Entry) -> int:
+    """Words of the stream of an input of a program."""
+    return stream_words(entry.shape if isinstance(entry.kept, Packed) else entry.place.shape)
+
+
+def stream_words(shape: tuple[int, int, int, int]) -> int:
+    """Words of the stream of a tensor."""
+    return -(-prod(shape) // LANES)
+
+
+def require_regions(places: Sequence[Place], word: int) -> str:
+    """Why inputs that lie there, one pixel or more to a word, are too many for the input port; else empty."""
+    count = sum(len(_blocks(place, word)) for place in places)
+    return f"the inputs lie in {count} regions of memory, the input port has {REGIONS}" if count > REGIONS else ""
 
 
 def regions(entry: Entry, word: int) -> list[Region]:
@@ -100,8 +140,3 @@ def _nest(first: int, run: int, levels: list[tuple[int, int]]) -> Region:
     gap = inner - run if runs > 1 else 0
     row_gap = outer - (run + gap) * (runs - 1) - run if rows > 1 else 0
     return Region(first, run, gap, runs, row_gap, rows)
-
-
-def words_of(entry: Entry, word: int) -> int:
-    """Words of the stream of an input."""
-    return stream_words(regions(entry, word))

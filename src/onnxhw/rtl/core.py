@@ -88,7 +88,7 @@ class Core(wiring.Component):
             self.running.eq(control.running),
             self.input_free.eq(control.input_free),
         ]
-        m.submodules.input = path = InputPath(config)
+        m.submodules.inputs = path = InputPath(config)
         m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.over)]
         m.d.sync += self.host_waiting.eq(act.blocked | path.full)
         self._host(m, control, act, path, units, fetchers)
@@ -148,7 +148,8 @@ class Core(wiring.Component):
         # The host's own writes, or those of the input port: never both, for the host waits for either.
         into, own_write = act.write.host.request, Signal(write_request(self.config))
         word_2, place_2 = wide(Space.ACT, own_write.addr, own_write.data, own_write.en, late=False)
-        m.d.comb += [into.eq(Mux(path.o.valid, path.o.payload.as_value(), own_write.as_value())), path.o.ready.eq(~act.blocked)]
+        m.d.comb += into.eq(Mux(path.o.valid, path.o.payload.as_value(), own_write.as_value()))
+        m.d.comb += path.o.ready.eq(~act.blocked)
         address, data, write = own(Space.INPUT)
         m.d.comb += [path.w_data.eq(data), path.w_en.eq(write), path.begins.eq(~address.any())]
         address, data, write = own(Space.INPUT_TABLE, len(path.table_addr))

@@ -21,7 +21,7 @@ PIPELINE = 16
 """Cycles after which any access has had its effect."""
 CHUNK = 4096
 """Cycles between looks at whether the engine still wants an answer."""
-CONTROL = 0
+CONTROL, INPUT = 0, 11
 
 
 class BenchError(Exception):
@@ -52,13 +52,20 @@ class HostPort:
             await FallingEdge(self.dut.clk)
 
     async def write(self, space: int, address: int, words: npt.NDArray[Any]) -> None:
-        """One word per cycle."""
+        """One word per cycle; of INPUT, as the core takes them, until it has nothing left to do with them."""
         dut = self.dut
-        dut.host_space.value, dut.host_wstrb.value, dut.host_we.value = space, 15, 1
+        dut.host_space.value, dut.host_wstrb.value = space, 15
         for i, word in enumerate(words.tolist()):
-            dut.host_addr.value, dut.host_wdata.value = address + i, word
+            while space == INPUT and known(dut.host_waiting, "host_waiting"):
+                dut.host_we.value = 0
+                await FallingEdge(dut.clk)
+            dut.host_we.value, dut.host_addr.value, dut.host_wdata.value = 1, address + i, word
             await FallingEdge(dut.clk)
         dut.host_we.value = 0
+        if space == INPUT:
+            await self.cycles(PIPELINE)
+            while known(dut.input_busy, "input_busy"):
+                await FallingEdge(dut.clk)
 
     async def read(self, space: int, address: int, count: int) -> npt.NDArray[np.uint32]:
         """One word per cycle, pipelined."""

@@ -14,7 +14,8 @@ from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.host_words import tensor_of, tensor_spans, tensor_writes
+from ...program.host_words import tensor_of, tensor_spans
+from ...program.input_regions import input_stream
 from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..run_setup import budget, program_writes, watchdog_error
@@ -96,7 +97,7 @@ class CocotbEngine(Closeable):
         names = [port.tensor for port in program.outputs]
         spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
-        writes = [(int(Space.ACT), address, words) for address, words in tensor_writes(program, checked)]
+        writes = [(int(Space.INPUT), 0, input_stream(program, checked))]
         found = self._do(writes, reads, run=True, limit=budget(program) + 64, stops=addresses)
 
         status, (cycles, *counts) = int(found["read_0"][0]), found["read_1"].tolist()

@@ -20,6 +20,7 @@ Words = npt.NDArray[np.uint32]
 
 PORTS = (
     "host_space", "host_addr", "host_wdata", "host_wstrb", "host_we", "host_re", "host_rdata", "host_rvalid", "running",
+    "host_waiting", "input_busy",
 )  # fmt: skip
 """Ports that the driver uses."""
 

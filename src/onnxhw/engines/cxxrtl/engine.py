@@ -11,7 +11,8 @@ from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.host_words import tensor_of, tensor_spans, tensor_writes
+from ...program.host_words import tensor_of, tensor_spans
+from ...program.input_regions import input_stream
 from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..run_setup import budget, program_writes, watchdog_error
@@ -100,8 +101,7 @@ def load(core: CoreModel, program: DeviceProgram) -> None:
 
 def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: bool) -> Result:
     """Run the loaded program once."""
-    for address, words in tensor_writes(program, inputs):
-        core.write(Space.ACT, address, words)
+    core.write(Space.INPUT, 0, input_stream(program, inputs))
     tensors = _capture(core, program, 0) if trace else {}
     core.start()
     limit = budget(program) + 64

@@ -6,7 +6,7 @@ namespace {
 
 struct host_port {
 	uint32_t *space, *address, *data, *strobe, *write, *read;
-	const uint32_t *answer, *valid, *running;
+	const uint32_t *answer, *valid, *running, *waiting, *busy;
 
 	explicit host_port(onnxhw_sim *sim) {
 		auto input = [&](const char *name) { return onnxhw_item(sim, name)->next; };
@@ -20,23 +20,31 @@ struct host_port {
 		answer = output("host_rdata");
 		valid = output("host_rvalid");
 		running = output("running");
+		waiting = output("host_waiting");
+		busy = output("input_busy");
 	}
 };
 
 // Longer than the pipeline of the port: after so many cycles an access has had its effect.
 const int PIPELINE = 16;
 
+// The space of words of input, which the core takes as fast as it puts them into their places.
+const uint32_t INPUT = 11;
+
 }
 
 extern "C" {
 
-// Write words to consecutive addresses, one per cycle, and wait until they are written.
+// Write words to consecutive addresses, one per cycle, or fewer of INPUT, and wait until they are in their places.
 void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const uint32_t *words, size_t count) {
 	host_port port(sim);
 	*port.space = space;
 	*port.strobe = 15;
-	*port.write = 1;
 	for (size_t i = 0; i < count; i++) {
+		*port.write = 0;
+		while (space == INPUT && (onnxhw_settle(sim), *port.waiting))
+			onnxhw_cycle(sim);
+		*port.write = 1;
 		*port.address = address + i;
 		*port.data = words[i];
 		onnxhw_cycle(sim);
@@ -44,6 +52,8 @@ void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const 
 	*port.write = 0;
 	*port.strobe = 0;
 	onnxhw_step(sim, PIPELINE);
+	while (space == INPUT && (onnxhw_settle(sim), *port.busy))
+		onnxhw_cycle(sim);
 }
 
 // Read words from consecutive addresses, pipelined; the number of words that were answered.

@@ -126,10 +126,10 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
         checks, state = FrameChecks(), State()
-        arrives = Signal()
+        arrives, one = Signal(), ~checks.command[Command.RESET]
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
-            self.host_wdata.eq(Cat(Mux(state.first, ~checks.command[Command.RESET], frame.r_data[0]), frame.r_data[1:])),
+            self.host_wdata.eq(Cat(Mux(state.first, one, frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
