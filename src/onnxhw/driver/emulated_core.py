@@ -1,5 +1,6 @@
 """`EmulatedCore`: the core's host port, with the emulator behind it."""
 
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -10,7 +11,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
-from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, Scattered, from_table, scatter, stream_words
+from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, Scattered, from_table, latency, scatter, stream_words
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
     COUNTERS,
@@ -59,6 +60,8 @@ class EmulatedCore:
         self._stream = bytearray()
         """Words of input from the first on, as far as they have come."""
         self.input_over = True
+        self._frame: int | None = None
+        """Where in the stream the last words came, until a run takes them."""
         self.runs = 0
         """Runs since power-up."""
 
@@ -93,9 +96,10 @@ class EmulatedCore:
             self.input_over = False
         if self.input_over:
             return  # words behind the last are dropped
+        self._frame = address
         self._stream += values.astype("<u4").tobytes()
         word = self.config.word
-        parts, size = _placed(self.memory[Space.INPUT_TABLE].tobytes(), word)
+        parts, size = _placed(self.memory[Space.INPUT_TABLE].tobytes(), word, self.config.act_bytes)
         if len(self._stream) >= size:
             self.input_over = True
             stream = np.frombuffer(bytes(self._stream), np.int8)
@@ -131,9 +135,18 @@ class EmulatedCore:
             return
         registers[Control.RUN] = ENDED
         registers[Control.CYCLES] = times.cycles
+        registers[Control.LATENCY] = self._latency(times.cycles)
         for register in COUNTERS:
             registers[register] = counts[register.name.lower()]
         self._remember(times)
+
+    def _latency(self, cycles: int) -> int:
+        """What a device measures whose inputs end with this run's start; 0 if there were none."""
+        frame, self._frame = self._frame, None
+        if frame is None:
+            return 0
+        table = self.memory[Space.INPUT_TABLE].tobytes()
+        return _begun(table, self.config.word, frame) + cycles
 
     def _decode(self) -> tuple[Code, Timeline, list[Unit], dict[str, int]]:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
@@ -172,10 +185,19 @@ class EmulatedCore:
 
 
 @lru_cache(maxsize=8)
-def _placed(table: bytes, word: int) -> tuple[list[Scattered], int]:
-    """Where bytes of the stream go by the words of a table, in an image of host words, and how many there are."""
+def _placed(table: bytes, word: int, size: int) -> tuple[list[Scattered], int]:
+    """Where bytes of the stream go by the words of a table, in an image of host words of a memory of `size` bytes, and
+    how many there are."""
     regions = from_table(np.frombuffer(table, np.uint32).tolist(), word)
+    if any(min(each.run, each.runs, each.rows) < 1 or each.end > size for each in regions):
+        return [], sys.maxsize  # no table of ours: inputs are never complete
     return scatter(regions, word, 4 * host_stride(word)), LANES * stream_words(regions)
+
+
+@lru_cache(maxsize=8)
+def _begun(table: bytes, word: int, after: int) -> int:
+    """Cycles from the acceptance of the last frame of input to the begin of the run."""
+    return latency(from_table(np.frombuffer(table, np.uint32).tolist(), word), word, 0, after)
 
 
 class _StoppedError(Exception):

@@ -61,7 +61,7 @@ class Inferences:
         kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
         outputs = {name: self.program.tensors[name].restore(values) for name, values in kept.items()}
         counters = {register.name.lower(): state[register] for register in COUNTERS}
-        return Result(outputs, cycles=state[Control.CYCLES], counters=counters)
+        return Result(outputs, cycles=state[Control.CYCLES], counters=counters, latency=state[Control.LATENCY] or None)
 
     def _check(self, state: list[int], token: int, wanted: int) -> None:
         """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""

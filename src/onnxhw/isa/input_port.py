@@ -26,6 +26,11 @@ REGION_STRIDE = 8
 """Words of a region in the table, and from one to the next."""
 REGION_CYCLES = REGION_WORDS + 1
 """From the cycle in which a region is taken to that of the next, at least: its words are read one by one."""
+PASSAGE = 20
+"""Cycles of a latency that are neither the port's nor the run's: 14 from a frame's CRC until its first word is at the
+port, 6 from the port's last step to the run's first cycle."""
+RESTART = 7
+"""Cycles more if the frame is the first one: until the port has the first region."""
 
 
 @dataclass(frozen=True)
@@ -209,3 +214,10 @@ def input_cycles(regions: Sequence[Region], word: int, after: int = 0) -> int:
             begun = total
         total += 1
     return 0 if begun is None else total - begun
+
+
+def latency(regions: Sequence[Region], word: int, cycles: int, after: int) -> int:
+    """Cycles from the one in which the last frame of input is accepted (its CRC is found right) to the last of the run,
+    which takes `cycles`, both included: for a device that was idle and had RUN before. `after`: words of the stream
+    before that frame. The last step must write nothing, as behind whole words or without `fill`."""
+    return PASSAGE + (0 if after else RESTART) + input_cycles(regions, word, after) + cycles

@@ -6,7 +6,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.input_port import LANES, REGIONS, Region, table_words
+from ..isa import input_port as isa
+from ..isa.input_port import LANES, REGIONS, Region, stream_words, table_words
+from ..isa.link import MAX_WORDS
 from .kept import Packed
 from .layout import Place
 from .model import DeviceProgram, Entry
@@ -35,12 +37,20 @@ def input_stream(program: DeviceProgram, values: Mapping[str, Array8]) -> npt.ND
     return np.frombuffer(data, "<u4").astype(np.uint32)
 
 
+def latency(program: DeviceProgram) -> int:
+    """Cycles from the acceptance of the last frame of input to the end of the run (`isa.input_port.latency`), frames
+    being as long as may be."""
+    found = input_regions(program)
+    words = stream_words(found)
+    return isa.latency(found, program.config.word, program.cycles, (words - 1) // MAX_WORDS * MAX_WORDS)
+
+
 def travelling_words(entry: Entry) -> int:
     """Words of the stream of an input of a program."""
-    return stream_words(entry.shape if isinstance(entry.kept, Packed) else entry.place.shape)
+    return shape_words(entry.shape if isinstance(entry.kept, Packed) else entry.place.shape)
 
 
-def stream_words(shape: tuple[int, int, int, int]) -> int:
+def shape_words(shape: tuple[int, int, int, int]) -> int:
     """Words of the stream of a tensor."""
     return -(-prod(shape) // LANES)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..ir.graph import Graph
 from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
 from .host_words import memories
-from .input_regions import inputs, stream_words, travelling_words
+from .input_regions import inputs, shape_words, travelling_words
 from .layout import Place
 from .model import DeviceProgram
 from .spans import spans
@@ -91,7 +91,7 @@ def plain_traffic(graph: Graph, word: int) -> Traffic:
     names = dict.fromkeys(port.tensor for port in graph.inputs)
     shapes = [graph.tensors[port.tensor].shape for port in graph.outputs]
     places = [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
-    return traffic(sum(stream_words(graph.tensors[name].shape) for name in names), places, word)
+    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), places, word)
 
 
 def load_bytes(program: DeviceProgram) -> int:

@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.link import USB_BAUD, Info
-from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
 from .link.commands import CommandEngine
@@ -116,7 +115,7 @@ class Device(wiring.Component):
         ]
         with m.If(autorun.granted & autorun.we):
             m.d.comb += [
-                core.host_space.eq(Space.CONTROL),
+                core.host_space.eq(autorun.space),
                 core.host_addr.eq(autorun.addr),
                 core.host_wdata.eq(autorun.data),
                 core.host_we.eq(1),

@@ -9,7 +9,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
 from ..isa.units import Unit
-from ..program.input_regions import require_regions, stream_words
+from ..program.input_regions import require_regions, shape_words
 from ..program.kept import Packed
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Rates, Traffic, traffic
@@ -84,7 +84,7 @@ def _moved(variant: Variant, begun: "InitialSchedule") -> Traffic:
     graph, places = begun.lowered.graph, begun.candidate.places
     shapes = {port.tensor: places[port.tensor].shape for port in graph.inputs}
     shapes |= {name: shape for name, (kept, shape) in variant.kept.items() if isinstance(kept, Packed)}
-    words = sum(map(stream_words, shapes.values()))
+    words = sum(map(shape_words, shapes.values()))
     return traffic(words, [places[port.tensor] for port in graph.outputs], begun.lowered.config.word)
 
 

@@ -4,6 +4,15 @@
 
 namespace {
 
+// Longer than the pipeline of the port: after so many cycles an access has had its effect.
+const int PIPELINE = 16;
+
+// The space of words of input, which the core takes as fast as it puts them into their places.
+const uint32_t INPUT = 11;
+
+// Longer than it takes for a word, with all the padding that may come before it: a core that needs longer is stuck.
+const unsigned PATIENCE = 1 << 18;
+
 struct host_port {
 	uint32_t *space, *address, *data, *strobe, *write, *read;
 	const uint32_t *answer, *valid, *running, *waiting, *busy;
@@ -23,13 +32,17 @@ struct host_port {
 		waiting = output("host_waiting");
 		busy = output("input_busy");
 	}
+
+	// Run while an output is high.
+	void wait_for(onnxhw_sim *sim, const uint32_t *high) {
+		for (unsigned cycle = 0; cycle < PATIENCE; cycle++) {
+			onnxhw_settle(sim);
+			if (!*high)
+				return;
+			onnxhw_cycle(sim);
+		}
+	}
 };
-
-// Longer than the pipeline of the port: after so many cycles an access has had its effect.
-const int PIPELINE = 16;
-
-// The space of words of input, which the core takes as fast as it puts them into their places.
-const uint32_t INPUT = 11;
 
 }
 
@@ -42,8 +55,8 @@ void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const 
 	*port.strobe = 15;
 	for (size_t i = 0; i < count; i++) {
 		*port.write = 0;
-		while (space == INPUT && (onnxhw_settle(sim), *port.waiting))
-			onnxhw_cycle(sim);
+		if (space == INPUT)
+			port.wait_for(sim, port.waiting);
 		*port.write = 1;
 		*port.address = address + i;
 		*port.data = words[i];
@@ -52,8 +65,8 @@ void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const 
 	*port.write = 0;
 	*port.strobe = 0;
 	onnxhw_step(sim, PIPELINE);
-	while (space == INPUT && (onnxhw_settle(sim), *port.busy))
-		onnxhw_cycle(sim);
+	if (space == INPUT)
+		port.wait_for(sim, port.busy);
 }
 
 // Read words from consecutive addresses, pipelined; the number of words that were answered.
