@@ -11,7 +11,7 @@ def for_command(hint: str, name: str, group: click.Group) -> str:
     """The hint, with the command to look at if it names options that command `name` of the group does not have.
 
     Before: ``raise it with --limit nodes=9``. After, in a command without it: ``raise it with --limit nodes=9
-    (an option of onnxhw check)``. Hints that name a command are left alone.
+    (an option of onnxhw quantize)``. Hints that name a command are left alone.
     """
     wanted = set(OPTION.findall(hint))
     if not wanted or "onnxhw " in hint or name not in group.list_commands(context := click.Context(group)):
