@@ -30,8 +30,10 @@ def open_shapes(model: onnx.ModelProto, shapes: Mapping[str, int] | None = None)
         _forget_defaults(whole.graph)
         known = specialise(whole, shapes=shapes, batch=None)[0].graph
     except OnnxhwError:  # contradictions that a size of the batch resolves: only what is declared of inputs is sure
-        symbols = {name: [dim if isinstance(dim, str) else None for dim in dims]
-                   for name, dims in declared.items() if dims is not None}  # fmt: skip
+        symbols: dict[str, list[Dim]] = {}
+        for name, dims in declared.items():
+            if dims is not None:
+                symbols[name] = [dim if isinstance(dim, str) else None for dim in dims]
         given = {value.name: _dims(value) for value in model.graph.input}
         return {**symbols, **{name: dims for name, dims in given.items() if dims is not None}}
     found = {value.name: _dims(value) for value in (*known.output, *known.input)}
