@@ -1,5 +1,6 @@
 """Names of onnxruntime's module that tell its version or prepare its libraries, and those that are refused."""
 
+import sys
 from typing import Any
 
 from .providers import unsupported
@@ -46,9 +47,7 @@ class Refused:
 
 def get_version_string() -> str:
     """The version of this package."""
-    from .. import __version__
-
-    return __version__
+    return str(sys.modules["onnxhw"].__version__)  # an import of the package, which imports this, would be a circle
 
 
 def get_build_info() -> str:
