@@ -104,6 +104,9 @@ class _Checker:
             self._fail("E1204", Unit.ARRAY, index, f"sub_n must be at most {self.config.row_groups}")
         if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", Unit.ARRAY, index, f"fills beyond {self.config.acc_depth} accumulator rows")
+        if i.unaligned and int(self.array.reads[index].max(initial=0)) >= self.config.unaligned_words:
+            what = f"reads unaligned beyond the first {self.config.unaligned_words} words"
+            self._fail("E1204", Unit.ARRAY, index, what)
         self._inside(Unit.ARRAY, index, self.array.reads[index])
 
     def _strip(self, index: int, i: Depthwise) -> None:
@@ -193,10 +196,9 @@ class _Checker:
 
     def _stream_reads(self, stream: StreamState, index: int, state: MemoryState) -> None:
         i, reads = stream.code[index], stream.reads[index]
-        plane = footprint.array_plane(i)
-        for kt, groups in enumerate(self._lane_groups_used(stream, index)):
-            step = kt * i.a_kt if isinstance(i, Array) else 0
-            if groups.any() and (why := state.stale((plane + step) & footprint.ADDRESS, groups)):
+        planes = footprint.array_planes(i, self.config.word)
+        for plane, groups in zip(planes, self._lane_groups_used(stream, index), strict=True):
+            if groups.any() and (why := state.stale(plane, groups)):
                 self._fail("E1206", stream.unit, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
@@ -208,6 +210,8 @@ class _Checker:
     def _lane_groups_used(self, stream: StreamState, index: int) -> npt.NDArray[np.bool_]:
         """``[kt, lane groups]``: whether an instruction's weights there are not all 0."""
         config, i = self.config, stream.code[index]
+        if isinstance(i, Array) and i.unaligned:  # a lane of the operand may come from any
+            return np.ones((i.kt_n, config.lane_groups), bool)
         bases = stream.tile_bases[stream.first_tile[index] : stream.first_tile[index + 1]]
         key = bases.tobytes(), i.group if isinstance(i, Depthwise) else -1
         if key not in self.lanes_known:

@@ -231,9 +231,11 @@ def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | 
     found: list[Layer] = []
     whole = model or lowered.graph
     nominal = {op.name: whole.macs_of(op) for op in whole.ops}
+    kinds = {op.name: type(op).__name__ for op in whole.ops}
     for op in graph.ops:
         runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
-        layer = Layer(op.name, type(op).__name__, executed(lowered, op), runs, nominal.get(op.name, 0))
+        kind = kinds.get(op.name, type(op).__name__)
+        layer = Layer(op.name, kind, executed(lowered, op), runs, nominal.get(op.name, 0))
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)
