@@ -25,10 +25,10 @@ demo: $(STAMP)  ## digits: compile, simulate the RTL, place and route; the secon
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP)  ## all tests
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 test-fast: $(STAMP)  ## tests without simulation and synthesis, a minute or so
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow and not rtl and not synth and not netlist"
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not rtl and not synth and not netlist"
 
 test-pythons: $(STAMP)  ## the tests that are not slow, on Python 3.10 to 3.13 (those that are installed)
 	@$(BIN)/python -m nox --non-interactive $(ARGS)

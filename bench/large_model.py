@@ -213,21 +213,29 @@ def measure(path: Path) -> dict[str, float]:
     with stage("import", seconds):
         from onnxhw.compiler.capacity import fit
         from onnxhw.config import preset
+        from onnxhw.convert.conversion import convert
+        from onnxhw.convert.static_model import StaticModel
         from onnxhw.onnxfile.limits import DEFAULT
-        from onnxhw.onnxmodel import inline, shapes, specification, unroll  # noqa: F401 - their import is measured
-        from onnxhw.partition import pipeline
+        from onnxhw.onnxmodel.inline import inline
+        from onnxhw.onnxmodel.read import read
+        from onnxhw.onnxmodel.shapes import specialise
+        from onnxhw.onnxmodel.specification import diagnose
+        from onnxhw.onnxmodel.unroll import unroll
+        from onnxhw.partition.pipeline import parts_of
+        from onnxhw.worker import worker_scope
     with stage("read", seconds):
-        model = pipeline.reading_of(path, DEFAULT).model
+        reading = read(path, DEFAULT, separate_large=True)
+        model = reading.model
     with stage("diagnose", seconds):
-        pipeline.diagnose(model, str(path))
+        diagnose(model, str(path))
     with stage("inline, unroll", seconds):
-        model = pipeline.unroll(pipeline.inline(model, DEFAULT, str(path)), DEFAULT)
+        model = unroll(inline(model, DEFAULT, str(path)), DEFAULT)
     with stage("specialise", seconds):
-        model, known = pipeline.specialise(model, str(path))
-    with stage("convert", seconds):
-        made = pipeline.convert(pipeline.Static.of(model, known))
+        model, known = specialise(model, str(path))
+    with stage("convert", seconds), worker_scope():
+        made = convert(StaticModel.of(model, known, reading.large_constants))
     with stage("partition", seconds):
-        mixed = pipeline.parts_of(made, [])
+        mixed = parts_of(made, [])
     with stage("fit", seconds):
         fit([part.graph for part in mixed.hardware], preset("mini"))
     return seconds

@@ -54,7 +54,7 @@ STAGES = (
     ("specification", "onnxmodel.prepared", "diagnose"),
     ("functions", "onnxmodel.prepared", "inline"),
     ("control flow", "onnxmodel.prepared", "unroll"),
-    ("shapes", "onnxmodel.prepared", "settled"),
+    ("shapes", "onnxmodel.prepared", "resolve_open_batch"),
     ("conversion", "partition.pipeline", "convert"),
     ("parts", "partition.pipeline", "parts_of"),
 )

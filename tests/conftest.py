@@ -24,20 +24,6 @@ settings.load_profile("patient")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-LONGEST = (
-    "netlist/test_core.py", "conformance/test_suite.py", "rtl/test_core.py", "gate/test_digests.py",
-    "engines/test_sim.py", "devices/test_estimate.py", "rtl/test_cells.py", "rtl/test_loader.py",
-    "engines/test_cxxrtl_build.py", "sched/test_executed.py", "golden/test_reference_models.py", "cli/test_synth.py",
-)  # fmt: skip
-"""Files that take a minute of one core or more, longest first: begun last, they would keep the other core waiting."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first."""
-    rank = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.relative_to(REPOSITORY / "tests").as_posix(), len(LONGEST)))
-
-
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The checkout."""

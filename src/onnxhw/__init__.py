@@ -17,9 +17,14 @@ if TYPE_CHECKING:
         enable_telemetry_events,
         get_all_providers,
         get_available_providers,
+        get_build_info,
         get_device,
+        get_version_string,
+        has_collective_ops,
+        preload_dlls,
         set_default_logger_severity,
         set_default_logger_verbosity,
+        set_global_thread_pool_sizes,
         set_seed,
     )
     from .runtime.session import InferenceSession
@@ -28,8 +33,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Device", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
     "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions", "__version__", "disable_telemetry_events",
-    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_device",
-    "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
+    "get_version_string", "has_collective_ops", "preload_dlls", "set_default_logger_severity",
+    "set_default_logger_verbosity", "set_global_thread_pool_sizes", "set_seed",
 ]  # fmt: skip
 
 _LAZY = {"Device": "onnxhw.driver.device", "InferenceSession": "onnxhw.runtime.session"}
@@ -38,10 +44,15 @@ stays quick."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    import importlib.util
 
+    if name not in __all__:
+        if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is None:
+            from .ort_api import REFUSED, Refused
+
+            if name in REFUSED:
+                return Refused(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY.get(name, "onnxhw.ort_api")), name)
 
 

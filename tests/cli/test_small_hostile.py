@@ -3,8 +3,8 @@
 The commands run in processes of their own: what is held against the bounds is all that they and their children take.
 """
 
+import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -21,17 +21,27 @@ SECONDS = 4.0
 COMMANDS = [("check",), ("compile", "-o", "out"), ("simulate", "-e", "emulator", "--random", "1")]
 
 
+MEASURE = """
+import json, os, resource, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (60, 60)))
+_, status, used = os.wait4(process.pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024]))
+"""
+"""Runs a command. The memory of a process counts from its fork on, so a small one starts it: that of the tests has
+gigabytes."""
+
+
 def run(place, *words):
     """Exit status, stderr, processor seconds and bytes of the largest process."""
+    command = [sys.executable, "-m", "onnxhw", *map(str, words)]
     with (place / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "onnxhw", *map(str, words)], stdout=subprocess.DEVNULL, stderr=stderr, cwd=place,
+        measured = subprocess.run(
+            [sys.executable, "-c", MEASURE, *command], stdout=subprocess.PIPE, stderr=stderr, cwd=place, check=True,
             env={**os.environ, "ONNXHW_CACHE": str(place / "cache")},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (60, 60)),
         )  # fmt: skip
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, (place / "stderr").read_text(), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+    status, seconds, memory = json.loads(measured.stdout)
+    return status, (place / "stderr").read_text(), seconds, memory
 
 
 def model(nodes, inputs, constants=(), output="y", opset=18):

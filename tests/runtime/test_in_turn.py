@@ -97,7 +97,7 @@ def test_cuts_move_to_where_least_work_is_beside_them():
     """From the last on, to places where as few bytes pass: cut 9, before the large operation, becomes cut 6."""
     graph = load(network(range(10), [64, 64, 64, 64, 8, 64, 64, 64, 64, 640]))
     pieces, work = Pieces(graph), [graph.macs_of(op) for op in graph.ops]
-    assert pieces.beside() == [0, *map(min, pairwise(work)), 0]
+    assert pieces.work_at_cut() == [0, *map(min, pairwise(work)), 0]
     most = sum(work[6:])
 
     def room(piece):

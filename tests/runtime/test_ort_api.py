@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_session import Net
 
 import onnxhw
+import onnxhw.backend
 from onnxhw import ort_api
 from onnxhw.errors import UsageError
 
@@ -258,6 +259,67 @@ def test_every_public_name_of_onnxruntime_works_or_is_refused(kind: str) -> None
                 attribute(*arguments)
         else:
             attribute(*arguments)
+
+
+def test_every_public_name_of_the_module_works_or_is_refused() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    theirs = {name for name in names_of(ort) if callable(getattr(ort, name))} - {"import_capi_exception"}
+    assert {"OrtDevice", "SparseTensor", "preload_dlls", "get_version_string", "get_ep_devices"} <= theirs
+    ours = set(dir(onnxhw))
+    for name in sorted(theirs - ours):
+        assert hasattr(onnxhw, name)
+        for use in (getattr(onnxhw, name), lambda name=name: getattr(onnxhw, name).CPU):
+            with pytest.raises(UsageError, match=rf"E2591 usage: {name}.* is not supported Hint: ."):
+                use()
+    assert theirs - ours == set(ort_api.REFUSED)
+    assert onnxhw.get_version_string() == onnxhw.__version__
+    assert type(onnxhw.get_build_info()) is type(ort.get_build_info())
+    assert onnxhw.has_collective_ops() is ort.has_collective_ops()
+    assert onnxhw.preload_dlls(cuda=False) is None
+    assert onnxhw.set_global_thread_pool_sizes(1, 1) is None
+    assert not hasattr(onnxhw, "nothing_of_this_name")
+
+
+def test_no_result_is_in_memory_of_another_or_of_an_input() -> None:
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("OptionalGetElement", ["o"], ["z"]),
+         helper.make_node("Identity", ["s"], ["t"])],
+        "g", [helper.make_value_info("x", tensor), helper.make_value_info("o", helper.make_optional_type_proto(tensor)),
+              helper.make_value_info("s", helper.make_sequence_type_proto(tensor))],
+        [helper.make_value_info("y", tensor), helper.make_value_info("z", tensor), helper.make_value_info("x", tensor),
+         helper.make_value_info("t", helper.make_sequence_type_proto(tensor))],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = np.ones(2, np.float32)
+    feeds = {"x": x, "o": x, "s": [x, x]}
+    session = onnxhw.InferenceSession(model)
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_ortvalue_input(name, ort_api.OrtValue(value))
+    for name in ("y", "z", "x", "t", "y"):
+        binding.bind_output(name)
+    session.run_with_iobinding(binding)
+    prepared = onnxhw.backend.prepare(model)
+    ways = [
+        session.run(None, feeds), prepared.run(feeds), prepared.run(list(feeds.values())),
+        onnxhw.backend.run_model(model, feeds), [one.numpy() for one in binding.get_outputs()],
+        [*binding.copy_outputs_to_cpu(), *binding.copy_outputs_to_cpu()],
+        [one.numpy() for one in session.run_with_ort_values(None, {k: ort_api.OrtValue(v) for k, v in feeds.items()})],
+        onnxhw.backend.run_node(helper.make_node("Identity", ["x"], ["y"]), [x]),
+    ]  # fmt: skip
+    for results in ways:
+        arrays = [x, *(one for value in results for one in (value if isinstance(value, list) else [value]))]
+        for number, one in enumerate(arrays):
+            assert one.flags.writeable
+            assert not any(np.shares_memory(one, other) for other in arrays[:number])
+
+
+def test_a_description_reads_as_in_onnxruntime() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    model = network().SerializeToString()
+    a, b = (one.InferenceSession(model).get_inputs()[0] for one in (ort, onnxhw))
+    assert str(a) == str(b)
 
 
 def test_values_are_those_of_onnxruntime() -> None:

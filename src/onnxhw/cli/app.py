@@ -14,6 +14,7 @@ import click
 from .. import __version__
 from ..errors import OnnxhwError, UsageError
 from .common.crash import crash
+from .common.hints import for_command
 from .common.interrupts import interruptible
 from .common.output import Output
 from .common.streams import CLOSED, to_nowhere, unread
@@ -123,6 +124,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except OnnxhwError as error:
+        if "--" in error.hint:
+            error.hint = for_command(error.hint, next((word for word in args if word in COMMANDS), ""), app)
         return said(output, error)
     except click.UsageError as error:
         return said(output, _usage(error))

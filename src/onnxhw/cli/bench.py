@@ -53,6 +53,7 @@ def command(
     from ..bench.measure import Row, latencies, measure, model
     from ..bench.peers import table
     from ..config import preset
+    from ..errors import UsageError
     from ..program.model import DeviceProgram
     from .common.engine import Execute, runner
     from .common.outdir import staged
@@ -64,7 +65,10 @@ def command(
     if folder:
         _can_draw(folder)
     configs = [preset(name) for name in presets or ("ulx3s-85f",)]
-    entries = [model(name.strip(), random_weights) for name in models.split(",") if name.strip()]
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if not names:
+        raise UsageError("E2901", "--models names no model", hint="--models ic,kws")
+    entries = [model(name, random_weights) for name in names]
     rows: list[Row] = []
     pictures: dict[str, bytes] = {}
     for config in configs:

@@ -63,7 +63,7 @@ def prove_open(
     """
     try:
         at_two, many = specialise(
-            _undeclared(model), shapes={**shapes, **{f"{name}:0": TWO for name in inputs}}, limits=UNBOUNDED
+            without_declarations(model), shapes={**shapes, **{f"{name}:0": TWO for name in inputs}}, limits=UNBOUNDED
         )
         outputs = _proved(at_two, one, many, inputs, TWO)
     except SampleDependenceError as mixing:
@@ -84,7 +84,7 @@ def at_sizes(
     for size in OTHERS:
         with suppress(OnnxhwError):
             sizes = {**shapes, **{f"{name}:0": size for name in inputs}}
-            found.append(specialise(_undeclared(model), shapes=sizes, limits=UNBOUNDED)[1])
+            found.append(specialise(without_declarations(model), shapes=sizes, limits=UNBOUNDED)[1])
     return found
 
 
@@ -148,7 +148,7 @@ def _candidates(model: onnx.ModelProto, many: Mapping[str, Shape]) -> Iterator[t
 def _reduced(model: onnx.ModelProto, many: Mapping[str, Shape], inputs: frozenset[str], size: int) -> onnx.ModelProto:
     """The model with one row in these inputs, and constants that have the batch in a shape made to fit."""
     found = kinds(model, many, inputs, size)
-    reduced = _undeclared(model)
+    reduced = without_declarations(model)
     for value in reduced.graph.input:
         if value.name in inputs:
             _dims(value)[0].dim_value = 1
@@ -177,7 +177,7 @@ def _fresh(wanted: str, taken: Mapping[str, Kind]) -> str:
     return wanted
 
 
-def _undeclared(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_declarations(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without declared shapes but those of inputs: exporters leave the batch of their example in the others."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

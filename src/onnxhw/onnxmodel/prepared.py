@@ -17,6 +17,7 @@ from .dynamic_batch import resolve_open_batch
 from .endless import refuse_endless
 from .inline import inline
 from .legacy_domains import adopt
+from .node_order import sort_nodes
 from .normal_form import normalise
 from .quantizers import quantizes
 from .read import read
@@ -68,7 +69,8 @@ def prepare(source: Source, limits: Limits | None = None, shapes: Mapping[str, i
     where, limits, shapes = name_of(source), limits or DEFAULT, shapes or {}
     file = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
     reading = read(file, limits, separate_large=True)
-    diagnostics = [*reading.warnings, *adopt(reading.model, where), *diagnose(reading.model, where)]
+    diagnostics = [*reading.warnings, *adopt(reading.model, where), *sort_nodes(reading.model)]
+    diagnostics += diagnose(reading.model, where)
     raise_errors(diagnostics, where)
     normalise(reading.model)
     model = unroll(inline(reading.model, limits, where), limits)

@@ -19,6 +19,7 @@ from ..onnxfile.sparse import check_sparse, fill_in
 from ..onnxfile.survey import Survey, survey
 from ..onnxfile.textual import binary
 from .legacy_domains import adopt
+from .node_order import sort_nodes
 from .normal_form import normalise
 from .specification import diagnose, raise_errors
 
@@ -77,6 +78,7 @@ def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:
     model = read(source, limits).model
     where = "model" if isinstance(source, bytes) else str(Path(source))
     adopt(model, where)
+    sort_nodes(model)
     raise_errors(diagnose(model, where), where)
     normalise(model)
     return model

@@ -25,13 +25,23 @@ class NodeArg:
     """An input or output of a model.
 
     `shape`: a dimension is a number, a symbol, or None (not known); empty where the rank is not known. `type`: as ONNX
-    writes it, ``tensor(float)``; `dtype`: numpy's name of the element type, "" for what is no tensor.
+    writes it, ``tensor(float)``; `dtype`: numpy's name of the element type, "" for what is no tensor;
+    onnxruntime has no such field, so it is not in the text.
     """
 
     name: str
     type: str
     shape: list[int | str | None]
-    dtype: str = ""
+    dtype: str = field(default="", repr=False)
+
+
+def own(value: Any) -> Any:
+    """A copy of a value, in memory that nobody else has: not a session, nor an input or another result."""
+    if isinstance(value, list):
+        return [own(one) for one in value]
+    if isinstance(value, dict):
+        return {key: own(one) for key, one in value.items()}
+    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def type_text(kind: onnx.TypeProto) -> str:
@@ -221,11 +231,11 @@ class IOBinding:
         self.wanted.append(name)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The outputs of the last run, in the order in which they were bound."""
-        return list(self.results)
+        """Copies of the outputs of the last run, in the order in which they were bound."""
+        return [own(result) for result in self.results]
 
     def get_outputs(self) -> list[OrtValue]:
-        """The same as values."""
+        """The outputs of the last run as values, without copying them."""
         return [OrtValue(result) for result in self.results]
 
     def clear_binding_inputs(self) -> None:

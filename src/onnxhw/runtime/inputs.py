@@ -185,17 +185,21 @@ def of_all(value: Value, batch: Batch | None) -> Value:
     return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
 
 
+def sizes_of_every_run(value: Value, batch: Batch | None, variable: str | None) -> list[Dim]:
+    """The dimensions of an input or output of a placed model; `variable`: what the model calls its samples.
+
+    Of an open batch, the first dimension is open where samples may be any number: `variable` where each has one row.
+    """
+    first, *others = of_all(value, batch).shape or (None,)
+    if not value.shape or batch is None or batch.size or batch.mixing:
+        return [first, *others] if value.shape else []
+    if value.name not in batch.inputs | batch.outputs:
+        return [first, *others]
+    return [variable if first == 1 else None, *others]
+
+
 def joined(results: list[Any], name: str, batch: Batch | None) -> Any:
     """An output of all samples, from that of each; one that is the same for all of them is there once."""
     if len(results) == 1 or (batch is not None and not batch.mixing and name not in batch.outputs):
         return results[0]
     return np.concatenate([np.atleast_1d(result) for result in results])
-
-
-def own(value: Any) -> Any:
-    """A result as the caller's own: no memory of it is the session's, an input's or another result's."""
-    if isinstance(value, list):
-        return [own(one) for one in value]
-    if isinstance(value, dict):
-        return {key: own(one) for key, one in value.items()}
-    return np.array(value) if isinstance(value, np.ndarray) else value

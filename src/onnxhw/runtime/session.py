@@ -25,6 +25,7 @@ from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
 from ..ir.parts import Dim, Value
 from ..onnxfile.limits import LimitError
+from ..onnxmodel.open_shapes import batch_variable, has_open, open_shapes
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
 from ..ort_api import (
@@ -35,6 +36,7 @@ from ..ort_api import (
     SessionOptions,
     check_run_options,
     chosen_providers,
+    own,
     sizes_of,
     tensor_type,
     type_text,
@@ -52,12 +54,11 @@ from .inputs import (
     inputs_of,
     joined,
     not_taken,
-    of_all,
     of_none,
     open_sizes,
-    own,
     sample_inputs,
     samples,
+    sizes_of_every_run,
     typed,
 )
 
@@ -121,6 +122,7 @@ class InferenceSession(SessionMethods, Closeable):
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
         self._proto: onnx.ModelProto | None = None
+        self._open: dict[str, list[Dim]] | None = None
         sizes = sizes_of(sess_options, self._declared_inputs)
         self.shapes = {**sizes, **(shapes or {})} if sizes else shapes
         """Sizes of dimensions that were given."""
@@ -192,7 +194,7 @@ class InferenceSession(SessionMethods, Closeable):
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have no default value."""
-        return [self._described(value) for value in inputs_of(self.program)]
+        return [self._described(value) for value in self.program.inputs if not value.optional]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The inputs that have one."""
@@ -200,7 +202,7 @@ class InferenceSession(SessionMethods, Closeable):
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [self._described(of_all(value, self.program.batch)) for value in self.program.outputs]
+        return [self._described(value) for value in self.program.outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
@@ -213,20 +215,18 @@ class InferenceSession(SessionMethods, Closeable):
         )  # fmt: skip
 
     def _described(self, value: Value) -> NodeArg:
-        """An input or output with type and open dimensions as the model declares them."""
+        """An input or output with its type as the model declares it, and the sizes that every run has."""
         model = self._model_proto()
         known = [*model.graph.input, *model.graph.output] if model is not None else []
         declared = next((one.type for one in known if one.name == value.name), onnx.TypeProto())
-        shape: list[Dim] = list(value.shape or ())
-        sizes = declared.tensor_type.shape.dim
-        if not self.shapes and len(shape) == len(sizes):
-            given = any(one.name == value.name for one in self.program.inputs)
-            undeclared = [None if given and not dim.HasField("dim_value") else size
-                          for dim, size in zip(sizes, shape, strict=True)]  # fmt: skip
-            shape = [dim.dim_param or size for dim, size in zip(sizes, undeclared, strict=True)]
-        if (batch := self.program.batch) is not None and not batch.size and value.name in batch.outputs and shape:
-            firsts = [one.type.tensor_type.shape.dim[0].dim_param for one in known if one.name in batch.inputs]
-            shape[0] = firsts[0] or None if firsts else None
+        if self._open is None:
+            anew = self.model is not None and model is not None and has_open(model)
+            self._open = open_shapes(model, self.shapes) if model is not None and anew else {}
+        batch, shape = self.program.batch, self._open.get(value.name)
+        if shape is None:
+            names = sorted(batch.inputs) if batch is not None and model is not None else []
+            variables = {batch_variable(model, name) for name in names} if model is not None else set()
+            shape = sizes_of_every_run(value, batch, variables.pop() if len(variables) == 1 else None)
         return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
 
     def _declared_inputs(self) -> list[onnx.ValueInfoProto]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import UsageError
 from .interrupts import undivided
 
-HINT = "choose another place with -o: a folder of yours, on a disk with room"
+HINT = "choose another place: in a folder of yours, on a disk with room"
 """What to do about E2903."""
 
 

@@ -26,10 +26,7 @@ PLAIN = frozenset(
     [AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS, AttributeProto.INTS]
 )
 """Types of attributes that hold no tensors or graphs."""
-SORT = (
-    "onnxruntime can sort them: from onnxruntime.transformers.onnx_model import OnnxModel; "
-    "m = OnnxModel(onnx.load(PATH)); m.topological_sort(); onnx.save(m.model, PATH)"
-)
+SORT = "nodes are sorted at reading where an order exists: mend the other errors of this graph"
 """What to do about nodes that are not in topological order."""
 LONGEST = 512
 """Bytes up to which a node with attributes has a form."""
