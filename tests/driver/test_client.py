@@ -13,10 +13,11 @@ from link_parts import BAUD, CONFIG, OTHER, Line, MemoryPort, model, program
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.errors import LinkError, UsageError
-from onnxhw.isa.input_port import from_table, scatter, stream_words
+from onnxhw.isa.input_port import from_table, stream_words
 from onnxhw.isa.link import REGISTERS
 from onnxhw.isa.memory import ENDED, RING_SIZE, RUNNING, Control, Space
 from onnxhw.program.input_regions import input_regions
+from onnxhw.program.input_scatter import scatter
 
 ZEROS = {"x": np.zeros((1, 5, 4, 6), np.int8)}
 

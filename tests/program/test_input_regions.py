@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from onnxhw.isa.input_port import LANES, Region, from_table, input_cycles, scatter, steps, stream_words, table_words
+from onnxhw.isa.input_port import LANES, Region, from_table, input_cycles, steps, stream_words, table_words
 from onnxhw.program.input_regions import regions, to_stream
+from onnxhw.program.input_scatter import scatter
 from onnxhw.program.kept import Packed
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry

@@ -11,7 +11,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
-from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, Scattered, from_table, latency, scatter, stream_words
+from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, from_table, latency, stream_words
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
     COUNTERS,
@@ -26,6 +26,7 @@ from ..isa.memory import (
 from ..isa.microcode import unpack
 from ..isa.timing import Timeline, timeline
 from ..isa.units import Unit, ucode_words
+from ..program.input_scatter import Scattered, scatter
 from ..program.layout import from_host, to_host
 
 Words = npt.NDArray[np.uint32]

@@ -5,14 +5,10 @@ rows of runs of bytes that lie side by side, and gaps between them, which it fil
 What it does in each cycle is defined here (`steps`); gateware, device model and predicted cycles follow it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-Array64 = npt.NDArray[np.int64]
 LANES = 4
 """Bytes of a word of the stream."""
 MOST = 0xFFFF
@@ -95,17 +91,8 @@ class Step(NamedTuple):
     """
 
     at: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     source: int | None = None
-
-
-class Scattered(NamedTuple):
-    """Bytes of a region in an image of the memory: `filled` take `fill`, then `places` the stream's from `source`."""
-
-    places: Array64
-    source: slice
-    filled: Array64
-    fill: int
 
 
 def steps(regions: Sequence[Region], word: int) -> Iterator[Step]:
@@ -164,7 +151,7 @@ def from_table(words: Sequence[int], word: int) -> list[Region]:
     return found
 
 
-def _gap(region: Region, at: int, size: int, word: int) -> Iterator[Step]:  # returns the byte behind it
+def _gap(region: Region, at: int, size: int, word: int) -> Generator[Step, None, int]:  # returns the byte behind it
     end = at + size
     yield Step(at, 0)
     while region.fill is not None and at // word != end // word:
@@ -183,26 +170,6 @@ def stream_words(regions: Sequence[Region]) -> int:
         if region.ends:
             total += -total % LANES
     return -(-total // LANES)
-
-
-def scatter(regions: Sequence[Region], word: int, lanes: int) -> list[Scattered]:
-    """Where the bytes of the stream come to, in a memory in whose image words of `word` bytes are `lanes` apart."""
-    found, source = [], 0
-
-    def image(places: Array64) -> Array64:
-        return places // word * lanes + places % word
-
-    for region in regions:
-        pitch = region.run + region.gap
-        row = pitch * region.runs - region.gap + region.row_gap
-        starts = np.arange(region.rows)[:, None] * row + np.arange(region.runs) * pitch
-        places = (starts[:, :, None] + np.arange(region.run)).reshape(-1) + region.first + region.lead
-        filled = np.arange(region.first, region.end) if region.fill is not None else np.zeros(0, np.int64)
-        found.append(Scattered(image(places), slice(source, source + len(places)), image(filled), region.fill or 0))
-        source += region.elements
-        if region.ends:
-            source += -source % LANES
-    return found
 
 
 def input_cycles(regions: Sequence[Region], word: int, after: int = 0) -> int:

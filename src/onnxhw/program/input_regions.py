@@ -78,7 +78,7 @@ def regions(entry: Entry, word: int) -> list[Region]:
 def to_stream(entry: Entry, values: Array8, word: int) -> bytes:
     """The bytes that travel for the model's int8 ``(1, C, H, W)``: its elements by address, then 0 to a whole word."""
     if isinstance(entry.kept, Packed):
-        data = values[0].transpose(_axes(entry.kept, values.shape)).tobytes()
+        data: bytes = values[0].transpose(_axes(entry.kept, values.shape)).tobytes()
     else:
         kept, place = entry.store(values), entry.place
         lows = range(-place.lane, place.shape[1], word)

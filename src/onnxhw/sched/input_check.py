@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
-from ..isa.input_port import LANES, LONGEST, MOST, REGIONS, Region, scatter
+from ..isa.input_port import LANES, LONGEST, MOST, REGIONS, Region
 from ..program.input_regions import input_regions, inputs, regions, to_stream
+from ..program.input_scatter import scatter
 from ..program.model import DeviceProgram, Entry
 from .memory_state import tensor_words
 
@@ -69,4 +70,5 @@ def _lanes(entry: Entry, memory: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]
     place, word = entry.place, memory.shape[1]
     _, channels, height, width = place.shape
     c, y, x = np.ogrid[place.lane : place.lane + channels, :height, :width]
-    return memory[place.base + c // word * place.plane + y * place.row + x, c % word][None]
+    found: npt.NDArray[np.int16] = memory[place.base + c // word * place.plane + y * place.row + x, c % word][None]
+    return found

@@ -72,7 +72,9 @@ def _best(
             schedules.append(found)
     if not schedules:
         raise _heaviest(errors)
-    return min(schedules, key=lambda each: _waited(*each, rates) if rates else each[1].candidate.cycles)
+    if rates:
+        return min(schedules, key=lambda each: _waited(each[0], each[1], rates))
+    return min(schedules, key=lambda each: each[1].candidate.cycles)
 
 
 def _waited(variant: Variant, begun: "InitialSchedule", rates: Rates) -> float:

@@ -7,7 +7,8 @@ in a buffer until the CRC over the whole frame has been checked, so that noise n
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import crc, memory, stream, wiring
+from amaranth.lib import crc, memory, wiring
+from amaranth.lib import stream as streams
 from amaranth.lib.wiring import In, Out
 
 from ...isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
@@ -15,48 +16,9 @@ from ...isa.memory import Control, Space
 from ..cells import BlockRam
 from .checks import HEADER_WORDS, FrameChecks
 from .frames import FrameCollector, FrameSender
+from .input_stream import stream
+from .state import State
 from .uart import Received
-
-
-class State:
-    """What the link remembers from frame to frame, and the answer under way."""
-
-    def __init__(self) -> None:
-        self.session = Signal(8)
-        self.due = Signal(8)
-        self.gap = Signal()
-        """The host knows already that frames are missing."""
-        self.token = Signal(24)
-        self.loaded = Signal()
-        self.dropped = Signal(16)
-        self.status = Signal(Status)
-        self.seq = Signal(8)
-        self.kind = Signal(7)
-        self.reply_address = Signal(24)
-        self.index = Signal(8)
-        self.left = Signal(8)
-        """Words of the payload that are still to be written or sent."""
-        self.phase = Signal(3)
-        self.step = Signal(4)
-        """Host words that a READ or WRITE passes over after each."""
-        self.again = Signal()
-        """A READ or POLL that was performed before."""
-        self.kept = Signal(8)
-        """Where the next word of the answer is kept, or was."""
-        self.keep = Signal(8)
-        """Where the next answer will be kept."""
-        self.first = Signal()
-        """The record of a WRITE begins: where to."""
-        self.following = Signal(24)
-        """The word of input that is next; 0 when they are complete, too."""
-        self.complete = Signal()
-        """Inputs are in their places, and no run has taken them."""
-        self.armed = Signal()
-        """A RUN waits for them."""
-        self.late = Signal()
-        """The frame at hand had to wait for a run."""
-        self.read = Signal()
-        """In this cycle a word of input was read from the frame, which comes in the next but one."""
 
 
 class CommandEngine(wiring.Component):
@@ -89,8 +51,8 @@ class CommandEngine(wiring.Component):
         self.info = info
         super().__init__(
             {
-                "i": In(stream.Signature(Received)),
-                "o": Out(stream.Signature(8)),
+                "i": In(streams.Signature(Received)),
+                "o": Out(streams.Signature(8)),
                 "host_space": Out(4),
                 "host_addr": Out(24),
                 "host_wdata": Out(32),
@@ -151,7 +113,7 @@ class CommandEngine(wiring.Component):
             self._decide(m, frame, checks, state, sender, answers)
             self._accept(m, frame, checks, state, load_crc)
             self._write(m, frame, checks, state, load_crc)
-            self._stream(m, state)
+            stream(m, state, self)
             self._answer(m, frame, checks, state, sender)
             flags = Cat(state.loaded, state.armed, state.complete, Const(0, 13), state.dropped)
             own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
@@ -286,29 +248,6 @@ class CommandEngine(wiring.Component):
     @staticmethod
     def _forget_inputs(m: Module, state: State) -> None:
         m.d.sync += [state.following.eq(0), state.complete.eq(0), state.armed.eq(0)]
-
-    def _stream(self, m: Module, state: State) -> None:
-        """Words of input, one per cycle while the core takes them; each is there two cycles after its address. Then
-        wait until they are in their places, and begin the run that waits for them if they are all."""
-        with m.State("STREAM"):
-            with m.If(state.phase == 0):
-                m.d.sync += [self.host_space.eq(Space.INPUT), self.host_addr.eq(state.reply_address)]
-                m.d.sync += state.phase.eq(1)
-            with m.If(~self.host_waiting):
-                m.d.comb += state.read.eq(1)
-                m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
-                with m.If(state.left == 1):
-                    m.d.sync += state.phase.eq(0)
-                    m.next = "PLACE"
-        with m.State("PLACE"):
-            with m.If(state.phase != 7):
-                m.d.sync += state.phase.eq(state.phase + 1)
-            with m.Elif(~self.input_busy & ~(self.input_over & state.armed & self.running)):
-                m.next = "HEAD"
-                with m.If(self.input_over):
-                    m.d.sync += [state.following.eq(0), state.complete.eq(~state.armed), state.armed.eq(0)]
-                    m.d.sync += [state.first.eq(1), self.host_space.eq(Space.CONTROL), self.host_addr.eq(Control.RUN)]
-                    m.d.sync += self.host_we.eq(state.armed)
 
     def _write(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
