@@ -41,8 +41,19 @@ def latency(program: DeviceProgram) -> int:
     """Cycles from the acceptance of the last frame of input to the end of the run (`isa.input_port.latency`), frames
     being as long as may be."""
     found = input_regions(program)
-    words = stream_words(found)
-    return isa.latency(found, program.config.word, program.cycles, (words - 1) // MAX_WORDS * MAX_WORDS)
+    if not found:  # nothing comes, and a run is all
+        return program.cycles
+    return isa.latency(found, program.config.word, program.cycles, last_frame(stream_words(found)))
+
+
+def last_frame(words: int) -> int:
+    """Which of so many words of the stream is the first of the last frame."""
+    return max(0, words - 1) // MAX_WORDS * MAX_WORDS
+
+
+def intake(program: DeviceProgram) -> int:
+    """Cycles in which the port takes whole inputs that come at its full rate."""
+    return isa.input_cycles(input_regions(program), program.config.word)
 
 
 def travelling_words(entry: Entry) -> int:

@@ -48,6 +48,8 @@ struct host_port {
 
 extern "C" {
 
+int onnxhw_host_start(onnxhw_sim *sim);
+
 // Write words to consecutive addresses, one per cycle, or fewer of INPUT, and wait until they are in their places.
 void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const uint32_t *words, size_t count) {
 	host_port port(sim);
@@ -84,6 +86,43 @@ size_t onnxhw_host_read(onnxhw_sim *sim, uint32_t space, uint32_t address, uint3
 	}
 	*port.read = 0;
 	return answered;
+}
+
+// Do with the last words of input, from address `after` on, what the loader does with a frame whose CRC is right, cycle by
+// cycle from its write of the register LATENCY on, and return as soon as the run is under way; 0 if it does not start.
+int onnxhw_host_infer(onnxhw_sim *sim, uint32_t latency, uint32_t after, const uint32_t *words, size_t count) {
+	host_port port(sim);
+	auto write = [&](uint32_t space, uint32_t address, uint32_t data) {
+		*port.space = space;
+		*port.address = address;
+		*port.data = data;
+		*port.strobe = 15;
+		*port.write = 1;
+	};
+	size_t read = 0, written = 0;
+	bool arrives = false, coming = false;
+	for (unsigned cycle = 0, since = 0; cycle < PATIENCE + count; cycle++) {
+		*port.write = 0;
+		if (cycle == 0)
+			write(0, latency, 0);
+		if (arrives) {
+			write(INPUT, after + written, words[written]);
+			written++;
+		}
+		onnxhw_settle(sim);
+		bool reads = read < count && !*port.waiting;
+		// Eight cycles after the last word was read, or later, nothing is left to be done.
+		if (read == count && ++since >= 8 && !*port.busy) {
+			*port.write = 0;
+			onnxhw_cycle(sim);
+			return onnxhw_host_start(sim);
+		}
+		read += reads;
+		onnxhw_cycle(sim);
+		arrives = coming;
+		coming = reads;
+	}
+	return 0;
 }
 
 // Write 1 to register 0 (RUN) of space 0 and return as soon as the run is under way; 0 if it does not start.
