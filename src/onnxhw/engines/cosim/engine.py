@@ -97,8 +97,8 @@ class CocotbEngine(Closeable):
         names = [port.tensor for port in program.outputs]
         spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
-        words = input_stream(program, checked)
-        found = self._do([], reads, inputs=words, limit=budget(program) + 64, stops=addresses)
+        stream = input_stream(program, checked)
+        found = self._do([], reads, inputs=stream, limit=budget(program) + 64, stops=addresses)
 
         status, (cycles, *counts, latency) = int(found["read_0"][0]), found["read_1"].tolist()
         if status != ENDED:
@@ -115,7 +115,7 @@ class CocotbEngine(Closeable):
             words = found[f"stop_{stop}"] if stop else None
             tensors |= self._unpack(program, names_here, words, checked)
         counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
-        return Result(outputs, tensors, cycles, counters, latency if len(words) else cycles)
+        return Result(outputs, tensors, cycles, counters, latency if len(stream) else cycles)
 
     def _addresses(self, program: DeviceProgram, names: Sequence[str]) -> npt.NDArray[np.int64]:
         word = self.config.word
