@@ -74,7 +74,7 @@ def test_check_has_a_row_for_every_node(half, capsys):
     assert sum(record["nodes"].values()) == len(nodes)
     assert record["runs"] is True
     assert record["fit"]["exact"] is True
-    assert record["fit"]["cycles"] == run_json(capsys, "simulate", half, "-p", "mini", "-e", "emulator")["cycles"]
+    assert record["fit"]["cycles"] == run_json(capsys, "simulate", half, "-p", "mini", "-e", "emulator")["run_cycles"]
 
 
 def test_check_for_people_names_the_host_nodes(half, capsys):
