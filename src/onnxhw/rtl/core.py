@@ -148,7 +148,8 @@ class Core(wiring.Component):
         # The host's own writes, or those of the input port: never both, for the host waits for either.
         into, own_write = act.write.host.request, Signal(write_request(self.config))
         word_2, place_2 = wide(Space.ACT, own_write.addr, own_write.data, own_write.en, late=False)
-        m.d.comb += into.eq(Mux(path.o.valid, path.o.payload.as_value(), own_write.as_value()))
+        for name in ("en", "addr", "data"):
+            m.d.comb += into[name].eq(Mux(path.o.valid, path.o.payload[name], own_write[name]))
         m.d.comb += path.o.ready.eq(~act.blocked)
         address, data, write = own(Space.INPUT)
         m.d.comb += [path.w_data.eq(data), path.w_en.eq(write), path.begins.eq(~address.any())]

@@ -1,5 +1,6 @@
 """`InputPort`: brings the bytes of inputs, which arrive in a row, to their places in activation memory."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth import Array, Cat, Module, Mux, Signal, Value
@@ -19,11 +20,17 @@ def position(config: HwConfig) -> data.StructLayout:
     return data.StructLayout({"word": bits_for(config.act_words + 1), "lane": bits_for(config.word)})
 
 
-def region(config: HwConfig) -> data.StructLayout:
-    """`onnxhw.isa.input_port.Region`: places and gaps as `position`; `fill` is written if `fills`."""
+def region(config: HwConfig) -> dict[str, Any]:
+    """Shapes of `onnxhw.isa.input_port.Region`: places and gaps as `position`; `fill` is written if `fills`."""
     gaps = dict.fromkeys(("first", "lead", "gap", "row_gap", "tail"), position(config))
     counts = {"run": bits_for(config.act_words * config.word + 1), "runs": COUNT, "rows": COUNT}
-    return data.StructLayout({**gaps, **counts, "fill": 8, "fills": 1, "ends": 1})
+    return {**gaps, **counts, "fill": 8, "fills": 1, "ends": 1}
+
+
+def regions(config: HwConfig) -> wiring.Signature:
+    """A stream of regions, whose fields are signals of their own: words of simulated cores are narrow."""
+    fields = {name: Out(shape) for name, shape in region(config).items()}
+    return wiring.Signature({**fields, "valid": Out(1), "ready": In(1)})
 
 
 class InputPort(wiring.Component):
@@ -42,7 +49,7 @@ class InputPort(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "regions": In(stream.Signature(region(config))),
+                "regions": In(regions(config)),
                 "i": In(stream.Signature(32)),
                 "o": Out(stream.Signature(write_request(config))),
                 "idle": Out(1),
@@ -52,10 +59,12 @@ class InputPort(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config, now = self.config, Signal(region(self.config), reset_less=True)
-        at, end = Signal(position(config), reset_less=True), Signal(position(config), reset_less=True)
+        config, shown = self.config, {name: getattr(self.regions, name) for name in region(self.config)}
+        kept = {name: Signal.like(value, name=f"now_{name}", reset_less=True) for name, value in shown.items()}
+        now = SimpleNamespace(**kept)
+        at, end = (_place(config, name) for name in ("at", "end"))
         size = Signal(position(config), reset_less=True)
-        run, runs, rows = (Signal.like(now[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
+        run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
         taken, complete, going = Signal(2), Signal(), Signal()
         m.d.comb += going.eq(~self.o.valid | self.o.ready)
         with m.If(self.o.ready):
@@ -66,14 +75,16 @@ class InputPort(wiring.Component):
             m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid)
             with m.State("REGION"):
                 m.d.comb += self.regions.ready.eq(going)
-                m.d.sync += [now.eq(self.regions.payload), at.eq(self.regions.payload.first), complete.eq(0)]
-                m.d.sync += size.eq(self.regions.payload.lead)
+                m.d.sync += [kept[name].eq(value) for name, value in shown.items()]
+                m.d.sync += [at.word.eq(shown["first"].word), at.lane.eq(shown["first"].lane)]
+                m.d.sync += [size.eq(shown["lead"]), complete.eq(0)]
                 for left, whole in ((run, "run"), (runs, "runs"), (rows, "rows")):
-                    m.d.sync += left.eq(self.regions.payload[whole])
+                    m.d.sync += left.eq(shown[whole])
                 with m.If(going & self.regions.valid):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
-                m.d.sync += end.eq(self._further(m, at, size))
+                word, lane = self._further(m, at, size)
+                m.d.sync += [end.word.eq(word), end.lane.eq(lane)]
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
                 last = Signal()
@@ -81,7 +92,7 @@ class InputPort(wiring.Component):
                 self._write(m, at, Mux(last, end.lane, config.word), now.fill.replicate(LANES), now.fills)
                 m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
                 with m.If(last):
-                    m.d.sync += at.eq(end)
+                    m.d.sync += [at.word.eq(end.word), at.lane.eq(end.lane)]
                     m.next = "RUN"
                     with m.If(complete):
                         m.next = "REGION"
@@ -106,14 +117,12 @@ class InputPort(wiring.Component):
                     m.next = "GAP"
         return m
 
-    def _further(self, m: Module, at: Any, size: Any) -> Value:
+    def _further(self, m: Module, at: Any, size: Any) -> tuple[Value, Value]:
         """The place so many words and lanes further."""
         lanes, word = Signal(range(2 * self.config.word)), self.config.word
         carry = Signal()
         m.d.comb += [lanes.eq(at.lane + size.lane), carry.eq(lanes >= word)]
-        found = Signal(position(self.config))
-        m.d.comb += [found.word.eq(at.word + size.word + carry), found.lane.eq(Mux(carry, lanes - word, lanes))]
-        return found.as_value()
+        return at.word + size.word + carry, Mux(carry, lanes - word, lanes)
 
     def _count(self, m: Module, run: Signal, taken: Signal, lane: Value) -> Signal:
         """Bytes of a step: what is left of the stream's word, of the run and of the memory's word."""
@@ -138,5 +147,13 @@ class InputPort(wiring.Component):
         config, request = self.config, self.o.payload
         lanes = Cat((lane >= at.lane) & (lane < behind) for lane in range(config.word))
         wide = Cat(word for _ in range(-(-config.word // LANES)))[: 8 * config.word]
+        address = Signal(len(request.addr))
+        m.d.comb += address.eq(at.word)
         with m.If(enable & lanes.any()):
-            m.d.sync += [self.o.valid.eq(1), request.addr.eq(at.word), request.data.eq(wide), request.en.eq(lanes)]
+            m.d.sync += [self.o.valid.eq(1), request.eq(Cat(lanes, address, wide))]
+
+
+def _place(config: HwConfig, name: str) -> SimpleNamespace:
+    """A `position` in a register for words and one for lanes."""
+    fields = position(config).members
+    return SimpleNamespace(**{part: Signal(fields[part], name=f"{name}_{part}", reset_less=True) for part in fields})

@@ -3,13 +3,13 @@
 from itertools import pairwise
 from typing import Any
 
-from amaranth import Module, Signal
-from amaranth.lib import memory, stream, wiring
+from amaranth import Cat, Module, Signal
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.input_port import REGION_STRIDE, REGION_WORDS, REGIONS
-from .input_port import region
+from .input_port import regions
 
 PLACES = ("first", "lead", "gap", "row_gap", "tail")
 
@@ -34,7 +34,7 @@ class InputRegions(wiring.Component):
                 "w_en": In(1),
                 "restart": In(1),
                 "over": Out(1, init=1),
-                "o": Out(stream.Signature(region(config))),
+                "o": Out(regions(config)),
             }
         )
 
@@ -46,7 +46,7 @@ class InputRegions(wiring.Component):
         number, index = Signal(range(REGIONS)), Signal(range(REGION_STRIDE))
         words = [Signal(32, name=f"word_{at}", reset_less=True) for at in range(REGION_WORDS)]
         whole = Signal()
-        m.d.comb += [read.addr.eq(number * REGION_STRIDE + index), whole.eq(index == REGION_WORDS)]
+        m.d.comb += [read.addr.eq(Cat(index, number)), whole.eq(index == REGION_WORDS)]
         m.d.comb += self.o.valid.eq(whole & ~self.over)
         with m.If(~whole):
             m.d.sync += [index.eq(index + 1), words[-1].eq(read.data)]
@@ -56,9 +56,10 @@ class InputRegions(wiring.Component):
         with m.If(self.restart):
             m.d.sync += [index.eq(0), number.eq(0), self.over.eq(0)]
 
-        shown = self.o.payload
+        shown = self.o
         for name, word in zip(PLACES, words, strict=False):
-            m.d.comb += [shown[name].word.eq(word[:16]), shown[name].lane.eq(word[16:24])]
+            place = getattr(shown, name)
+            m.d.comb += [place.word.eq(word[:16]), place.lane.eq(word[16:24])]
         m.d.comb += [shown.fill.eq(words[0][24:]), shown.fills.eq(words[1][24]), shown.ends.eq(words[1][25])]
         m.d.comb += [shown.run.eq(words[5]), shown.runs.eq(words[6][:16]), shown.rows.eq(words[6][16:])]
         return m
