@@ -1,13 +1,9 @@
 """The client before the model of the device: programs, runs, tensors and what is refused."""
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from link_parts import BAUD, CONFIG, OTHER, Line, MemoryPort, model, program
 
 from onnxhw.driver.client import Client

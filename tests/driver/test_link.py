@@ -2,13 +2,9 @@
 
 import itertools
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from link_parts import BAUD, Line, MemoryPort, model
 
 from onnxhw.driver.client import Client

@@ -49,7 +49,7 @@ GEOMETRIES = [
     HwConfig("fast 8x3 unaligned", rows=8, cols=3, word=8, lanes=2, acc_bits=24, load_rows=8, inner_product="fast",
              depthwise=9, unaligned=1, **SMALL),
     HwConfig("8x2 unaligned by pairs", rows=8, cols=2, word=8, lanes=2, acc_bits=24, unaligned=2, **SMALL),
-    HwConfig("16x2 unaligned", rows=16, cols=2, word=16, lanes=2, acc_bits=24, unaligned=1, **SMALL),
+    HwConfig("16x2 unaligned", rows=16, cols=2, word=16, lanes=2, acc_bits=24, load_rows=16, unaligned=1, **SMALL),
     HwConfig("4x2 unaligned by words", rows=4, cols=2, word=4, lanes=2, acc_bits=24, unaligned=4, **SMALL),
 ]  # fmt: skip
 

@@ -1,14 +1,9 @@
 """The loader before a core made of memory: in step with its model in Python, and noise that must never write."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "driver"))
 from link_bench import CLOCK, DONE, INPUT_WORDS, SPAN, Bench, MemoryCore, NoisyLine
 from link_parts import MemoryPort
 

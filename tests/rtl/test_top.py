@@ -1,13 +1,8 @@
 """The complete device through its serial pins: the real core, the real client, a hand-written program."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
-
-sys.path.insert(0, str(Path(__file__).parent))
 from link_bench import INPUT_WORDS, SPAN, Bench, MemoryCore
 from pin_line import PinLine
 

@@ -32,11 +32,11 @@ def equal(graph: Graph, config: HwConfig) -> int:
     [
         ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 49_613),
         ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 9_937),
-        ("ad_autoencoder_int8_qdq", preset("virtual"), 1_723),
+        ("ad_autoencoder_int8_qdq", preset("virtual"), 1_628),
         ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_628),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 20_170),
-        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 99_568),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 24_859),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 99_548),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 24_753),
         ("kws_dscnn_int8_qdq", preset("ulx3s-25f"), 53_167),
     ],
 )
