@@ -6,6 +6,7 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 """
 
 import ctypes
+import re
 import sys
 from importlib import metadata, resources
 from pathlib import Path
@@ -37,6 +38,11 @@ OUTPUTS = {
     "input_over": "top inputs over",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
+
+
+def _suffixed(core: Design, name: str) -> str:
+    """A register's name in the design: Amaranth puts a number behind a name that is in its module twice."""
+    return next((each for each in core.names() if re.fullmatch(rf"{re.escape(name)}\$\d+", each)), name)
 
 
 def driver_text(name: str) -> str:
@@ -115,7 +121,7 @@ class DeviceModel(Closeable):
         self.core, self.around = Design(libraries.core), Design(libraries.around)
         core, around = self.core, self.around
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(name).curr for name in OUTPUTS.values()]
+        inside += [core.item(_suffixed(core, name)).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
