@@ -40,7 +40,7 @@ OUTPUTS = {
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
 
-def _suffixed(core: Design, name: str) -> str:
+def suffixed(core: Design, name: str) -> str:
     """A register's name in the design: Amaranth puts a number behind a name that is in its module twice."""
     return next((each for each in core.names() if re.fullmatch(rf"{re.escape(name)}\$\d+", each)), name)
 
@@ -121,7 +121,7 @@ class DeviceModel(Closeable):
         self.core, self.around = Design(libraries.core), Design(libraries.around)
         core, around = self.core, self.around
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(_suffixed(core, name)).curr for name in OUTPUTS.values()]
+        inside += [core.item(suffixed(core, name)).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
