@@ -38,12 +38,12 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
     """
     if not config.unaligned:
         return []
-    found = [_plans(graph, name, config) for name in _readers(graph)]
-    names = [name for name, plans in zip(_readers(graph), found, strict=True) if plans]
-    ways = [plans for plans in found if plans]
+    found = {name: _plans(graph.tensors[name].shape, ops, config) for name, ops in _readers(graph).items()}
+    ways = {name: plans for name, plans in found.items() if plans}
     if not ways:
         return []
-    return [_variant(graph, dict(zip(names, one, strict=True))) for one in zip(*_levelled(ways), strict=True)]
+    levelled = zip(*_levelled([*ways.values()]), strict=True)
+    return [_variant(graph, dict(zip(ways, one, strict=True))) for one in levelled]
 
 
 def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
@@ -75,10 +75,10 @@ class Plan:
     pitch: tuple[int, int]
 
 
-def _plans(graph: Graph, name: str, config: HwConfig) -> list[Plan]:
-    """Ways to pack an input, best first."""
-    windows, shape = set[Window](), graph.tensors[name].shape
-    for op in _readers(graph)[name]:
+def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> list[Plan]:
+    """Ways to pack an input of that shape, best first."""
+    windows = set[Window]()
+    for op in readers:
         if not isinstance(op, Conv) or op.groups > 1:
             return []
         windows.add(op.window)
