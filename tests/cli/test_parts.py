@@ -121,9 +121,11 @@ def test_check_ends_with_the_status_of_what_it_found(proto, flags, status, code,
     ("kind", "hosted"), [("convolutions", 100), ("chain", 0), ("inputs", 0), ("concat", 1)]
 )
 def test_check_of_thousands_of_nodes(kind, hosted, tmp_path, capsys):
-    """Ten times the nodes take at most twice the calls per node (a sort, and a search for cuts, take some more)."""
+    """Ten times the nodes take at most 1.6 times the calls per node (a sort, and a search for cuts, take some more).
+
+    The first model is there for what is imported once."""
     counts = []
-    for nodes in (500, 5000):
+    for nodes in (50, 500, 5000):
         model = large_model.KINDS[kind](nodes)
         onnx.save(model, tmp_path / "large.onnx")
         profile = cProfile.Profile()
@@ -131,7 +133,7 @@ def test_check_of_thousands_of_nodes(kind, hosted, tmp_path, capsys):
         counts.append(pstats.Stats(profile).total_calls)
     assert len(record["placement"]) >= 5000
     assert record["nodes"]["host"] >= hosted
-    assert counts[1] < 2 * 10 * counts[0]
+    assert counts[2] < 1.6 * 10 * counts[1]
 
 
 # -- boards ------------------------------------------------------------------------------------------

@@ -38,12 +38,14 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
     """
     if not config.unaligned:
         return []
-    found = [_plans(graph, name, readers, config)[0] for name, readers in _readers(graph).items()]
-    names = [name for name, plans in zip(_readers(graph), found, strict=True) if plans]
-    ways = [plans for plans in found if plans]
+    outputs = {port.tensor for port in graph.outputs}
+    inner = {name: ops for name, ops in _readers(graph).items() if name not in outputs}
+    found = {name: _plans(graph.tensors[name].shape, ops, config)[0] for name, ops in inner.items()}
+    ways = {name: plans for name, plans in found.items() if plans}
     if not ways:
         return []
-    return [_variant(graph, dict(zip(names, one, strict=True))) for one in zip(*_levelled(ways), strict=True)]
+    levelled = zip(*_levelled([*ways.values()]), strict=True)
+    return [_variant(graph, dict(zip(ways, one, strict=True))) for one in levelled]
 
 
 def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
@@ -53,9 +55,8 @@ def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
 
 
 def _readers(graph: Graph) -> dict[str, list[Op]]:
-    """Who reads each input that is no output."""
-    outputs = {port.tensor for port in graph.outputs}
-    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs if port.tensor not in outputs}
+    """Who reads each input."""
+    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs}
     for op in graph.ops:
         for name in readers.keys() & op.inputs:
             readers[name].append(op)
@@ -79,21 +80,21 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
     """Why inputs lie one pixel to a word (or as patches) though a convolution over few channels reads them; by name."""
     found = {}
     outputs = {port.tensor for port in graph.outputs}
-    for name in dict.fromkeys(port.tensor for port in graph.inputs):
-        readers, channels = [op for op in graph.ops if name in op.inputs], graph.tensors[name].channels
+    for name, readers in _readers(graph).items():
+        shape = graph.tensors[name].shape
         if not any(isinstance(op, Conv) and op.groups == 1 and op.window.kernel != (1, 1) for op in readers):
             continue
-        if channels >= config.word:
+        if shape[1] >= config.word:
             continue
-        reason = _plans(graph, name, readers, config)[1] if config.unaligned else f"{config.name} reads whole words"
+        reason = _plans(shape, readers, config)[1] if config.unaligned else f"{config.name} reads whole words"
         if reason or name in outputs:
             found[name] = reason or "it is an output, too"
     return found
 
 
-def _plans(graph: Graph, name: str, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
-    """Ways to pack an input, best first; why there is none."""
-    windows, shape = set[Window](), graph.tensors[name].shape
+def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
+    """Ways to pack an input of that shape, best first; why there is none."""
+    windows = set[Window]()
     for op in readers:
         if not isinstance(op, Conv):
             return [], f"{op.name!r}, no convolution, reads it"
