@@ -61,7 +61,7 @@ class InputRegions(wiring.Component):
             place = getattr(shown, name)
             m.d.comb += [place.word.eq(word[:16]), place.lane.eq(word[16:24])]
         m.d.comb += [shown.fill.eq(words[0][24:]), shown.fills.eq(words[1][24]), shown.ends.eq(words[1][25])]
-        # A run of no byte would never take a word: whatever the table says, a word of the stream keeps the port busy for
+        # A run of no byte would take no word: whatever the table says, each word of the stream keeps the port busy for
         # its four bytes, with a gap of the whole memory behind each at most.
         empty = words[5][: len(shown.run)] == 0
         m.d.comb += [shown.run.eq(words[5] | empty), shown.runs.eq(words[6][:16]), shown.rows.eq(words[6][16:])]
