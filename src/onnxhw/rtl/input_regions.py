@@ -40,7 +40,9 @@ class InputRegions(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.table = table = memory.Memory(shape=32, depth=REGIONS * REGION_STRIDE, init=[])
+        # Lookup tables: the smallest devices have no block RAM left, and synthesis would merge a register into one.
+        style = {"ram_style": "distributed"}
+        m.submodules.table = table = memory.Memory(shape=32, depth=REGIONS * REGION_STRIDE, init=[], attrs=style)
         write, read = table.write_port(), table.read_port(domain="comb")
         m.d.comb += [write.addr.eq(self.w_addr), write.data.eq(self.w_data), write.en.eq(self.w_en)]
         number, index = Signal(range(REGIONS)), Signal(range(REGION_STRIDE))
