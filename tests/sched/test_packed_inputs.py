@@ -16,7 +16,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.ir.ops.conv import Conv, PackedConv
 from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
-from onnxhw.passes.packed_inputs import packed_inputs
+from onnxhw.passes.packed_inputs import packed_inputs, unpacked
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.kept import Packed
 from onnxhw.program.parts import Program
@@ -149,14 +149,27 @@ def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any, configur
         "other window": lambda: net.conv(x, 4, (3, 3), (2, 2)),
         "output": lambda: x,
     }.get(reader, lambda: y)()
-    assert packed_inputs(net.graph(*{y: 0, other: 0}), able(configure, 8, 1)) == []
+    graph, hw = net.graph(*{y: 0, other: 0}), able(configure, 8, 1)
+    assert packed_inputs(graph, hw) == []
+    why = {"pool": "no convolution", "other window": "2 windows", "output": "an output, too"}.get(reader)
+    assert (why or "") in unpacked(graph, hw).get("t0", "")
+    assert bool(unpacked(graph, hw)) == (why is not None)  # of others nobody expects it
+
+
+def test_a_configuration_that_reads_whole_words_says_so(new_net: Any, configure: Any) -> None:
+    net = new_net(4)
+    graph = net.graph(net.conv(net.input(1, 20, 20), 4, (2, 2), (2, 2)))
+    assert unpacked(graph, configure(8, 4, 8, 2)) == {"t0": "8x4 W8 Q2 reads whole words"}
+    assert unpacked(graph, able(configure, 8, 1)) == {}
 
 
 def test_an_input_beyond_the_bank_is_not_packed(new_net: Any, configure: Any) -> None:
     net = new_net(4)
     graph = net.graph(net.conv(net.input(3, 40, 40), 4, (3, 3)))
     assert packed_inputs(graph, able(configure, 8, 1))
-    assert not packed_inputs(graph, configure(8, 4, 8, 2, unaligned=1, act_depth=512))
+    small = configure(8, 4, 8, 2, unaligned=1, act_depth=512)
+    assert not packed_inputs(graph, small)
+    assert "of which 512 can be read" in unpacked(graph, small)["t0"]
 
 
 def test_two_inputs_are_both_packed(new_net: Any, configure: Any) -> None:

@@ -38,7 +38,9 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
     """
     if not config.unaligned:
         return []
-    found = {name: _plans(graph.tensors[name].shape, ops, config) for name, ops in _readers(graph).items()}
+    outputs = {port.tensor for port in graph.outputs}
+    inner = {name: ops for name, ops in _readers(graph).items() if name not in outputs}
+    found = {name: _plans(graph.tensors[name].shape, ops, config)[0] for name, ops in inner.items()}
     ways = {name: plans for name, plans in found.items() if plans}
     if not ways:
         return []
@@ -53,9 +55,8 @@ def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
 
 
 def _readers(graph: Graph) -> dict[str, list[Op]]:
-    """Who reads each input that is no output."""
-    outputs = {port.tensor for port in graph.outputs}
-    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs if port.tensor not in outputs}
+    """Who reads each input."""
+    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs}
     for op in graph.ops:
         for name in readers.keys() & op.inputs:
             readers[name].append(op)
@@ -75,22 +76,48 @@ class Plan:
     pitch: tuple[int, int]
 
 
-def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> list[Plan]:
-    """Ways to pack an input of that shape, best first."""
+def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
+    """Why inputs lie one pixel to a word (or as patches) though a convolution over few channels reads them; by name."""
+    found = {}
+    outputs = {port.tensor for port in graph.outputs}
+    for name, readers in _readers(graph).items():
+        shape = graph.tensors[name].shape
+        if not any(isinstance(op, Conv) and op.groups == 1 and op.window.kernel != (1, 1) for op in readers):
+            continue
+        if shape[1] >= config.word:
+            continue
+        reason = _plans(shape, readers, config)[1] if config.unaligned else f"{config.name} reads whole words"
+        if reason or name in outputs:
+            found[name] = reason or "it is an output, too"
+    return found
+
+
+def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
+    """Ways to pack an input of that shape, best first; why there is none."""
     windows = set[Window]()
     for op in readers:
-        if not isinstance(op, Conv) or op.groups > 1:
-            return []
+        if not isinstance(op, Conv):
+            return [], f"{op.name!r}, no convolution, reads it"
+        if op.groups > 1:
+            return [], f"{op.name!r}, a convolution of groups, reads it"
         windows.add(op.window)
     if len(windows) != 1:
-        return []
+        return [], f"convolutions of {len(windows)} windows read it"
     window = windows.pop()
     plain = window.kernel[0] * window.kernel[1] * -(-shape[1] // config.word)
     pixels = {shape[1], -(-shape[1] // config.unaligned) * config.unaligned}
     ways = product((False, True), sorted(pixels))
     plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel))]
-    plans = [plan for plan in plans if len(plan.tiles) < plain and plan.packed.words <= config.unaligned_words]
-    return sorted(plans, key=lambda plan: (len(plan.tiles), plan.packed.words))
+    if not plans:
+        return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
+    fewer = [plan for plan in plans if len(plan.tiles) < plain]
+    if not fewer:
+        return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
+    near = [plan for plan in fewer if plan.packed.words <= config.unaligned_words]
+    if not near:
+        least = min(plan.packed.words for plan in fewer)
+        return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
+    return sorted(near, key=lambda plan: (len(plan.tiles), plan.packed.words)), ""
 
 
 def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> Plan | None:

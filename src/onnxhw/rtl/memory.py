@@ -24,8 +24,8 @@ class ActMemory(wiring.Component):
     ``read`` and ``write`` have a port for each user. A read is answered `latency` cycles later. A write lands in its
     bank two cycles later.
     Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write of the
-    host's waits for a cycle in which the vector unit does not write; from two cycles after the request on `waiting`
-    tells that it does. Another one must not come meanwhile.
+    host's waits for a cycle in which the vector unit does not write; from the cycle after the request on `blocked`
+    tells that it does, and another one is not taken.
     """
 
     latency = ACT_READ
@@ -38,7 +38,7 @@ class ActMemory(wiring.Component):
             {
                 "read": In(each(self.readers, lambda user: act_read(config, self.readers[user]))),
                 "write": In(each(WRITERS, lambda _: act_write(config))),
-                "waiting": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -67,7 +67,7 @@ class ActMemory(wiring.Component):
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
             m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
-        writes, targets, writing, blocked = {}, {}, {}, Signal()
+        writes, targets, writing = {}, {}, {}
         for user, port in by_name(self.write).items():
             request = port.request
             writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
@@ -80,12 +80,11 @@ class ActMemory(wiring.Component):
                 writing[user].eq(enable),
             ]
             if user == HOST:
-                with m.If(~blocked):
+                with m.If(~self.blocked):
                     m.d.sync += taken
             else:
                 m.d.sync += taken
-        m.d.comb += blocked.eq(writing[HOST] & writing[Unit.VECTOR])
-        m.d.sync += self.waiting.eq(blocked)
+        m.d.comb += self.blocked.eq(writing[HOST] & writing[Unit.VECTOR])
 
         # Cycle 2: what is written goes to all banks, which lie side by side.
         host, vector = writes[HOST], writes[Unit.VECTOR]

@@ -18,6 +18,7 @@ What is proved, for every input:
   its channels have been written. (That the words
   then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
   `reaching_definitions` proves it from the tasks that they are made of;)
+- the input port writes the inputs to their places, and nothing else;
 - no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
@@ -36,6 +37,7 @@ from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint
 from .bounds import bounds
+from .input_check import check_input_regions
 from .input_release import check_window
 from .memory_state import MemoryState, lane_groups, tensor_words
 from .stream_state import StreamState, Words, running
@@ -55,6 +57,7 @@ def check(program: DeviceProgram) -> Timeline:
     checker.accumulators(times)
     checker.banks(times)
     checker.tensors()
+    check_input_regions(program)
     check_window(program)
     return times
 

@@ -24,14 +24,17 @@ ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
 INPUTS = {"host_space": 4, "host_addr": 24, "host_wdata": 32, "host_wstrb": 4, "host_we": 1, "host_re": 1}
 """Inputs of the core with their widths, in the order of ``core_ports`` in core_part.h."""
-WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1}
+WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1,
+          "input_busy": 1, "input_over": 1}  # fmt: skip
 """All ports of the core."""
 OUTPUTS = {
     "host_rdata": "top host_rdata",
     "host_rvalid": "top host_rvalid",
     "running": "top control running",
     "input_free": "top control input_free",
-    "host_waiting": "top act waiting",
+    "host_waiting": "top host_waiting",
+    "input_busy": "top inputs busy",
+    "input_over": "top inputs complete",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
