@@ -337,6 +337,7 @@ PRESETS: dict[str, HwConfig] = {
             inner_product="fast",
             depthwise=16,
             window_depth=128,
+            unaligned=2,
         ),
         # All 28 multipliers: 6 in the requantizer, where they save most, 22 in the array; also the 12F (same die).
         HwConfig(
@@ -381,6 +382,7 @@ PRESETS: dict[str, HwConfig] = {
             array_ucode=512,
             vector_ucode=512,
             requant_dsps=5,
+            unaligned=1,
         ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(

@@ -109,7 +109,7 @@ def test_boards_given_a_model(digits, reference_models, capsys):
     fits = {one["preset"]: one for one in run_json(capsys, "boards", digits)["presets"]}
     for name, one in fits.items():
         assert one["fits"] is True
-        chosen = compile(digits, preset(name), patches=None, rates=board_rates(preset(name)))
+        chosen = compile(digits, preset(name), rates=board_rates(preset(name)))
         assert one["predicted_cycles"] == chosen.latency
     record = run_json(capsys, "boards", reference_models / "ic_resnet8_int8_qdq.onnx")
     fits = {one["preset"]: one for one in record["presets"]}

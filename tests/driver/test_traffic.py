@@ -25,10 +25,11 @@ def test_frames_are_counted_as_they_are_encoded(words: int) -> None:
     assert frames_bytes(words) == sum(len(frame.encode()) for frame in frames)
 
 
-@pytest.mark.parametrize("patches", [True, False])
-def test_bytes_of_an_inference_and_of_loading(digits_graph, patches: bool) -> None:
-    """Zeros all over, so that no frame needs a second byte of stuffing; headers and results have at most one run."""
-    program = compile_graph(digits_graph, preset("mini"), patches=patches)
+@pytest.mark.parametrize("name", ["mini", "ulx3s-85f-dense"])
+def test_bytes_of_an_inference_and_of_loading(digits_graph, name: str) -> None:
+    """Zeros all over, so that no frame needs a second byte of stuffing; headers and results have at most one run. One
+    preset's array reads the input as bytes in a row, the other's pixel by pixel."""
+    program = compile_graph(digits_graph, preset(name))
     line = DeviceModel(Info.of(program.config, clock_hz=CLOCK, baud=BAUD), EmulatedCore(program.config))
     client = Client(SimulationTransport(line, BAUD))
     client.head()
