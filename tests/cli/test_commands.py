@@ -6,6 +6,7 @@ import json
 import shutil
 from importlib import metadata
 
+import onnx
 import pytest
 
 from onnxhw import compiler
@@ -96,6 +97,27 @@ def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):
     error = run_json(capsys, "report", tmp_path / "copy", status=2)["error"]
     assert error["code"] == "E2552"
     assert "manifest.json" in error["where"]
+
+
+def test_check_says_why_an_input_is_not_packed(digits, tmp_path, capsys):
+    """The array of every preset reads bytes from where they lie, if convolutions alone read the input."""
+    for name in PRESETS:
+        assert run_json(capsys, "check", digits, "-p", name)["unpacked"] == [], name
+    model, grid = onnx.load(digits), ["input_scale", "input_zero_point"]
+    model.graph.node.extend(
+        [
+            onnx.helper.make_node("MaxPool", ["input_dq"], ["seen"], kernel_shape=[2, 2]),
+            onnx.helper.make_node("QuantizeLinear", ["seen", *grid], ["seen_q"]),
+            onnx.helper.make_node("DequantizeLinear", ["seen_q", *grid], ["seen_dq"]),
+        ]
+    )
+    model.graph.output.append(onnx.helper.make_tensor_value_info("seen_dq", onnx.TensorProto.FLOAT, [1, 1, 7, 7]))
+    onnx.save(model, tmp_path / "seen.onnx")
+    (one,) = run_json(capsys, "check", tmp_path / "seen.onnx", "-p", "mini")["unpacked"]
+    assert one["input"] == "input_q"
+    assert one["reason"].endswith("no convolution, reads it")
+    assert main(["check", str(tmp_path / "seen.onnx"), "-p", "mini"]) == 0
+    assert f"input 'input_q' is not packed: {one['reason']}" in capsys.readouterr().out
 
 
 def test_boards(capsys):
