@@ -57,7 +57,8 @@ class HwConfig:
         its microcode).
     window_depth : rows of the depthwise unit's sums (D each, of `sum_bits`).
     unaligned : the array may read its operands' bytes from any multiple of so many bytes on in bank 0
-        (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie.
+        (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie. Presets
+        take the fewest bytes that cost no block RAM, being what one holds of a word anyway; `mini` pays two for one.
     """
 
     name: str
@@ -311,7 +312,7 @@ PRESETS: dict[str, HwConfig] = {
         _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
-            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=0, act_depth=512, weight_depth=1040,
+            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=4, act_depth=512, weight_depth=1040,
             param_depth=512, load_ucode=512, vector_ucode=512, requant_dsps=2,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
@@ -337,6 +338,7 @@ PRESETS: dict[str, HwConfig] = {
             inner_product="fast",
             depthwise=16,
             window_depth=128,
+            unaligned=2,
         ),
         # All 28 multipliers: 6 in the requantizer, where they save most, 22 in the array; also the 12F (same die).
         HwConfig(
@@ -381,6 +383,7 @@ PRESETS: dict[str, HwConfig] = {
             array_ucode=512,
             vector_ucode=512,
             requant_dsps=5,
+            unaligned=1,
         ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import golden, partition
-from ..compiler import compile, place_and_schedule
+from ..compiler import place_and_schedule
 from ..compiler.cost import board_rates, waiting
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
@@ -49,10 +49,8 @@ class Row:
     run's, and `intake_cycles` a whole input takes that comes at the port's full rate.
     `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs executed / (cycles x
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
-    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `cycles_plain`: cycles with inputs
-    as they are, None where the model does not fit so. `waiting`: what a person waits for with these cycles, `quickest`
-    with the choice that takes least time of line and core (`compiler.cost.Waiting`, with `cycles`), at the rates of the
-    preset's board; None if it has none.
+    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `waiting`: what a person waits for
+    with these cycles (`compiler.cost.Waiting`), at the rates of the preset's board; None if it has none.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
     by device. `layers`: records of `report.profile.LayerRow`.
@@ -81,9 +79,7 @@ class Row:
     note: str = ""
     patches: list[dict[str, Any]] = field(default_factory=list)
     constant_channels: dict[str, int] = field(default_factory=dict)
-    cycles_plain: int | None = None
     waiting: dict[str, Any] | None = None
-    quickest: dict[str, Any] | None = None
     peers_ms: dict[str, float] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
 
@@ -160,7 +156,7 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
         return Measured(row)
     row.cycles_predicted, row.macs_executed = made.latency, made.macs
     row.run_cycles, row.intake_cycles = made.cycles, sum(map(intake, programs))
-    premise(row, entry, config, made)
+    premise(row, config, made)
     row.utilization = round(made.utilization, 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
     if runner:
@@ -182,19 +178,12 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     return Measured(row, tuple(found))
 
 
-def premise(row: Row, entry: Model, config: HwConfig, made: Program) -> None:
+def premise(row: Row, config: HwConfig, made: Program) -> None:
     """What the cycles of a row take for granted, and what a person waits for."""
     found = premises(made.programs)
     row.patches, row.constant_channels = found["patches"], found["constant_channels"]
-    row.cycles_plain, rates = made.latency, board_rates(config)
-    least = made
-    if row.patches:
-        plain = compile(entry.source, config, patches=False)
-        row.cycles_plain = None if premises(plain.programs)["patches"] else plain.latency
-        least = compile(entry.source, config, patches=None, rates=rates, prefer="hardware") if rates else made
-    if rates:
+    if rates := board_rates(config):
         row.waiting = waiting(made.programs, rates).record()
-        row.quickest = {"cycles": least.latency, **waiting(least.programs, rates).record()}
 
 
 def _note(programs: int, others: int) -> str:

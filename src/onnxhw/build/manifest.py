@@ -18,8 +18,8 @@ class Manifest:
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
     achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
     ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
-    (`Preprocess.record`), `choice` what ``--patches`` and ``--prefer`` said, and
-    the rates of line and core that decided.
+    (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that
+    decided.
     """
 
     board: str = ""

@@ -116,15 +116,11 @@ def command(
 def print_premises(output: Output, rows: "Sequence[Row]") -> None:
     """What the cycles of the rows take for granted, and what a person waits for."""
     output.table(
-        ("model", "preset", "patches by the host", "constant channels left out", "cycles", "input as it is",
-         "bytes on the line", "line ms", "core ms", "with the least wait: cycles", "bytes", "line ms", "core ms",
+        ("model", "preset", "constant channels left out", "cycles", "bytes on the line", "line ms", "core ms",
          "host alone ms, about"),
         [
-            (r.model, r.preset, ", ".join("x".join(map(str, one["window"])) for one in r.patches) or "none",
-             f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}", r.cycles_predicted,
-             r.cycles_plain or "does not fit",
-             *_shown(r.waiting, "bytes", "line_ms", "core_ms"),
-             *_shown(r.quickest, "cycles", "bytes", "line_ms", "core_ms", "host_ms"))
+            (r.model, r.preset, f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}",
+             r.cycles_predicted, *_shown(r.waiting, "bytes", "line_ms", "core_ms", "host_ms"))
             for r in rows if r.cycles_predicted
         ],
         title="what the cycles take for granted, and what a person waits for (one inference alone, at the rates of the "

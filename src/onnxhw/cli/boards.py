@@ -106,7 +106,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
         try:
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(
-                    source, PRESETS[name], limits=limits, shapes=shapes, patches=None, exact_softmax=exact,
+                    source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact,
                     rates=board_rates(PRESETS[name]),
                 )  # fmt: skip
             placed.require_hardware(PRESETS[name], str(model))

@@ -10,7 +10,6 @@ from .common.options import (
     board_option,
     common,
     examples,
-    patches_option,
     prefer_option,
     preset_option,
     reading_options,
@@ -47,14 +46,13 @@ HARDLY = 0.05
 @board_option()
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer", everything: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    everything: bool,
 ) -> None:  # fmt: skip
     import gc
     import os
@@ -72,7 +70,7 @@ def command(
     rates = chosen.rates()
 
     def attempt(partitioned: "PartitionedModel") -> "Fit":
-        found = fit([part.graph for part in partitioned.hardware], chosen.config, patches=patches, rates=rates)
+        found = fit([part.graph for part in partitioned.hardware], chosen.config)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found

@@ -10,7 +10,6 @@ from .common.options import (
     common,
     examples,
     out_option,
-    patches_option,
     prefer_option,
     preprocess_options,
     preset_option,
@@ -41,17 +40,14 @@ if TYPE_CHECKING:
 @board_option()
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @preprocess_options
 @out_option("build/MODEL-PRESET")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer",
-    preprocess: "Preprocess",
-    out: Path | None,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    preprocess: "Preprocess", out: Path | None,
 ) -> None:  # fmt: skip
     from .common.choice import Choice
     from .common.inputs import wanted_inputs
@@ -62,7 +58,7 @@ def command(
     chosen = target(board, preset)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    choice = Choice(patches, prefer, chosen.rates())
+    choice = Choice(prefer, chosen.rates())
     partitioned, program = compile_model(model, chosen.config, output, reading, choice)
     if preprocess.record():
         preprocess.check(wanted_inputs(partitioned.inputs))

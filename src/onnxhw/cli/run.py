@@ -95,7 +95,7 @@ def command(
 
 def _print(output: Output, record: dict[str, Any]) -> None:
     from ..compiler.cost import waiting_sentence
-    from ..report.kept import Loaded, sentences
+    from ..report.kept import sentences
 
     if output.json:
         output.data(record)
@@ -108,10 +108,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: "
                 f"{record['line_ms']:.3f} ms on the line, {record['core_ms']:.3f} ms in the core, "
                 f"{record['host_ms']:.3f} ms in parts on the host")  # fmt: skip
-    if record["bound"] == "link" and record["patches"]:
-        output.line("inputs travel as patches, which saves the core cycles; `compile` without --patches chooses "
-                    "what takes least time of line and core")  # fmt: skip
-    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+    for line in sentences(record["constant_channels"]):
         output.line(line)
     output.line(waiting_sentence(record["waiting"]))
     if record["classes"]:

@@ -14,7 +14,6 @@ from .common.options import (
     examples,
     no_cache_option,
     out_option,
-    patches_option,
     prefer_option,
     preprocess_options,
     preset_option,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 @board_option()
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
@@ -67,9 +65,9 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer", preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None,
-    link: str | None, standalone: bool, out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, link: str | None,
+    standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
@@ -93,7 +91,7 @@ def command(
     refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     speed = baud or line_speed(chosen.board, clock_hz, link)
-    choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
+    choice = Choice(prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice)
     if preprocess.record():
         preprocess.check(wanted_inputs(partitioned.inputs))

@@ -55,8 +55,7 @@ class Emulator:
         due: dict[int, list[str]] = {}
         if trace:
             for name, entry in program.tensors.items():
-                if entry.whole:
-                    due.setdefault(entry.ready, []).append(name)
+                due.setdefault(entry.ready, []).append(name)
         for name in due.get(0, ()):
             tensors[name] = self._read(name)
         for unit, index in steps(program.code, self._order if order is None else order):

@@ -90,13 +90,6 @@ def reading_options(command: Command) -> Command:
     return with_reading  # type: ignore[return-value]  # functools.wraps hides that it is a Command
 
 
-patches_option = click.option(
-    "--patches/--no-patches", default=None,
-    help="Inputs as patches of a first convolution, which the host makes: where that saves cycles, or only where the "
-    "model fits so. Default: what takes least time of line and core.",
-)  # fmt: skip
-
-
 def prefer_option(default: str) -> Callable[[Command], Command]:
     """``--prefer``."""
     return click.option(

@@ -77,7 +77,7 @@ def compile_model(
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
             reading.source(path), config, limits=reading.allowed, shapes=reading.sizes,
-            patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
+            rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
     partitioned, program = placed.model, placed.made
