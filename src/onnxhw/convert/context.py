@@ -96,6 +96,12 @@ class Context:
         self.graph.tensors[tensor.name] = tensor
         return tensor
 
+    def put(self, op: Op, shape: tuple[int, int, int, int], scale: float | np.float32, zero_point: int) -> Tensor:
+        """Add an operation and the tensor that it makes, of the name that `op.output` asks for if that is not taken."""
+        tensor = self.tensor(op.output, shape, float(scale), zero_point)
+        self.add(replace(op, output=tensor.name))
+        return tensor
+
     def add(self, op: Op) -> None:
         """Add an operation under a name that is not taken."""
         name = _free(op.name, self._names, self._op_counts)

@@ -59,10 +59,9 @@ def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, out
     op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
     if not isinstance(op, Clamped):
         return None
-    out = context.tensor(output, tensor.shape, tensor.scale, tensor.zero_point)
     low, high = int(np.clip(op.lo, lo, hi)), int(np.clip(op.hi, lo, hi))
-    context.add(replace(op, output=out.name, nodes=(*op.nodes, name), lo=low, hi=high))
-    return out
+    narrowed = replace(op, output=output, nodes=(*op.nodes, name), lo=low, hi=high)
+    return context.put(narrowed, tensor.shape, tensor.scale, tensor.zero_point)
 
 
 def _clipped(q: npt.NDArray[np.int64], low: float | None, high: float | None) -> npt.NDArray[Any]:

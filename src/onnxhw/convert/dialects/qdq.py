@@ -187,9 +187,8 @@ def enter_table(
     nodes: tuple[str, ...],
 ) -> Tensor:
     """Add a table, its entries for -128 to 127, and the tensor that it makes; it is named by the last of `nodes`."""
-    out = context.tensor(name, tensor.shape, scale, zero_point)
-    context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, table.astype(np.int8)))
-    return out
+    made = Table(nodes[-1], (tensor.name,), name, nodes, table.astype(np.int8))
+    return context.put(made, tensor.shape, scale, zero_point)
 
 
 def _step(op: str, name: str, grid: Grid) -> Step:

@@ -52,26 +52,22 @@ class Affine:
         """Add the IR operation with these constants per output channel, and the tensor that it makes."""
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         source, weight = self._in_parts(result.nodes)
-        shape = (1, len(self.weight), rows, cols)
-        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
-        self.context.add(
-            Conv(
-                self.name,
-                (source.name,),
-                out.name,
-                result.nodes,
-                weight,
-                bias.astype(np.int32),
-                multiplier,
-                self.window.strides,
-                self.window.dilations,
-                self.window.pads,
-                self.groups,
-                result.lo,
-                result.hi,
-            )
+        made = Conv(
+            self.name,
+            (source.name,),
+            result.name,
+            result.nodes,
+            weight,
+            bias.astype(np.int32),
+            multiplier,
+            self.window.strides,
+            self.window.dilations,
+            self.window.pads,
+            self.groups,
+            result.lo,
+            result.hi,
         )
-        return out
+        return self.context.put(made, (1, len(self.weight), rows, cols), result.scale, result.zero_point)
 
     def interval(self, bias: Ints, inputs: bool = True) -> tuple[Ints, Ints]:
         """The least and the greatest sum of each output channel, bias included; `inputs` as in `value_range`."""
@@ -116,12 +112,11 @@ class Affine:
         if count == 1:
             return old, parts[0]
         self.context.parts[self.name] = count
-        channels = old.channels * count
-        new = self.context.tensor(f"{old.name}.copies", (1, channels, *old.shape[2:]), old.scale, old.zero_point)
+        channels, name = old.channels * count, f"{old.name}.copies"
         ones = np.ones((channels, 1, 1, 1), np.int8)
         zeros, unit = np.zeros(channels, np.int32), np.ones(channels, np.float32)
-        copy = Conv(new.name, (old.name,), new.name, nodes, ones, zeros, unit, groups=old.channels)
-        self.context.add(copy)
+        copy = Conv(name, (old.name,), name, nodes, ones, zeros, unit, groups=old.channels)
+        new = self.context.put(copy, (1, channels, *old.shape[2:]), old.scale, old.zero_point)
         shape = (self.weight.shape[0], self.weight.shape[1] * count, *self.weight.shape[2:])
         return new, np.stack(parts, axis=2).reshape(shape)
 

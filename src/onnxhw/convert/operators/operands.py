@@ -8,18 +8,18 @@ beside      input, input.T          an input of the model, laid out as another o
 """
 
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from ... import fixed
-from ...ir.graph import Table, Tensor
+from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..dialects.qdq import add_table
+from ..dialects.qdq import SMALLEST_NORMAL, add_table, enter_table
 from ..values import GraphInput, QuantizedView, Result, Step, Unquantized, Value, form
 from .arrange import materialise
 from .movement import moved
@@ -32,11 +32,11 @@ def plain(context: Context, node: Node, index: int) -> QuantizedView:
     """An operand that is a dequantized tensor, perhaps after functions that stay on its grid."""
     value = context.required(node, index)
     if isinstance(value, QuantizedView) and len(value.functions) > 1:
-        return materialized(context, value, node.label) or context.quantized(node, index)
+        return materialized(context, value) or context.quantized(node, index)
     return context.quantized(node, index)
 
 
-def materialized(context: Context, value: QuantizedView, name: str) -> QuantizedView | None:
+def materialized(context: Context, value: QuantizedView) -> QuantizedView | None:
     """The value as a dequantized tensor of the same grid, if its functions give nothing else."""
     with np.errstate(all="ignore"):
         integers = np.arange(-128, 128).astype(np.int8)
@@ -46,9 +46,9 @@ def materialized(context: Context, value: QuantizedView, name: str) -> Quantized
     if not np.array_equal(grid[places], reals):
         return None
     tensor = value.tensor
-    out = context.tensor(f"{tensor.name}.{value.functions[-1]['op']}", tensor.shape, tensor.scale, tensor.zero_point)
     nodes = tuple(step["name"] for step in value.functions[1:])
-    context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, (places - 128).astype(np.int8)))
+    name = f"{tensor.name}.{value.functions[-1]['op']}"
+    out = enter_table(context, tensor, places - 128, name, tensor.scale, tensor.zero_point, nodes)
     return QuantizedView(out, value.moves, value.functions[:1])
 
 
@@ -81,11 +81,16 @@ def _quantize(result: Result) -> tuple[Step, ...]:
     return ({"op": "QuantizeLinear", "name": name, "scale": scale, "zero_point": zero_point, "dtype": "int8"},)
 
 
+def ratios(*found: np.floating) -> list[float]:
+    """Ratios of input and output scales, as operations carry them; `BlockedError` for one beyond float32's range."""
+    if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, found)):
+        raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
+    return [float(ratio) for ratio in found]
+
+
 def complement(context: Context, tensor: Tensor, output: str, name: str) -> Tensor:
     """The negated tensor: ``-1 - q`` on the grid of zero point ``-1 - zero_point``."""
-    out = context.tensor(output, tensor.shape, tensor.scale, -1 - tensor.zero_point)
-    context.add(Table(name, (tensor.name,), out.name, (name,), COMPLEMENT))
-    return out
+    return enter_table(context, tensor, COMPLEMENT, output, tensor.scale, -1 - tensor.zero_point, (name,))
 
 
 def expanded(context: Context, value: QuantizedView, shape: Shape, name: str) -> QuantizedView:
