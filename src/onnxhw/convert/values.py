@@ -266,14 +266,9 @@ def form(shape: Shape) -> tuple[int, int, int, int]:
         raise BlockedError(
             f"the first dimension of {list(shape)} must be the batch, 1", "export the model with batch 1"
         )
-    if len(shape) == 1:
-        return (1, shape[0], 1, 1)
-    if len(shape) == 2:
-        return (1, shape[1], 1, 1)
-    if len(shape) == 3:
-        return (1, shape[1], 1, shape[2])
-    if len(shape) == 4:
-        return (1, shape[1], shape[2], shape[3])
-    raise BlockedError(
-        f"a tensor of rank {len(shape)} has no place in (1, C, H, W)", "use at most two spatial dimensions"
-    )
+    if len(shape) > 4:
+        what = f"a tensor of rank {len(shape)} has no place in (1, C, H, W)"
+        raise BlockedError(what, "use at most two spatial dimensions")
+    channels, *spatial = shape if len(shape) == 1 else shape[1:]
+    height, width = (1, 1, *spatial)[-2:]
+    return (1, channels, height, width)

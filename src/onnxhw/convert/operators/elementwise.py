@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 
 import numpy as np
 
-from ...ir.graph import Add, Copy, MaxPool, Mul, Op, Piece, Tensor
+from ...ir.graph import Copy, MaxPool, Piece, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import Const, Moves, QuantConst, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
-from .operands import aligned_input, broadcast, complement, expanded, on_grid, plain, ratios, real
+from .operands import aligned_input, binary, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
 
@@ -72,19 +71,6 @@ def _operand(context: Context, node: Node, value: QuantizedView, shape: tuple[in
     if node.op_type == "Mul" and len(value.shape) == len(shape) and form(value.shape) == (1, whole[1], 1, 1):
         return materialise(context, value)
     return materialise(context, expanded(context, value, shape, node.label))
-
-
-def binary(context: Context, op_type: str, name: str, left: Tensor, right: Tensor, result: Result) -> Tensor:
-    """Add an Add (of a Sub with its second operand negated, too) or a Mul, whose result's scale is known now."""
-    sa, sb, names = np.float32(left.scale), np.float32(right.scale), (left.name, right.name)
-    made: Op
-    if op_type == "Mul":
-        (ratio,) = ratios(np.float32(sa * sb) / result.scale)
-        made = Mul(name, names, result.name, result.nodes, ratio, result.lo, result.hi)
-    else:
-        a, b = ratios(sa / result.scale, sb / result.scale)
-        made = Add(name, names, result.name, result.nodes, a, b, result.lo, result.hi)
-    return context.put(made, max(left.shape, right.shape, key=prod), result.scale, result.zero_point)
 
 
 def extreme(context: Context, node: Node) -> Value:

@@ -13,7 +13,7 @@ from math import inf, prod
 import numpy as np
 
 from ... import fixed
-from ...ir.graph import Tensor
+from ...ir.graph import Add, Mul, Op, Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
@@ -86,6 +86,19 @@ def ratios(*found: np.floating) -> list[float]:
     if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, found)):
         raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
     return [float(ratio) for ratio in found]
+
+
+def binary(context: Context, op_type: str, name: str, left: Tensor, right: Tensor, result: Result) -> Tensor:
+    """Add an Add (of a Sub with its second operand negated, too) or a Mul, whose result's scale is known now."""
+    sa, sb, names = np.float32(left.scale), np.float32(right.scale), (left.name, right.name)
+    made: Op
+    if op_type == "Mul":
+        (ratio,) = ratios(np.float32(sa * sb) / result.scale)
+        made = Mul(name, names, result.name, result.nodes, ratio, result.lo, result.hi)
+    else:
+        a, b = ratios(sa / result.scale, sb / result.scale)
+        made = Add(name, names, result.name, result.nodes, a, b, result.lo, result.hi)
+    return context.put(made, max(left.shape, right.shape, key=prod), result.scale, result.zero_point)
 
 
 def complement(context: Context, tensor: Tensor, output: str, name: str) -> Tensor:
