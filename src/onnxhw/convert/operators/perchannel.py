@@ -190,7 +190,7 @@ def per_channel_values(values: npt.NDArray[Any], x: QuantizedView, tensor: Tenso
 def with_constant(
     context: Context, op_type: str, name: str, x: Tensor, constant: QuantConst, q: Ints, result: Result
 ) -> Tensor:
-    """Add an Add or Mul with a quantized constant made into a tensor, `q` per channel; the scale of `result` is known now.
+    """Add an Add or Mul with a quantized constant made into a tensor, `q` per channel; the result's scale is known now.
 
     A convolution with weights of 0 has its bias as the result: the constant's integers.
     """

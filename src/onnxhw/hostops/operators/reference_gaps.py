@@ -5,13 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.ops.op_grid_sample import GridSample
 from onnx.reference.ops.op_roi_align import RoiAlign
 
-from .adapter import HostOp, reference
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp, reference
 
 
 def scatter(data: Array, indices: Array, updates: Array, axis: int = 0) -> Array:

@@ -1,14 +1,11 @@
 """MaxRoiPool: the maximum of each cell of a grid over a region of an image."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .adapter import HostOp
+from .adapter import Array, HostOp
 
-Array = npt.NDArray[Any]
 F = np.float32
 
 
