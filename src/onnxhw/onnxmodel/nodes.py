@@ -4,7 +4,7 @@ from typing import Any
 
 import onnx
 
-from .subgraph_copy import nested
+from .subgraph_copy import nested, own_names
 
 DEFAULT = ("", "ai.onnx")
 """Names of the default domain."""
@@ -105,8 +105,7 @@ def needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _outer(graph: onnx.GraphProto) -> list[str]:
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {tensor.values.name for tensor in graph.sparse_initializer}
+    own = own_names(graph)
     found: list[str] = []
     for node in graph.node:
         found += [name for name in reads(node) if name not in own]

@@ -16,7 +16,7 @@ from .shape_surrogates import surrogates
 from .specification.findings import Findings, raise_errors
 from .specification.operators import operator_rules
 from .specification.signatures import canonical
-from .subgraph_copy import nested
+from .subgraph_copy import every_graph
 
 log = logging.getLogger(__name__)
 
@@ -190,13 +190,8 @@ def _named(
 
 def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     """Inputs, outputs and value_info of a graph and the graphs in it: dimension variables are not scoped."""
-    left = [graph]
-    while left:
-        one = left.pop()
-        yield from one.input
-        yield from one.output
-        yield from one.value_info
-        left.extend(inner for node in one.node for inner in nested(node))
+    for one in every_graph(graph):
+        yield from (*one.input, *one.output, *one.value_info)
 
 
 def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
