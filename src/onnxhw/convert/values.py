@@ -20,12 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.graph import Array8, Tensor
+from ..ir.steps import apply
 from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
 Step = dict[str, Any]
+EVERY = np.arange(-128, 128).astype(np.int8)
+"""All values of an IR tensor."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,11 @@ class QuantizedView:
     def then(self, step: Step) -> "QuantizedView":
         """Followed by an elementwise function."""
         return QuantizedView(self.tensor, self.moves, (*self.functions, step), self.unsigned)
+
+    def reals(self) -> Array:
+        """What its elements are for each int8 value of the tensor."""
+        with np.errstate(all="ignore"):
+            return apply(self.functions, EVERY)
 
     def steps(self) -> tuple[Step, ...]:
         """All host steps from the IR tensor to this value."""

@@ -9,6 +9,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -237,8 +238,7 @@ def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with the default domain written as the empty string everywhere."""
     if all(entry.domain != "ai.onnx" for entry in model.opset_import):
         return model
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
+    plain = deepcopy(model)
     for entry in plain.opset_import:
         entry.domain = canonical(entry.domain)
     for owner in (plain.graph, *plain.functions):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 
 import onnx
@@ -82,8 +83,7 @@ def _culprit(model: onnx.ModelProto, task: Task) -> str:
     """The first node with which inference ends its process, found by halving: "node 'x' (Op): "; "" if it is none."""
     if not model.graph.node:
         return ""
-    part = onnx.ModelProto()
-    part.CopyFrom(model)
+    part = deepcopy(model)
     del part.graph.output[:]
     good, bad, deadline = 0, len(model.graph.node), time.monotonic() + SECONDS
     while bad - good > 1 and time.monotonic() < deadline:

@@ -7,6 +7,7 @@ stay open, values are propagated too, but not through nodes with a vector that i
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -191,8 +192,7 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
         for node in every_node(model.graph.node)
     ):
         return model, {}
-    amended = onnx.ModelProto()
-    amended.CopyFrom(model)
+    amended = deepcopy(model)
     for node in every_node(amended.graph.node):
         if _stranger(node):
             node.domain = UNSEEN

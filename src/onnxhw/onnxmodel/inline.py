@@ -5,6 +5,7 @@ where the body refers to them. How many nodes that makes is computed before the 
 """
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import onnx
@@ -48,8 +49,7 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
     limits.check("E3370", "expansion", size.nodes, "inlining its functions would make a number of nodes of", where)
     limits.check("E3371", "total_bytes", size.bytes, "inlining its functions would make a number of bytes of", where)
     limits.check("E3372", "subgraph_depth", size.depth, "inlining its functions would nest graphs to a depth of", where)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = deepcopy(model)
     del made.functions[:], made.graph.node[:], made.opset_import[:]
     local = {domain for domain, _, _ in functions.table}
     made.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in sets.items())
@@ -202,8 +202,7 @@ class _Inliner:
         if given.type != attribute.type:
             what = f"takes the function's attribute {attribute.ref_attr_name!r} as another type than was given"
             self._refuse("E3369", f"attribute {attribute.name!r}", what)
-        made = onnx.AttributeProto()
-        made.CopyFrom(given)
+        made = deepcopy(given)
         made.name = attribute.name
         # A graph or tensor that was passed to a function is copied wherever the body refers to it.
         passed = _size([onnx.NodeProto(attribute=[made])], {})

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from math import prod
 
 import onnx
@@ -51,15 +52,14 @@ def specialise(
     with another fixed size or rank than inferred is W3390 in `findings`, and the inferred shape counts; a dimension
     variable of two sizes stays an error.
     """
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
+    fixed = deepcopy(model)
     findings = findings if findings is not None else Findings()
     _bind(fixed, dict(shapes or {}), where, findings, batch)
     unmark(_values(fixed.graph))
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
     bound = bound_axes([*model.graph.value_info, *model.graph.output])
-    named = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in fixed.graph.output]
+    named = [deepcopy(value) for value in fixed.graph.output]
     result = infer(fixed, where, lambda found: _limits(found, limits, where), bound)
     inferred, found, marks = result.graph, result.shapes, dict(result.marks)
     _outputs(result.contradictions, where, lenient, findings)

@@ -6,6 +6,7 @@ Scan   along an axis of known length     -> its body, once per element
 """
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,8 +55,7 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     budget = _Budget(limits.expansion - len(everything), 2 * limits.expansion, limits.folded_bytes)
     unroller = _Unroller(Fresh.of(graph), limits, opset, budget, _lengths(model, everything))
     nodes = unroller.nodes(graph.node, Scope(), known)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = deepcopy(model)
     del made.graph.node[:]
     made.graph.node.extend(nodes)
     made.graph.initializer.extend(unroller.initializers)
@@ -257,8 +257,7 @@ class _Unroller:
         names = {tensor.name: self._once(tensor, tensor.name, prefix, known) for tensor in body.initializer}
         for sparse in body.sparse_initializer:
             if id(sparse) not in self.once:
-                copied = onnx.SparseTensorProto()
-                copied.CopyFrom(sparse)
+                copied = deepcopy(sparse)
                 copied.values.name = self.fresh.name(prefix, sparse.values.name)
                 self.sparse.append(copied)
                 self.once[id(sparse)] = (sparse, copied.values.name)
@@ -268,8 +267,7 @@ class _Unroller:
     def _once(self, tensor: onnx.TensorProto, name: str, prefix: str, known: Constants) -> str:
         """A constant of a body as an initializer of the model, made when it is first met; its name."""
         if id(tensor) not in self.once:
-            made = onnx.TensorProto()
-            made.CopyFrom(tensor)
+            made = deepcopy(tensor)
             made.name = self.fresh.name(prefix, name)
             self.initializers.append(made)
             self.once[id(tensor)] = (tensor, made.name)

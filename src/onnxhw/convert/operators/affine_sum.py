@@ -1,7 +1,6 @@
 """`Affine`: a convolution with constant weights that waits for its result's scale."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..value_range import value_range
-from ..values import Const, Floats, Ints, QuantConst, Result
+from ..values import Array, Const, Floats, Ints, QuantConst, Result
 from .window import Window
 
 SCALE_TOLERANCE = 2.0**-20
@@ -177,7 +176,7 @@ def integer_bias(
     return q.astype(np.int64), np.where(same, 0.0, np.abs(q - ratio) * combined)
 
 
-def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
+def _per_output(values: Array, outputs: int) -> Array:
     """A bias of shape [], [1], [O], [1, O] or [1, O, 1, 1] as [O]; of shape [O, 1] it is one of each row of a Gemm."""
     rows = values.ndim == 2 and len(values) > 1
     if rows or values.size not in (1, outputs) or max(values.shape, default=1) not in (1, outputs):

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import GraphInput, Ints, QuantizedView, form
+from ..values import Ints, QuantizedView, form
 from .pieces import pieces
 
 MOST_WAYS = 16
@@ -106,11 +106,9 @@ def materialise(context: Context, value: QuantizedView) -> Tensor:
         try:
             context.arranged[key] = arrange(context, [old], index, shape, name, name)
         except BlockedError:
-            port = next((port for port in context.graph.inputs if port.tensor == old.name), None)
-            if port is None:
+            fed = context.fed(old, value.shape, *value.moves.steps)
+            if fed is None:
                 raise
-            steps = (*port.steps, *value.moves.steps)
-            fed = GraphInput(port.name, port.shape, port.dtype, value.shape, steps)
             context.arranged[key] = context.feed(fed, name, (), old.scale, old.zero_point)
     return context.arranged[key]
 

@@ -20,7 +20,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL, add_table, enter_table
-from ..values import GraphInput, QuantizedView, Result, Step, Unquantized, Value, form
+from ..values import QuantizedView, Result, Step, Unquantized, Value, form
 from .arrange import materialise
 from .movement import moved
 
@@ -38,10 +38,7 @@ def plain(context: Context, node: Node, index: int) -> QuantizedView:
 
 def materialized(context: Context, value: QuantizedView) -> QuantizedView | None:
     """The value as a dequantized tensor of the same grid, if its functions give nothing else."""
-    with np.errstate(all="ignore"):
-        integers = np.arange(-128, 128).astype(np.int8)
-        grid = apply(value.functions[:1], integers)
-        reals = apply(value.functions, integers)
+    grid, reals = replace(value, functions=value.functions[:1]).reals(), value.reals()
     places = np.minimum(np.searchsorted(grid, reals), 255)
     if not np.array_equal(grid[places], reals):
         return None
@@ -120,11 +117,10 @@ def expanded(context: Context, value: QuantizedView, shape: Shape, name: str) ->
 def placed(context: Context, value: QuantizedView) -> Tensor:
     """The value's own tensor, as `materialise` gives it; a model's input that lies otherwise is loaded so, too."""
     tensor, shape = value.tensor, form(value.shape)
-    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
-    if port is None or (value.moves.index is None and shape[1] == tensor.channels):
+    fed = context.fed(tensor, value.shape)
+    if fed is None or (value.moves.index is None and shape[1] == tensor.channels):
         return materialise(context, value)
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
-    fed = GraphInput(port.name, port.shape, port.dtype, value.shape, port.steps)
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
 
 
@@ -132,12 +128,11 @@ def aligned_input(context: Context, value: QuantizedView, other: QuantizedView) 
     """An input of the model loaded so that its elements lie as those of `other`, of the same shape; None if `value` is
     no input."""
     tensor, like = value.tensor, other.tensor
-    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
-    if port is None or value.shape != other.shape:
+    fed = context.fed(tensor, like.shape)
+    if fed is None or value.shape != other.shape:
         return None
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
     steps = (whole, *value.moves.steps, *other.moves.back(like.shape))
-    fed = GraphInput(port.name, port.shape, port.dtype, like.shape, port.steps)
     laid = context.feed(fed, f"{tensor.name}.beside", steps, tensor.scale, tensor.zero_point)
     return replace(value, tensor=laid, moves=other.moves)
 

@@ -9,17 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import fixed
 from ...ir.graph import Conv, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
+from ..values import Array, Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
 from .arrange import materialise
 from .chain import Chain, Formula, chained, identity, per_channel_formula
 from .operands import binary, plain
@@ -159,7 +157,7 @@ def _channelwise(
     return Unquantized(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
-def spread_per_channel(values: npt.NDArray[Any], other: Unquantized) -> npt.NDArray[Any]:
+def spread_per_channel(values: Array, other: Unquantized) -> Array:
     """A constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
     size = prod(other.shape)
     places = np.arange(size) if other.moves.index is None else other.moves.index.ravel()
@@ -178,7 +176,7 @@ def spread_per_channel(values: npt.NDArray[Any], other: Unquantized) -> npt.NDAr
     return picked
 
 
-def per_channel_values(values: npt.NDArray[Any], x: QuantizedView, tensor: Tensor) -> npt.NDArray[Any] | None:
+def per_channel_values(values: Array, x: QuantizedView, tensor: Tensor) -> Array | None:
     """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
     try:
         spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)
