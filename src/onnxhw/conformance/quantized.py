@@ -11,15 +11,13 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..convert.handlers import HANDLERS
 from ..convert.operators.unary import UNARY
+from ..convert.values import Array
 from ..hostops.evaluator import evaluate
-
-Array = npt.NDArray[Any]
 
 PARAMETERS = {
     "Conv": "wb",

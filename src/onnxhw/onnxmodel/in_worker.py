@@ -43,15 +43,13 @@ def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 def _inferred(check_type: bool, strict_mode: bool, data_prop: bool, model: bytes) -> bytes:
     from onnx.onnx_cpp2py_export import shape_inference as inference
 
-    found: bytes = inference.infer_shapes(model, check_type, strict_mode, data_prop)
-    return found
+    return bytes(inference.infer_shapes(model, check_type, strict_mode, data_prop))
 
 
 def _converted(version: int, model: bytes) -> bytes:
     from onnx.onnx_cpp2py_export import version_converter as conversion
 
-    found: bytes = conversion.convert_version(model, version)
-    return found
+    return bytes(conversion.convert_version(model, version))
 
 
 def _nobody(model: onnx.ModelProto, task: Task) -> str:

@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper, shape_inference
 from ..onnxfile.limits import DEFAULT, Limits
 from .constants import Array, Constants
 from .in_worker import infer_shapes
+from .inference import Shape
 from .specification.functions import every_node
 from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
 
@@ -63,7 +64,7 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     return made
 
 
-def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, list[int]]:
+def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, Shape]:
     """Static shapes by name, which only Scan needs."""
     if not any(node.op_type == "Scan" for node in nodes):
         return {}
@@ -71,11 +72,11 @@ def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[st
         graph = infer_shapes(model).graph
     except (shape_inference.InferenceError, ValueError, RuntimeError):
         graph = model.graph
-    found = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    found = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info]:
         dims = value.type.tensor_type.shape.dim
         if value.type.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            found[value.name] = [dim.dim_value for dim in dims]
+            found[value.name] = tuple(dim.dim_value for dim in dims)
     return found
 
 
@@ -107,7 +108,7 @@ class _Unroller:
     limits: Limits
     opset: int
     budget: _Budget
-    lengths: dict[str, list[int]]
+    lengths: dict[str, Shape]
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     sparse: list[onnx.SparseTensorProto] = field(default_factory=list)
     once: dict[int, tuple[onnx.TensorProto | onnx.SparseTensorProto, str]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import Array, Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
 from .arrange import materialise
-from .chain import Chain, Formula, chained, identity, per_channel_formula
+from .chain import Formula, chained, identity, per_channel_formula
 from .operands import binary, plain
 
 INTEGERS = np.arange(-128, 128, dtype=np.int64)
@@ -38,54 +38,48 @@ class Line:
     offset: Floats
 
 
-@dataclass(frozen=True)
-class Channelwise:
-    """A line per channel that waits for its result's scale; `otherwise` takes over where no constants are found."""
+def channelwise(
+    context: Context,
+    name: str,
+    x: Tensor,
+    line: Line,
+    result: Result,
+    otherwise: Callable[[Result], Tensor] | None = None,
+) -> Tensor:
+    """Add the convolution of a line per channel whose result's scale is known now.
 
-    context: Context
-    name: str
-    tensor: Tensor
-    line: Line
-    otherwise: Callable[[Result], Tensor] | None = None
-    chain: Chain | None = None
-    """The same for any quantizer, and with more constants."""
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the convolution."""
-        if result.formula is not None and self.chain is not None:
-            return self.chain.finish(result)
-        x, channels = self.tensor, self.tensor.channels
-        reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
-        values = np.broadcast_to(self.line.formula(reals[None, :]), (channels, 256))
-        if np.isnan(values).any():
-            raise BlockedError("its formula gives NaN")
-        wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
-        slope = np.float64(x.scale) / np.float64(result.scale) * self.line.slope.astype(np.float64)
-        offset = self.line.offset.astype(np.float64) / np.float64(result.scale)
-        found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
-        if None in found:
-            if self.otherwise is not None:
-                return self.otherwise(result)
-            if self.chain is not None:
-                return self.chain.finish(result)
-            raise BlockedError(
-                f"no integer constants give the float results of channel {found.index(None)}",
-                "quantize the constant (QDQ format)",
-            )
-        weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
-        made = Conv(
-            self.name,
-            (x.name,),
-            result.name,
-            result.nodes,
-            weights.astype(np.int8).reshape(-1, 1, 1, 1),
-            biases.astype(np.int32),
-            multipliers.astype(np.float32),
-            groups=channels,
-            lo=result.lo,
-            hi=result.hi,
+    `otherwise` takes over where no constants are found.
+    """
+    channels = x.channels
+    reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
+    values = np.broadcast_to(line.formula(reals[None, :]), (channels, 256))
+    if np.isnan(values).any():
+        raise BlockedError("its formula gives NaN")
+    wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
+    slope = np.float64(x.scale) / np.float64(result.scale) * line.slope.astype(np.float64)
+    offset = line.offset.astype(np.float64) / np.float64(result.scale)
+    found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
+    if None in found:
+        if otherwise is not None:
+            return otherwise(result)
+        raise BlockedError(
+            f"no integer constants give the float results of channel {found.index(None)}",
+            "quantize the constant (QDQ format)",
         )
-        return self.context.put(made, x.shape, result.scale, result.zero_point)
+    weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
+    made = Conv(
+        name,
+        (x.name,),
+        result.name,
+        result.nodes,
+        weights.astype(np.int8).reshape(-1, 1, 1, 1),
+        biases.astype(np.int32),
+        multipliers.astype(np.float32),
+        groups=channels,
+        lo=result.lo,
+        hi=result.hi,
+    )
+    return context.put(made, x.shape, result.scale, result.zero_point)
 
 
 def constants(
@@ -152,9 +146,14 @@ def _channelwise(
     otherwise: Callable[[Result], Tensor] | None = None,
 ) -> Unquantized:
     chain = identity(context, node.label, tensor).then(formulas)
-    made = Channelwise(context, node.label, tensor, line, otherwise, chain)
+
+    def finish(result: Result) -> Tensor:
+        if result.formula is not None:
+            return chain.finish(result)
+        return channelwise(context, node.label, tensor, line, result, otherwise or chain.finish)
+
     moves = Moves.of(tensor.shape, x.shape)
-    return Unquantized(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
+    return Unquantized(finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
 def spread_per_channel(values: Array, other: Unquantized) -> Array:

@@ -19,7 +19,7 @@ from ..dialects.qdq import enter_table
 from ..values import Const, Floats, Moves, QuantConst, Result, Step, Unquantized, Value
 from .arrange import materialise
 from .operands import plain
-from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
+from .perchannel import INTEGERS, Line, channelwise, per_channel_values
 from .unary import function
 
 
@@ -55,7 +55,7 @@ def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: Resul
     cut = enter_table(context, x, below, f"{result.name}.cut", x.scale, x.zero_point, result.nodes)
     line = Line(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
     whole = replace(result, name=f"{result.name}.negative", lo=-128, hi=127)
-    negative = Channelwise(context, name, cut, line).finish(whole)
+    negative = channelwise(context, name, cut, line, whole)
     names = (positive.name, negative.name)
     return context.put(Add(name, names, result.name, result.nodes, lo=result.lo, hi=result.hi), x.shape, *grid)
 
