@@ -178,8 +178,8 @@ def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]
     """The pixels of each of `count` cells from `first` to `last`, within the image."""
     step = np.float32(max(last - first + 1, 1)) / np.float32(count)
     cells = np.arange(count, dtype=np.float32)
-    ends = zip(np.floor(cells * step).astype(int).tolist(), np.ceil((cells + 1) * step).astype(int).tolist(), strict=True)
-    return [(min(max(start + first, 0), size), min(max(end + first, 0), size)) for start, end in ends]
+    starts, ends = np.floor(cells * step).astype(int).tolist(), np.ceil((cells + 1) * step).astype(int).tolist()
+    return [(min(max(start + first, 0), size), min(max(end + first, 0), size)) for start, end in zip(starts, ends, strict=True)]
 
 
 OPERATORS = (
