@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import UsageError
+from ...files import unwritable
 from .interrupts import undivided
 
 HINT = "choose another place: in a folder of yours, on a disk with room"
@@ -17,19 +18,11 @@ HINT = "choose another place: in a folder of yours, on a disk with room"
 
 def refuse_unwritable(target: Path) -> None:
     """A `UsageError` E2903 if `target` cannot be made or written to; called before long work begins."""
-    place = target
-    while not place.exists():
-        if place.parent == place:
-            break
-        place = place.parent
+    place = next((place for place in (target, *target.parents) if place.exists()), target)
     if not place.is_dir():
         raise UsageError("E2903", "is not a directory", where=str(place), hint=HINT)
-    try:
-        handle, probe = tempfile.mkstemp(prefix=".onnxhw-", dir=place)
-    except OSError as error:
-        raise _unwritable(place, error) from None
-    os.close(handle)
-    os.unlink(probe)
+    if error := unwritable(place):
+        raise _unwritable(place, error)
 
 
 def _unwritable(place: Path, error: OSError) -> UsageError:
