@@ -110,16 +110,14 @@ def command(
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
     }
-    if not output.json:
-        _print(output, partitioned, record, everything)
+    _print(output, partitioned, record, everything)
     if partitioned.refused:
         output.found = record
         refuse(partitioned)
     if too_large:
         output.found = record
         raise too_large
-    if output.json:
-        output.data(record)
+    output.data(record)
 
 
 def _share(partitioned: "PartitionedModel") -> float:

@@ -44,8 +44,7 @@ def command(output: Output, device: str, baud: int | None, timeout_scale: float)
         output.found = record
         hint = "program the board again; if it stays, try a lower clock (`synth --freq`) or another board"
         raise LinkError("E9170", f"the self-test failed: {', '.join(failed)}", where=opened.address, hint=hint)
-    if output.json:
-        output.data(record)
+    output.data(record)
 
 
 def _network(device: Any, output: Output) -> dict[str, Any]:

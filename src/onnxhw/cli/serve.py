@@ -69,8 +69,7 @@ def command(
         )
         with simulated, ClockFile(what) as clock:
             place = f"serial:{link or endpoint.address}" if tcp is None else endpoint.address
-            if output.json:
-                output.data({**vars(what), "device": place})
+            output.data({**vars(what), "device": place})
             output.line(f"{what.board} with {what.preset} at {place}")
             output.line(f"{what.baud:,} baud, clock {what.clock_hz / 1e6:g} MHz, simulated; Ctrl-C ends it")
             sys.stdout.flush()

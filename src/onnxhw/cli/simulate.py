@@ -154,18 +154,16 @@ def command(
 
 def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
-    from ..report.kept import Loaded, sentences
+    from ..report.kept import sentences
 
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "
                 f"{record['inferences']} inferences, {record['tensors_compared']:,} tensors "
                 f"compared with the {record['reference']}: equal")  # fmt: skip
     if record["cycles"]:
         output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
                     f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip
-        for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+        for line in sentences(record):
             output.line(line)
     if record["top1"]:
         output.line(f"top-1: {record['top1']['right']} of {record['top1']['of']} labels")

@@ -1,10 +1,8 @@
 """The options of commands that talk to a device."""
 
-from collections.abc import Callable
-
 import click
 
-from .options import Command
+from .options import Command, with_options
 
 VARIABLE = "ONNXHW_DEVICE"
 """Environment variable that names the device unless ``--device`` does."""
@@ -12,20 +10,18 @@ VARIABLE = "ONNXHW_DEVICE"
 
 def device_options(command: Command) -> Command:
     """``--device``, ``--baud`` and ``--timeout-scale``."""
-    options: tuple[Callable[[Command], Command], ...] = (
+    return with_options(
+        command,
         click.option(
-            "--timeout-scale", type=click.FloatRange(min=1), default=1.0, metavar="X",
-            help="Wait X times longer: a simulated board on another machine.",
+            "-d", "--device", default="auto", show_default=True, envvar=VARIABLE, metavar="ADDRESS",
+            help=f"auto, serial:PORT, tcp:HOST:PORT, sim: or emu: (also from {VARIABLE}).",
         ),
         click.option(
             "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
             help="Speed of the serial line; default: tries the usual ones.",
         ),
         click.option(
-            "-d", "--device", default="auto", show_default=True, envvar=VARIABLE, metavar="ADDRESS",
-            help=f"auto, serial:PORT, tcp:HOST:PORT, sim: or emu: (also from {VARIABLE}).",
+            "--timeout-scale", type=click.FloatRange(min=1), default=1.0, metavar="X",
+            help="Wait X times longer: a simulated board on another machine.",
         ),
     )  # fmt: skip
-    for option in options:
-        command = option(command)
-    return command
