@@ -11,6 +11,7 @@ import math
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 SMALL = 16 << 20
@@ -101,6 +102,20 @@ def unwritable(folder: str | os.PathLike[str]) -> OSError | None:
             return None
     except OSError as error:
         return error
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, prefix: str, mode: int = 0o600) -> None:
+    """Write a file completely, or not at all: by way of one beside it whose name begins with `prefix`. `OSError`."""
+    handle, temporary = tempfile.mkstemp(prefix=prefix, dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

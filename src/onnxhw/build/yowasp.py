@@ -6,6 +6,7 @@ in one sentence beforehand.
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 import platformdirs
 
 from ..errors import ToolError
-from ..files import reason, unwritable
 
 VARIABLE = "YOWASP_CACHE_DIR"
 """Names another folder."""
@@ -25,6 +25,16 @@ def folder(environment: Mapping[str, str] | None = None) -> Path:
     return Path(platformdirs.user_cache_dir("YoWASP", appauthor=False) if chosen is None else chosen)
 
 
+def problem(place: Path) -> str:
+    """Why a folder cannot be made or written to; empty if it can."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 def refuse_unwritable(
     tool: str, package: str, directory: Path, environment: Mapping[str, str] | None = None
 ) -> None:  # fmt: skip
@@ -33,11 +43,11 @@ def refuse_unwritable(
     A folder that is read-only and has the tool's machine code already is good enough.
     """
     place = directory / folder(environment)
-    error = unwritable(place / package)
-    if error and not _is_kept(place, package):
+    reason = problem(place / package)
+    if reason and not _is_kept(place, package):
         raise ToolError(
             "E7104",
-            f"{tool} has to keep its machine code in {place}, which cannot be written: {reason(error)}",
+            f"{tool} has to keep its machine code in {place}, which cannot be written: {reason}",
             where=str(place),
             hint=f"make the folder writable, or point {VARIABLE} at one that is (and ONNXHW_CACHE at one for results)",
         )

@@ -74,9 +74,9 @@ class Emulator:
 
 def check_inputs(program: DeviceProgram, inputs: Tensors, code: str = "E2126") -> dict[str, npt.NDArray[np.int8]]:
     """The inputs, if they are the program's: names, type int8 and shapes; else a `UsageError` of that code."""
-    wanted = {port.tensor for port in program.inputs}
-    if set(inputs) != wanted:
-        raise UsageError(code, f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
+    wanted = [port.tensor for port in program.inputs]
+    if sorted(inputs) != sorted(wanted):
+        raise UsageError(code, f"the inputs must be {', '.join(wanted)}, not {', '.join(inputs) or 'none'}")
     for name, values in inputs.items():
         shape = program.tensors[name].shape
         if values.dtype != np.int8 or values.shape != shape:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import UsageError
-from ...files import unwritable
+from ...files import unwritable, write_whole
 from .interrupts import undivided
 
 HINT = "choose another place: in a folder of yours, on a disk with room"
@@ -97,18 +97,9 @@ def write_atomically(target: Path, data: bytes) -> None:
     refuse_unwritable_file(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        write_whole(target, data, f".{target.name}-", 0o666 & ~_umask())
     except OSError as error:
         raise _unwritable(target, error) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _umask() -> int:

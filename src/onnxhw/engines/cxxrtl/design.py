@@ -135,3 +135,7 @@ class Design(Closeable):
         """Write the next `cycles` cycles to a VCD file, without memories; needs a library built with `waves`."""
         if not self.library.onnxhw_waves_open(self.handle, os.fsencode(path), ctypes.c_uint64(cycles)):
             raise ToolError("E7406", "the waveform file cannot be written", where=os.fspath(path))
+
+    def stop_waves(self) -> None:
+        """Finish the waveform file."""
+        self.library.onnxhw_waves_close(self.handle)
