@@ -23,8 +23,10 @@ def test_the_bytes_are_those_that_travel(program: DeviceProgram, channels: int, 
     kept = Entry("input", place, 0.1, 0, kept=WINDOW, model=shape)
     assert program.config.word == 4
     found = patched([dataclasses.replace(program, tensors={**program.tensors, "input": kept})])
-    assert found == [{"tensor": "input", "window": (3, 3), "bytes_plain": plain, "bytes": patches}]
-    assert sentences({"patches": found, "constant_channels": {"left_out": 0, "of": 0}}) == [
+    assert [(one.tensor, one.window, one.bytes_plain, one.bytes) for one in found] == [
+        ("input", (3, 3), plain, patches)
+    ]
+    assert sentences(found, {"left_out": 0, "of": 0}) == [
         f"input 'input' travels as patches of 3x3, which the host makes: {plain:,} -> {patches:,} bytes"
     ]
 

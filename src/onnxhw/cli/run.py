@@ -90,7 +90,7 @@ def command(
 
 def _print(output: Output, record: dict[str, Any]) -> None:
     from ..compiler.cost import waiting_sentence
-    from ..report.kept import sentences
+    from ..report.kept import Loaded, sentences
     from .common.inference import print_outputs
 
     output.data(record)
@@ -105,7 +105,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     if record["bound"] == "link" and record["patches"]:
         output.line("inputs travel as patches, which saves the core cycles; `compile` without --patches chooses "
                     "what takes least time of line and core")  # fmt: skip
-    for line in sentences(record):
+    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
         output.line(line)
     output.line(waiting_sentence(record["waiting"]))
     if "profile" in record:

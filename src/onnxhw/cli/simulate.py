@@ -154,7 +154,7 @@ def command(
 
 def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
-    from ..report.kept import sentences
+    from ..report.kept import Loaded, sentences
 
     output.data(record)
     output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "
@@ -163,7 +163,7 @@ def print_simulation(output: Output, record: dict[str, Any]) -> None:
     if record["cycles"]:
         output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
                     f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip
-        for line in sentences(record):
+        for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
             output.line(line)
     if record["top1"]:
         output.line(f"top-1: {record['top1']['right']} of {record['top1']['of']} labels")

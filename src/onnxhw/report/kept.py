@@ -1,6 +1,7 @@
 """What memory keeps in another form than the model's: inputs as patches, and tensors less their constants."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..isa.link import MAX_STEP
@@ -10,16 +11,25 @@ from ..program.model import DeviceProgram
 from ..program.spans import spans
 
 
-def patched(programs: Sequence[DeviceProgram]) -> list[dict[str, Any]]:
-    """The inputs that are loaded as patches of a window (rows, columns): bytes on the link as they are, and so."""
+@dataclass(frozen=True)
+class Loaded:
+    """An input that is loaded as patches of `window` (rows, columns): bytes on the link as it is, and as patches."""
+
+    tensor: str
+    window: tuple[int, int]
+    bytes_plain: int
+    bytes: int
+
+
+def patched(programs: Sequence[DeviceProgram]) -> list[Loaded]:
+    """The inputs that are loaded as patches."""
     found = []
     for program in programs:
         for entry in program.tensors.values():
             if isinstance(entry.kept, Patches):
                 _, _, height, width = entry.shape
                 plain = _travelling(Place(0, height * width, width, entry.shape), program)
-                sizes = {"bytes_plain": plain, "bytes": _travelling(entry.place, program)}
-                found.append({"tensor": entry.name, "window": entry.kept.kernel, **sizes})
+                found.append(Loaded(entry.name, entry.kept.kernel, plain, _travelling(entry.place, program)))
     return found
 
 
@@ -35,20 +45,22 @@ def constant_channels(programs: Sequence[DeviceProgram]) -> dict[str, int]:
     return {"left_out": gone, "of": sum(entry.shape[1] for entry in made)}
 
 
-def premises(programs: Sequence[DeviceProgram]) -> dict[str, Any]:
-    """Both, for ``--json``: what a cycle count takes for granted."""
-    return {"patches": patched(programs), "constant_channels": constant_channels(programs)}
-
-
-def sentences(record: Mapping[str, Any]) -> list[str]:
-    """The `premises` in a record, for people."""
+def sentences(loaded: Sequence[Loaded], constant: Mapping[str, int]) -> list[str]:
+    """Both, for people."""
     lines = [
-        f"input {one['tensor']!r} travels as patches of {'x'.join(map(str, one['window']))}, which the host makes: "
-        f"{one['bytes_plain']:,} -> {one['bytes']:,} bytes"
-        for one in record["patches"]
+        f"input {one.tensor!r} travels as patches of {one.window[0]}x{one.window[1]}, which the host makes: "
+        f"{one.bytes_plain:,} -> {one.bytes:,} bytes"
+        for one in loaded
     ]
-    constant = record["constant_channels"]
     if constant["left_out"]:
         gone, total = constant["left_out"], constant["of"]
         lines.append(f"{gone:,} of {total:,} channels are constant with these weights and not computed")
     return lines
+
+
+def premises(programs: Sequence[DeviceProgram]) -> dict[str, Any]:
+    """Both, for ``--json``: what a cycle count takes for granted."""
+    return {
+        "patches": [asdict(one) for one in patched(programs)],
+        "constant_channels": constant_channels(programs),
+    }

@@ -19,7 +19,7 @@ from ...preprocess import Preprocess
 from ...program import container
 from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
-from ...report.kept import premises, sentences
+from ...report.kept import Loaded, premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
 from .choice import BY_DEFAULT, Choice
 from .output import Output
@@ -147,7 +147,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
                     f"{ms:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
         output.line(f"critical path: {record['critical_path']}")
-    for line in sentences(record):
+    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
         output.line(line)
     if record["waiting"]:
         output.line(waiting_sentence(record["waiting"]))

@@ -8,6 +8,7 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 import ctypes
 import re
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,9 +46,9 @@ def suffixed(core: Design, name: str) -> str:
     return next((each for each in core.names() if re.fullmatch(rf"{re.escape(name)}\$\d+", each)), name)
 
 
-def driver_text(source: Path) -> str:
-    """C++ that drives a device's pins, behind what runs the core beside it."""
-    return Path(__file__).with_name("core_part.h").read_text() + source.read_text()
+def driver_text(*names: str | Path) -> str:
+    """C++ that drives a device's pins, files of this package or by their path, behind what runs the core beside it."""
+    return "".join((Path(__file__).parent / name).read_text() for name in ("core_part.h", *names))
 
 
 class BlackBox(Elaboratable):
@@ -100,7 +101,7 @@ def device_libraries(
         "amaranth": metadata.version("amaranth"),
         "python": sys.version,
     }
-    driver = driver_text(Path(__file__).with_name("serial_line.cc"))
+    driver = driver_text("serial_line.cc")
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, {baud} baud"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
     return Libraries(core_library(config, progress=progress).path, around.path)
@@ -109,12 +110,15 @@ def device_libraries(
 class PinModel(Closeable):
     """A running device, its core and what is around it in step, whose pins C++ drives; a context manager.
 
-    `kind` names the driver's functions (``onnxhw_<kind>_create``), `ratio` is what it takes for the speed of the pins.
+    `kind` names the driver's functions (``onnxhw_<kind>_create``), `ratio` is what it takes for the speed of the pins,
+    `more` what it takes besides.
 
     Members: `core`, `around` (the two designs), `clock_hz`.
     """
 
-    def __init__(self, libraries: Libraries, kind: str, *, clock_hz: int, ratio: float) -> None:
+    def __init__(
+        self, libraries: Libraries, kind: str, *, clock_hz: int, ratio: float, more: Sequence[Any] = ()
+    ) -> None:
         self.clock_hz, self._kind = clock_hz, kind
         self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
@@ -131,6 +135,7 @@ class PinModel(Closeable):
                 pointers(outside),
                 pointers(inside),
                 pointers([core.handle, *functions]),
+                *more,
             )
         )
 
