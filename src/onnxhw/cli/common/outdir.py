@@ -45,12 +45,13 @@ def refuse_unwritable_file(target: Path, *sources: Path | None) -> None:
     if any(source and _real(source) == target for source in sources):
         raise UsageError("E2561", "is read by this command, and would be overwritten", where=str(target),
                          hint="give the output another name")  # fmt: skip
-    if target.is_symlink():
-        raise UsageError("E2903", "is a symbolic link in a circle", where=str(target), hint=HINT)
-    if target.is_dir():
-        raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
-    if target.exists() and not target.is_file():
-        raise UsageError("E2903", "is not a regular file", where=str(target), hint=HINT)
+    for wrong, what in (
+        (target.is_symlink(), "is a symbolic link in a circle"),
+        (target.is_dir(), "is a directory, not a file"),
+        (target.exists() and not target.is_file(), "is not a regular file"),
+    ):
+        if wrong:
+            raise UsageError("E2903", what, where=str(target), hint=HINT)
     refuse_unwritable(target.parent)
 
 
