@@ -110,7 +110,8 @@ def command(
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
     }
-    _print(output, partitioned, record, everything)
+    if not output.json:  # it takes a while for a large model
+        _print(output, partitioned, record, everything)
     if partitioned.refused:
         output.found = record
         refuse(partitioned)
