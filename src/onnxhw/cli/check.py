@@ -44,7 +44,7 @@ HARDLY = 0.05
     "host, so its status is 0; there is no program of it, and compile and synth end with 4 (field compiles).",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @patches_option

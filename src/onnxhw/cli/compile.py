@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     "are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @patches_option
 @prefer_option("speed")
 @preprocess_options
-@out_option("build/MODEL-PRESET")
+@out_option
 @common
 @pass_output
 def command(

@@ -78,7 +78,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @patches_option

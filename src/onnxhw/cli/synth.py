@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "run becomes a part of the program that the host runs, as with `compile`.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @patches_option
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     "Default: what the board's file says, the serial adapter if nothing.",
 )
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
-@out_option("build/MODEL-PRESET")
+@out_option
 @no_cache_option
 @common
 @pass_output

@@ -41,17 +41,10 @@ def common(command: Command) -> Command:
     ))  # fmt: skip
 
 
-def board_option(required: bool = False) -> Callable[[Command], Command]:
-    """``--board``."""
-    return click.option(
-        "-b",
-        "--board",
-        required=required,
-        metavar="NAME|FILE",
-        default=None if required else "ulx3s",
-        show_default=not required,
-        help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
-    )
+board_option = click.option(
+    "-b", "--board", metavar="NAME|FILE", default="ulx3s", show_default=True,
+    help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
+)  # fmt: skip
 
 
 class Frequency(click.FloatRange):
@@ -142,16 +135,10 @@ def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
         raise click.BadParameter(f"{text!r} is not a list of numbers", param_hint=flag) from None
 
 
-def out_option(default: str) -> Callable[[Command], Command]:
-    """``-o DIR``."""
-    return click.option(
-        "-o",
-        "--out",
-        "out",
-        type=click.Path(path_type=Path, file_okay=True),
-        metavar="DIR",
-        help=f"Output directory; default: {default}.",
-    )
+out_option = click.option(
+    "-o", "--out", "out", type=click.Path(path_type=Path, file_okay=True), metavar="DIR",
+    help="Output directory; default: build/MODEL-PRESET.",
+)  # fmt: skip
 
 
 def examples(text: str) -> str:
