@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from .common.device_options import device_options
-from .common.options import common, examples
+from .common.options import common, device_options, examples
 from .common.output import Output, pass_output
 
 
@@ -56,8 +55,7 @@ def command(
     from .common.artifacts import read_directory
     from .common.device import bar, open_device
     from .common.device_profile import device_profile
-    from .common.inputs import file_inputs
-    from .common.mixing import refuse_mixing
+    from .common.inputs import file_inputs, refuse_mixing
 
     if onhost.is_model(directory):
         onhost.run(output, directory, source, target, count, repeat, profile)

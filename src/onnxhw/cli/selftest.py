@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from .common.device_options import device_options
-from .common.options import common, examples
+from .common.options import common, device_options, examples
 from .common.output import Output, pass_output
 
 RUNS = 3

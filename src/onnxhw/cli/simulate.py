@@ -96,8 +96,7 @@ def command(
     from ..report.kept import premises
     from .common.artifacts import described, record_simulation
     from .common.choice import Choice
-    from .common.inputs import file_inputs, random_inputs
-    from .common.mixing import refuse_mixing
+    from .common.inputs import file_inputs, random_inputs, refuse_mixing
     from .common.outdir import refuse_unwritable_file
     from .common.simulation import mismatch_error, open_subject, run, save_outputs
 

@@ -12,6 +12,8 @@ import click
 from .output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+VARIABLE = "ONNXHW_DEVICE"
+"""Environment variable that names the device unless ``--device`` does."""
 
 
 def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -45,6 +47,25 @@ board_option = click.option(
     "-b", "--board", metavar="NAME|FILE", default="ulx3s", show_default=True,
     help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
 )  # fmt: skip
+
+
+def device_options(command: Command) -> Command:
+    """``--device``, ``--baud`` and ``--timeout-scale``."""
+    return with_options(
+        command,
+        click.option(
+            "-d", "--device", default="auto", show_default=True, envvar=VARIABLE, metavar="ADDRESS",
+            help=f"auto, serial:PORT, tcp:HOST:PORT, sim: or emu: (also from {VARIABLE}).",
+        ),
+        click.option(
+            "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
+            help="Speed of the serial line; default: tries the usual ones.",
+        ),
+        click.option(
+            "--timeout-scale", type=click.FloatRange(min=1), default=1.0, metavar="X",
+            help="Wait X times longer: a simulated board on another machine.",
+        ),
+    )  # fmt: skip
 
 
 class Frequency(click.FloatRange):
