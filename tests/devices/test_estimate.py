@@ -17,16 +17,10 @@ SMALL = HwConfig(
 )  # fmt: skip
 
 
-def counts(config: HwConfig) -> dict[str, int]:
-    """The estimate by the names that `check_fit` uses."""
-    found = estimate(config)
-    return {"LUT4": found.lut, "flip-flops": found.ff, "multipliers": found.dsp, "block RAMs": found.ebr}
-
-
 def test_every_preset_fits_the_boards_that_offer_it():
     for board in boards().values():
         for name in board.presets:
-            check_fit(counts(PRESETS[name]), board)
+            check_fit(estimate(PRESETS[name]).counts(), board)
 
 
 def test_block_rams_of_the_largest_preset():
@@ -60,7 +54,7 @@ def test_weights_of_the_dense_preset_leave_room_for_the_rest():
 def test_what_does_not_fit_is_told_with_all_numbers():
     config = dataclasses.replace(PRESETS["ulx3s-25f"], rows=16, word=16, act_depth=8192)
     with pytest.raises(DoesNotFitError) as caught:
-        check_fit(counts(config), find("ulx3s-25f"))
+        check_fit(estimate(config).counts(), find("ulx3s-25f"))
     assert caught.value.code == "E5201"
     assert caught.value.exit_status == 5
     assert caught.value.what == "needs 56 multipliers, LFE5U-25F has 28; 234 block RAMs, LFE5U-25F has 56"

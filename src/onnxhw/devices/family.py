@@ -37,6 +37,10 @@ class Estimate:
     dsp: int
     ebr: int
 
+    def counts(self) -> dict[str, int]:
+        """By the names that `check_fit` uses."""
+        return {"LUT4": self.lut, "flip-flops": self.ff, "multipliers": self.dsp, "block RAMs": self.ebr}
+
 
 @dataclass(frozen=True)
 class Location:
