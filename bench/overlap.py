@@ -86,8 +86,8 @@ def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
 @contextmanager
 def over_usb(config: HwConfig, clock_hz: int) -> Iterator[ByteLine]:
     """The gateware with a USB link, compiled, behind a USB host."""
-    from onnxhw.engines.cxxrtl.usb_model import UsbModel, usb_libraries
-    from onnxhw.serve.usb.line import UsbLine
+    from usb_host.line import UsbLine
+    from usb_host.model import UsbModel, usb_libraries
 
     with UsbModel(usb_libraries(config, clock_hz=clock_hz), clock_hz=clock_hz) as gateware:
         yield UsbLine(gateware)

@@ -22,6 +22,11 @@ EBR_BITS = 36
 """Bits of a block RAM's widest word."""
 LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0}
 """Least values of fields for which 0 means something."""
+ADDRESS_BITS = {
+    "act_words": 16, "weight_depth": 20, "acc_depth": 15, "window_depth": 15, "param_depth": 16, "load_ucode": 14,
+    "array_ucode": 14, "depthwise_ucode": 14, "vector_ucode": 14,
+}  # fmt: skip
+"""Bits of the addresses of memories, by what says how many words each has."""
 
 
 def bits_for(n: int) -> int:
@@ -94,45 +99,42 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
-        if self.rows > self.word:
-            self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
-        if self.rows > 64 or self.cols > 64 or self.word > 64:
-            self._refuse(f"rows, cols and word must be at most 64, not {self.rows}, {self.cols}, {self.word}")
-        if self.word % self.lanes:
-            self._refuse(f"lanes must divide word ({self.word}), not {self.lanes}")
-        if self.lanes > self.cols:
-            self._refuse(f"lanes must be at most cols ({self.cols}), not {self.lanes}")
-        if self.rows % self.load_rows:
-            self._refuse(f"load_rows must divide rows ({self.rows}), not {self.load_rows}")
-        if not 20 <= self.acc_bits <= 32:
-            self._refuse(f"acc_bits must be 20..32, not {self.acc_bits}")
-        if self.acc_bits < self.psum_bits:
-            self._refuse(f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}")
-        if self.act_depth & (self.act_depth - 1):
-            self._refuse(f"act_depth must be a power of two, not {self.act_depth}")
-        for name, bits in (
-            ("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
-            ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14),
-        ):  # fmt: skip
-            if getattr(self, name) > 1 << bits:
-                self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
-        if self.tables > 16:
-            self._refuse(f"tables must be at most 16, not {self.tables}")
-        if self.requant_dsps > 5:
-            self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
-        if self.depthwise and not WINDOW <= self.depthwise < 1 << 12:
-            self._refuse(f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}")
-        if self.multiplier not in ("dsp", "fabric"):
-            self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
-        if self.inner_product not in ("plain", "fast"):
-            self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
-        if self.array_fabric > (self.array_multipliers if self.multiplier == "dsp" else 0):
-            self._refuse(f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}")
-        if self.unaligned and (self.word % self.unaligned or self.rows != self.word or self.word & (self.word - 1)):
-            what = f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned}"
-            self._refuse(f"{what} with word {self.word}")
-        if self.rows % self.element_rows:
-            self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
+        for wrong, why in self._rules():
+            if wrong:
+                self._refuse(why)
+
+    def _rules(self) -> tuple[tuple[object, str], ...]:
+        """What must not hold of the fields together, in the order in which it is looked at, and what is then said."""
+        sizes = f"{self.rows}, {self.cols}, {self.word}"
+        fabric = self.array_multipliers if self.multiplier == "dsp" else 0
+        square = self.rows == self.word and not self.word & (self.word - 1)
+        return (
+            (self.rows > self.word, f"rows must be at most word ({self.word}), not {self.rows}"),
+            (max(self.rows, self.cols, self.word) > 64, f"rows, cols and word must be at most 64, not {sizes}"),
+            (self.word % self.lanes, f"lanes must divide word ({self.word}), not {self.lanes}"),
+            (self.lanes > self.cols, f"lanes must be at most cols ({self.cols}), not {self.lanes}"),
+            (self.rows % self.load_rows, f"load_rows must divide rows ({self.rows}), not {self.load_rows}"),
+            (not 20 <= self.acc_bits <= 32, f"acc_bits must be 20..32, not {self.acc_bits}"),
+            (self.acc_bits < self.psum_bits,
+             f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}"),
+            (self.act_depth & (self.act_depth - 1), f"act_depth must be a power of two, not {self.act_depth}"),
+            *((getattr(self, name) > 1 << bits, f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
+              for name, bits in ADDRESS_BITS.items()),
+            (self.tables > 16, f"tables must be at most 16, not {self.tables}"),
+            (self.requant_dsps > 5, f"requant_dsps must be 0..5, not {self.requant_dsps}"),
+            (self.depthwise and not WINDOW <= self.depthwise < 1 << 12,
+             f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}"),
+            (self.multiplier not in ("dsp", "fabric"),
+             f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}"),
+            (self.inner_product not in ("plain", "fast"),
+             f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}"),
+            (self.array_fabric > fabric,
+             f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}"),
+            (self.unaligned and (self.word % self.unaligned or not square),
+             f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned} with "
+             f"word {self.word}"),
+            (self.rows % self.element_rows, f"rows must be even where inner_product is 'fast', not {self.rows}"),
+        )  # fmt: skip
 
     def _refuse(self, why: str) -> None:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")

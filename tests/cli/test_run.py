@@ -177,8 +177,8 @@ def test_one_array_does_not_hold_two_outputs(tmp_path):
 
     program = compile(network(), preset("mini"))
     with pytest.raises(UsageError, match=r"E2560 .*2 outputs: concat, dense"):
-        check_outputs(tmp_path, program, tmp_path / "y.npy")
-    check_outputs(tmp_path, program, tmp_path / "y.npz")
+        check_outputs(tmp_path, program, tmp_path / "y.npy", tmp_path / "x.npy")
+    check_outputs(tmp_path, program, tmp_path / "y.npz", tmp_path / "x.npy")
 
 
 def test_classes_are_told_of_scores_only():

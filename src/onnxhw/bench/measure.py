@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from .. import golden, partition
 from ..compiler import place_and_schedule
 from ..compiler.cost import board_rates, waiting
 from ..config import HwConfig
+from ..engines import Engine
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..program.input_regions import intake
 from ..program.model import DeviceProgram
 from ..program.parts import Program
-from ..program.result import Result
 from ..report.kept import premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
@@ -34,9 +33,6 @@ REFERENCE = {
     "ad": "ad_autoencoder_int8_qdq",
 }
 """File names of the MLPerf Tiny reference models."""
-
-Execute = Callable[[dict[str, Array8], bool], Result]
-Runner = Callable[[DeviceProgram], AbstractContextManager[Execute]]
 
 
 @dataclass
@@ -82,10 +78,6 @@ class Row:
     waiting: dict[str, Any] | None = None
     peers_ms: dict[str, float] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
-
-    def record(self) -> dict[str, Any]:
-        """The row for ``--json``."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -135,9 +127,10 @@ def model(name: str, random: bool = False) -> Model:
     raise UsageError("E2910", f"no benchmark model {name!r}", hint=f"models: {', '.join(TOPOLOGIES)}, or an .onnx file")
 
 
-def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[str, Any] | None) -> Measured:
-    """Compile, run one random inference of each program on `runner`'s engine against the golden model, add the routed
-    facts.
+def measure(
+    entry: Model, config: HwConfig, engine: Callable[[HwConfig], Engine] | None, routed: dict[str, Any] | None
+) -> Measured:
+    """Compile, run one random inference of each program on an engine against the golden model, add the routed facts.
 
     `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a cached bitstream of this
     preset.
@@ -159,17 +152,17 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     premise(row, config, made)
     row.utilization = round(made.utilization, 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
-    if runner:
+    if engine:
         graphs = [part.graph for part in placed.model.hardware]
         row.cycles_rtl, row.equal = 0, True
-        for graph, program in zip(graphs, programs, strict=True):
-            inputs = _random(graph)
-            with runner(program) as execute:
-                result = execute(inputs, False)
-            wanted = golden.run(graph, inputs)
-            row.cycles_rtl += result.latency or 0
-            got = result.outputs.items()
-            row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
+        with engine(config) as opened:
+            for graph, program in zip(graphs, programs, strict=True):
+                inputs = _random(graph)
+                result = opened.run(program, inputs)
+                wanted = golden.run(graph, inputs)
+                row.cycles_rtl += result.latency or 0
+                got = result.outputs.items()
+                row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
     if routed:
         for kind in ("lut", "ff", "dsp", "ebr"):
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])

@@ -48,14 +48,12 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
             "boards": [board.name for board in found.values() if name in board.presets],
         }
         presets.append(record | (fits[name] if fits else {}))
-    if output.json:
-        rows = [
-            {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
-             "presets": list(b.presets), "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
-            for b in found.values()
-        ]  # fmt: skip
-        output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
-        return
+    rows = [
+        {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
+         "presets": list(b.presets), "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
+        for b in found.values()
+    ]  # fmt: skip
+    output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
     output.table(
         ("board", "also", "device", "LUT4", "DSP", "block RAM", "preset", "other presets"),
         [

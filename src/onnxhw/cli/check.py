@@ -43,7 +43,7 @@ HARDLY = 0.05
     "host, so its status is 0; there is no program of it, and compile and synth end with 4 (field compiles).",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @prefer_option("speed")
@@ -108,7 +108,7 @@ def command(
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
     }
-    if not output.json:
+    if not output.json:  # it takes a while for a large model
         _print(output, partitioned, record, everything)
     if partitioned.refused:
         output.found = record
@@ -116,8 +116,7 @@ def command(
     if too_large:
         output.found = record
         raise too_large
-    if output.json:
-        output.data(record)
+    output.data(record)
 
 
 def _share(partitioned: "PartitionedModel") -> float:

@@ -77,7 +77,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
-@board_option()
+@board_option
 @preset_option
 @reading_options
 @prefer_option("hardware")
@@ -94,8 +94,7 @@ def command(
     from ..report.kept import premises
     from .common.artifacts import described, record_simulation
     from .common.choice import Choice
-    from .common.inputs import file_inputs, random_inputs
-    from .common.mixing import refuse_mixing
+    from .common.inputs import file_inputs, random_inputs, refuse_mixing
     from .common.outdir import refuse_unwritable_file
     from .common.simulation import mismatch_error, open_subject, run, save_outputs
 
@@ -154,9 +153,7 @@ def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
     from ..report.kept import sentences
 
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "
                 f"{record['inferences']} inferences, {record['tensors_compared']:,} tensors "
                 f"compared with the {record['reference']}: equal")  # fmt: skip

@@ -81,7 +81,6 @@ class DeviceModel:
         """Frames behind one that waits for the run; None is a bad one."""
         self._piece, self._spoiled = bytearray(), False
         self._byte = 10 / info.baud
-        self._bytes_in = 0
         self._time = self._line_free = 0.0
         self._sending: deque[tuple[float, bytes]] = deque()
 

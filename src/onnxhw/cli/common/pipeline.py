@@ -7,9 +7,12 @@ from ...board import Board, find
 from ...config import SIMULATED, HwConfig, preset
 from ...errors import UsageError
 from ...partition.partitioned import PartitionedModel
+from ...preprocess import Preprocess
 from ...program.parts import Program
 from ...program.traffic import Rates
 from .choice import BY_DEFAULT, Choice
+from .inputs import wanted_inputs
+from .outdir import refuse_unwritable
 from .output import Output
 from .reading import TRUSTED, Reading
 
@@ -64,10 +67,19 @@ def default_out(model: Path, config: HwConfig) -> Path:
     return Path("build") / f"{model.stem}-{config.name}"
 
 
+def out_folder(out: Path | None, model: Path, config: HwConfig) -> Path:
+    """The folder of ``-o``, or `default_out`; E2903 as `refuse_unwritable`."""
+    folder = out or default_out(model, config)
+    refuse_unwritable(folder)
+    return folder
+
+
 def compile_model(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
-) -> tuple[PartitionedModel, Program]:
-    """A model file placed on hardware and host, and its program; says what runs on the host.
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT,
+    preprocess: Preprocess | None = None,
+) -> tuple[PartitionedModel, Program]:  # fmt: skip
+    """A model file placed on hardware and host, and its program; says what runs on the host. A `preprocess` that says
+    something must be one of its inputs.
 
     If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
     input has no static shape, E4002 or E4006 otherwise.
@@ -90,4 +102,6 @@ def compile_model(
         for row in [row for row in rows if row.hint][:5] or rows[:5]:
             output.message(f"  {row.node} ({row.op_type}): {row.reason}")
         output.message("  `onnxhw check` lists all")
+    if preprocess and preprocess.record():
+        preprocess.check(wanted_inputs(partitioned.inputs))
     return partitioned, program

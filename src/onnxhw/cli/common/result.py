@@ -138,9 +138,7 @@ def estimated(chosen: Target) -> dict[str, dict[str, int]]:
 
 def print_result(output: Output, record: dict[str, Any]) -> None:
     """The result: as JSON, or a few lines and where the files lie."""
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     array = f"{macs_text(record)} in {record['predicted_cycles']:,} cycles"
     output.line(f"{record['model']} on {record['board']}, preset {record['preset']}: {array}")
     if record["fmax_mhz"]:

@@ -7,7 +7,8 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 
 import ctypes
 import sys
-from importlib import metadata, resources
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,9 +40,9 @@ OUTPUTS = {
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
 
-def driver_text(name: str) -> str:
-    """C++ that drives a device's pins, behind what runs the core beside it."""
-    return "".join(resources.files(__package__).joinpath(part).read_text() for part in ("core_part.h", name))
+def driver_text(*names: str | Path) -> str:
+    """C++ that drives a device's pins, files of this package or by their path, behind what runs the core beside it."""
+    return "".join((Path(__file__).parent / name).read_text() for name in ("core_part.h", *names))
 
 
 class BlackBox(Elaboratable):
@@ -100,47 +101,61 @@ def device_libraries(
     return Libraries(core_library(config, progress=progress).path, around.path)
 
 
-class DeviceModel(Closeable):
-    """A running device and the host's end of its serial line; a context manager.
+class PinModel(Closeable):
+    """A running device, its core and what is around it in step, whose pins C++ drives; a context manager.
 
-    Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
-    samples in the middle of the bits. `baud` is the speed of the host's end; it may differ from the device's, which
-    then sees what a board would see.
+    `kind` names the driver's functions (``onnxhw_<kind>_create``), `ratio` is what it takes for the speed of the pins,
+    `more` what it takes besides.
 
     Members: `core`, `around` (the two designs), `clock_hz`.
     """
 
-    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
-        self.clock_hz, self._baud = clock_hz, baud
-        self.core, self.around = Design(libraries.core), Design(libraries.around)
-        core, around = self.core, self.around
+    def __init__(
+        self, libraries: Libraries, kind: str, *, clock_hz: int, ratio: float, more: Sequence[Any] = ()
+    ) -> None:
+        self.clock_hz, self._kind = clock_hz, kind
+        self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
         inside += [core.item(name).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
-        call = around.library
-        call.onnxhw_line_create.restype = ctypes.c_void_p
-        call.onnxhw_line_run.restype = ctypes.c_uint64
-        self._line: ctypes.c_void_p | None = ctypes.c_void_p(
-            call.onnxhw_line_create(
+        create = around.library[f"onnxhw_{kind}_create"]
+        create.restype = ctypes.c_void_p
+        self._pins: ctypes.c_void_p | None = ctypes.c_void_p(
+            create(
                 around.handle,
-                ctypes.c_double(clock_hz / baud),
+                ctypes.c_double(ratio),
                 pointers(outside),
                 pointers(inside),
                 pointers([core.handle, *functions]),
+                *more,
             )
         )
-        self._found = (ctypes.c_uint64 * 5)()
-        self._room = ctypes.create_string_buffer(ROOM)
 
     def close(self) -> None:
         """Release the designs."""
-        if self._line is not None:
-            self.around.library.onnxhw_line_destroy(self._line)
-            self._line = None
+        if self._pins is not None:
+            self.around.library[f"onnxhw_{self._kind}_destroy"](self._pins)
+            self._pins = None
         self.around.close()
         self.core.close()
+
+
+class DeviceModel(PinModel):
+    """A running device and the host's end of its serial line; a context manager.
+
+    Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
+    samples in the middle of the bits. `baud` is the speed of the host's end; it may differ from the device's, which
+    then sees what a board would see.
+    """
+
+    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
+        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud)
+        self._baud = baud
+        self.around.library.onnxhw_line_run.restype = ctypes.c_uint64
+        self._found = (ctypes.c_uint64 * 5)()
+        self._room = ctypes.create_string_buffer(ROOM)
 
     @property
     def baud(self) -> int:
@@ -150,7 +165,7 @@ class DeviceModel(Closeable):
     @baud.setter
     def baud(self, baud: int) -> None:
         self._baud = baud
-        self.around.library.onnxhw_line_speed(self._line, ctypes.c_double(self.clock_hz / baud))
+        self.around.library.onnxhw_line_speed(self._pins, ctypes.c_double(self.clock_hz / baud))
 
     def advance(
         self, cycles: int, data: bytes = b"", *, patience: int = 0, trace: bytearray | None = None
@@ -165,7 +180,7 @@ class DeviceModel(Closeable):
         cycles = min(cycles, CHUNK)
         levels = ctypes.create_string_buffer(cycles) if trace is not None else None
         done = self.around.library.onnxhw_line_run(
-            self._line,
+            self._pins,
             ctypes.c_uint64(cycles),
             ctypes.c_uint64(patience),
             data,
