@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
+from .external import External
 from .files import parse_json
 
 FORMAT = 4
@@ -56,6 +57,7 @@ class HwConfig:
     depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
         its microcode).
     window_depth : rows of the depthwise unit's sums (D each, of `sum_bits`).
+    external : memory outside of the device, if there is any.
     """
 
     name: str
@@ -81,6 +83,7 @@ class HwConfig:
     inner_product: str = "plain"
     depthwise: int = 0
     window_depth: int = 512
+    external: External | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -90,6 +93,8 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
+        if self.external is not None and not isinstance(self.external, External):
+            self._refuse(f"external must be an external memory or nothing, not {self.external!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:
@@ -238,9 +243,16 @@ class HwConfig:
         return self.rows * self.cols
 
     # -- identity ------------------------------------------------------------------------------
+    def _record(self) -> dict[str, Any]:
+        """All fields as plain data; without external memory there is no such field."""
+        record = {"format": FORMAT, **dataclasses.asdict(self)}
+        if self.external is None:
+            del record["external"]
+        return record
+
     def to_json(self) -> str:
         """Canonical text of all fields; `from_json` reads it back."""
-        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True)
+        return json.dumps(self._record(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "HwConfig":
@@ -250,6 +262,8 @@ class HwConfig:
             version = record.pop("format")
             if version != FORMAT:
                 raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
+            if "external" in record:
+                record["external"] = External(**record["external"])
             return cls(**record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error
@@ -257,9 +271,9 @@ class HwConfig:
     @property
     def fingerprint(self) -> str:
         """16 hex digits over everything but the name: equal if and only if programs are interchangeable."""
-        record = dataclasses.asdict(self)
+        record = self._record()
         del record["name"]
-        text = json.dumps({"format": FORMAT, **record}, sort_keys=True)
+        text = json.dumps(record, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
