@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
-from .external import External
+from .external import ULX3S, External
 from .files import parse_json
 
 FORMAT = 4
@@ -390,9 +390,15 @@ SIMULATED = {"virtual": "it fits no board", "ulx3s-45f": "it is not routed: no p
 """Presets that no board offers, and why: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
+SDRAM = "+sdram"
+"""Behind the name of a preset: with the external memory of the ULX3S."""
+
+
 def preset(name: str) -> HwConfig:
-    """The preset of that name; a `UsageError` lists the names there are."""
+    """The preset of that name, with `SDRAM` behind it one with external memory; a `UsageError` lists the names there
+    are."""
     try:
-        return PRESETS[name]
+        found = PRESETS[name.removesuffix(SDRAM)]
+        return dataclasses.replace(found, name=name, external=ULX3S) if name.endswith(SDRAM) else found
     except KeyError:
         raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

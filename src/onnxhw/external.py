@@ -142,5 +142,12 @@ class External:
         return 3 * self.sequence
 
 
+ULX3S = External(
+    data_bits=16, banks=4, rows=8192, columns=512, cas_latency=2, rcd=3, rp=3, ras=5, rfc=7, wr=2, rrd=2, mrd=2, turn=4,
+    refresh=781, power_up=20_000,
+)  # fmt: skip
+"""What the board files of the ULX3S give at 100 MHz."""
+
+
 def _refuse(why: str) -> None:
     raise UsageError("E2170", why, where="external memory")

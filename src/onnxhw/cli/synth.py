@@ -89,9 +89,10 @@ def command(
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
     require(chosen.board, link)
+    clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    chosen = chosen.at(clock_hz)
     folder = out or default_out(model, chosen.config)
     refuse_unwritable(folder)
-    clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     speed = baud or line_speed(chosen.board, clock_hz, link)
     choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice)

@@ -27,6 +27,7 @@ from ..isa.link import (
     load_record,
 )
 from ..isa.memory import RUNNING, Control, Space
+from .emulated_core import DATA
 from .framing import Frame, cobs_decode, crc32c
 
 LONGEST_WORDS = 255
@@ -180,7 +181,7 @@ class DeviceModel:
         if behind:
             return self._again(header) if reads else self._done(header)
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
-        reads_act = command == Command.READ and header.space & 15 == Space.ACT
+        reads_act = command == Command.READ and header.space & 15 in DATA
         writes_act = command == Command.WRITE and header.space & 15 == Space.ACT
         touches = reads_act or not (writes_act or command in (Command.READ, Command.RESET, Command.POLL))
         if running and touches:
@@ -213,17 +214,17 @@ class DeviceModel:
         address = self.token if header.kind & 15 == Command.POLL else header.address
         return self._answer(Header(header.kind, header.seq, Status.OK, address, 0), payload)
 
-    @staticmethod
-    def _formed(header: Header, words: int) -> bool:
+    def _formed(self, header: Header, words: int) -> bool:
         command, count, space = header.kind & 15, header.count, header.space & 15
         follow = count if command in (Command.WRITE, Command.COMMIT) else 0
         if words != HEADER_BYTES // 4 + follow + 1 or count > MAX_WORDS:
             return False
         if command == Command.INFO:
             return header.kind < REPLY
+        more = (Space.EXTERNAL,) if self.info.external else ()
         known = {
-            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS),
-            Command.WRITE: space in SIZED and count > 0,
+            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS, *more),
+            Command.WRITE: space in (*SIZED, *more) and count > 0,
             Command.COMMIT: count == COMMIT_WORDS,
         }
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
@@ -245,7 +246,7 @@ class DeviceModel:
         if command == Command.WRITE:
             space, step = _where(header)
             self.core.write(space, header.address, words, step)
-            if space != Space.ACT:
+            if space not in DATA:
                 self.loaded = False
                 self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)
         elif command == Command.COMMIT:

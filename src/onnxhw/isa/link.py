@@ -69,9 +69,9 @@ class Command(IntEnum):
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words, `step` apart, of CONTROL, ACT or `REGISTERS`."""
+    """Read words, `step` apart, of CONTROL, ACT, EXTERNAL or `REGISTERS`."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT: the device holds no complete program until COMMIT. To ACT
+    """Write words, `step` apart, to a memory. To any but ACT and EXTERNAL: the device holds no complete program until COMMIT. To ACT
     during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has ended."""
     RUN = 4
     """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
@@ -200,6 +200,11 @@ class Info:
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         mark = config.fingerprint
         return cls(mark, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes, usb=usb)
+
+    @property
+    def external(self) -> bool:
+        """Whether there is external memory, space EXTERNAL."""
+        return self.config is not None and self.config.external is not None
 
     def to_words(self) -> list[int]:
         """The 32-bit words: head, then the configuration as JSON text, zero-padded."""

@@ -11,7 +11,7 @@ from ..config import HwConfig
 
 
 class Space(IntEnum):
-    """Address spaces of the host port; 9 is kept for external memory."""
+    """Address spaces of the host port. EXTERNAL is there if the configuration has external memory."""
 
     CONTROL = 0
     ACT = 1

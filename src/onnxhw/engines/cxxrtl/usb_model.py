@@ -13,6 +13,7 @@ from amaranth.back import rtlil
 from ...build.cache import sources
 from ...closeable import Closeable
 from ...config import HwConfig
+from ...errors import UsageError
 from .build import Progress, build
 from .core_model import core_library
 from .design import CHUNK, Design
@@ -50,8 +51,11 @@ class Clocked(Elaboratable):
 def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None = None) -> Libraries:
     """The compiled device of a configuration; from the cache, if there, without elaborating it.
 
-    `ToolError` E7120 if luna-usb is not installed.
+    `ToolError` E7120 if luna-usb is not installed; `UsageError` E2470 for a configuration with external memory.
     """
+    if config.external is not None:
+        hint = "a serial line (onnxhw serve without --usb), or the preset without external memory"
+        raise UsageError("E2470", "simulated devices with a USB link have no external memory", hint=hint)
 
     def make() -> str:
         from ...rtl.top import Device

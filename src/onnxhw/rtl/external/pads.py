@@ -4,6 +4,7 @@ from typing import Any
 
 from amaranth import Module
 from amaranth.lib import io, wiring
+from amaranth.lib.wiring import Out
 
 from ...external import External
 from .controller import pins
@@ -26,6 +27,35 @@ class SimulatedPads(wiring.Component):
             m.d.sync += getattr(self, name).eq(getattr(self, f"inner_{name}"))
         m.d.sync += self.inner_dq_i.eq(self.dq_i)
         return m
+
+
+class DeviceWithPads(wiring.Component):
+    """A device whose external memory's pins have the registers that a board's pads have; its other members as they are."""
+
+    def __init__(self, device: Any, external: External) -> None:
+        self.device, self.external = device, external
+        super().__init__(dict(device.signature.members))
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.device = self.device
+        m.submodules.pads = pads = SimulatedPads(self.external)
+        memory = pins(self.external)
+        for name, member in self.signature.members.items():
+            mine, inner, pin = getattr(self, name), getattr(self.device, name), name.removeprefix("external_")
+            if name == pin or pin not in memory:
+                m.d.comb += mine.eq(inner) if member.flow == Out else inner.eq(mine)
+                continue
+            outside, inside = getattr(pads, pin), getattr(pads, f"inner_{pin}")
+            chain = (mine, outside, inside, inner) if member.flow == Out else (inner, inside, outside, mine)
+            m.d.comb += [chain[0].eq(chain[1]), chain[2].eq(chain[3])]
+        return m
+
+
+def with_pads(device: Any) -> Any:
+    """A device for simulation: with registers in the pads of its external memory, if it has one."""
+    external = device.config.external
+    return device if external is None else DeviceWithPads(device, external)
 
 
 class BoardPads(wiring.Component):

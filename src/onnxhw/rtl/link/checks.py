@@ -13,14 +13,18 @@ HEADER_WORDS = HEADER_BYTES // 4
 
 
 class FrameChecks:
-    """What is known of the frame at hand, a register for each fact."""
+    """What is known of the frame at hand, a register for each fact. `external`: there is an external memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, external: bool = False) -> None:
+        self.has_external = external
         self.command = {command: Signal(name=f"is_{command.name.lower()}") for command in Command}
         self.formed = Signal()
         self.readable = Signal()
         self.writable = Signal()
         self.act = Signal()
+        self.external = Signal()
+        self.data = self.act | self.external if external else self.act
+        """A memory that holds no part of a program."""
         self.registers = Signal()
         self.words = Signal(8)
         """How many it should have."""
@@ -42,13 +46,14 @@ class FrameChecks:
         """
         kind, seq, where, of_session = (frame.head.word_select(i, 8) for i in range(4))
         space = where[:4]
+        more = (Space.EXTERNAL,) if self.has_external else ()
         count, is_ = frame.rest[24:], self.command
         with m.State("CHECK"):
             follow = (kind[:4] == Command.WRITE) | (kind[:4] == Command.COMMIT)
             m.d.sync += [is_[command].eq(kind[:4] == command) for command in Command]
             m.d.sync += [
-                self.readable.eq(_is_one_of(space, READABLE)),
-                self.writable.eq(_is_one_of(space, SIZED) & (count != 0)),
+                self.readable.eq(_is_one_of(space, (*READABLE, *more))),
+                self.writable.eq(_is_one_of(space, (*SIZED, *more)) & (count != 0)),
                 self.act.eq(space == Space.ACT),
                 self.registers.eq(space == REGISTERS),
                 self.words.eq(HEADER_WORDS + 1 + Mux(follow, count, 0)),
@@ -56,6 +61,8 @@ class FrameChecks:
                 self.ours.eq((of_session == session) & (of_session != 0)),
                 self.distance.eq(seq - due),
             ]
+            if self.has_external:
+                m.d.sync += self.external.eq(space == Space.EXTERNAL)
             m.next = "JUDGE"
 
         with m.State("JUDGE"):
@@ -67,7 +74,7 @@ class FrameChecks:
             ]
             any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
             needs = [
-                is_[Command.READ] & self.act,
+                is_[Command.READ] & self.data,
                 is_[Command.WRITE] & ~self.act,
                 is_[Command.RUN],
                 is_[Command.COMMIT],

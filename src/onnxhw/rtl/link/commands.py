@@ -112,7 +112,7 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        checks, state = FrameChecks(), State()
+        checks, state = FrameChecks(self.info.external), State()
         m.d.sync += [self.host_we.eq(0), self.host_re.eq(0)]
         m.d.comb += [
             self.host_wdata.eq(Cat(Mux(state.first, checks.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
@@ -233,7 +233,7 @@ class CommandEngine(wiring.Component):
         is_ = checks.command
         with m.State("ACCEPT"):
             m.next = "WRITE"
-            with m.If(is_[Command.WRITE] & ~checks.act):
+            with m.If(is_[Command.WRITE] & ~checks.data):
                 m.d.sync += state.loaded.eq(0)
             with m.If(is_[Command.COMMIT]):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
@@ -260,7 +260,7 @@ class CommandEngine(wiring.Component):
         with m.State("WRITE"):
             m.d.sync += [
                 state.phase.eq(state.phase + 1),
-                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.act),
+                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.data),
             ]
             with m.If((state.phase == 2) & ~state.first):
                 m.d.sync += self.host_we.eq(1)
