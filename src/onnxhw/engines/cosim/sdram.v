@@ -97,9 +97,9 @@ module onnxhw_sdram #(
 		else begin
 			place = (ba * ROWS + row[ba]) * COLUMNS + a;
 			if (!write) begin
-				// The command's cycle is over at this edge: the data is there from LATENCY - 1 edges on.
-				answer[LATENCY - 1] = cells[place];
-				answers[LATENCY - 1] = 1;
+				// The edge at which the command's cycle ends moves this on by one.
+				answer[LATENCY] = cells[place];
+				answers[LATENCY] = 1;
 			end else if (!dq_driven) fail("data");
 			else begin
 				merged = cells[place];

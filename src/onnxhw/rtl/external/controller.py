@@ -63,7 +63,8 @@ class Controller(wiring.Component):
         self._of_host = Signal()
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
-        self._wait, self._of_start = Signal(range(external.power_up + 1)), Signal()
+        longest = max(external.power_up, external.rp, external.rfc, external.mrd)
+        self._wait, self._of_start = Signal(range(longest + 1)), Signal()
         m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
