@@ -2,10 +2,10 @@
 
     python bench/sdram_margins.py [--board ulx3s-85f] [--mhz 100 --mhz 110 --mhz 125]
 
-The memory's clock leaves inverted through ODDRX1F (or, for comparison, not inverted); commands, addresses and data have
-registers in the pads. A margin is the least over both corners of the pads' delays; the two pins that are compared are of
-one corner, since they are in one device. Not in it: skew of the clock tree between pads, differences between the traces
-of a board, loads other than those of the data sheets, jitter.
+The memory's clock leaves inverted through ODDRX1F (or, for comparison, not inverted); commands, addresses and data
+have registers in the pads. A margin is the least over both corners of the pads' delays; two pins that are compared
+are of one corner, since they are in one device. Not in it: skew of the clock tree between pads, differences between
+the traces of a board, loads other than those of the data sheets, jitter.
 """
 
 import argparse

@@ -43,7 +43,8 @@ class Board:
     the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
     `link` is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB
     connector of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself,
-    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should run at;
+    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `clock_hz` the oscillator at
+    `clock_resource`, `core_hz` the clock that the core should run at;
     `idcode` what the device answers over JTAG; `connect` what to look at if none answers. In the commands
     ``{bitstream}`` stands for the file.
     """

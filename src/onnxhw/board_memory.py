@@ -84,8 +84,8 @@ class BoardMemory:
             "cas_latency": latency, "rcd": cycles(self.trcd_ns), "rp": rp,
             "ras": max(cycles(self.tras_ns), cycles(self.trc_ns) - rp), "rfc": cycles(self.trfc_ns),
             # Some makers give these two in cycles, too.
-            "wr": cycles(self.twr_ns, 2), "rrd": cycles(self.trrd_ns, 2), "mrd": self.tmrd_cycles, "turn": latency + 1 + self.capture,
-            "power_up": cycles(1000 * self.power_up_us), "capture": self.capture,
+            "wr": cycles(self.twr_ns, 2), "rrd": cycles(self.trrd_ns, 2), "mrd": self.tmrd_cycles,
+            "turn": latency + 1 + self.capture, "power_up": cycles(1000 * self.power_up_us), "capture": self.capture,
         }  # fmt: skip
         try:
             # A refresh may come late by a sequence that is under way and the precharge before it.
@@ -114,4 +114,4 @@ def require_memory(table: dict[str, Any]) -> None:
         if kind is float and not 0 < table[key] <= LONGEST_NS:
             raise ValueError(f"external.{key} must be above 0 and at most {LONGEST_NS:g}, not {short(table[key])}")
     if table["tck2_ns"] < table["tck3_ns"]:
-        raise ValueError("external.tck2_ns must not be less than external.tck3_ns: a later answer allows a faster clock")
+        raise ValueError("external.tck2_ns must not be less than tck3_ns: a later answer allows a faster clock")

@@ -93,8 +93,8 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
-        if self.external is not None and not isinstance(self.external, External):
-            self._refuse(f"external must be an external memory or nothing, not {self.external!r}")
+        if type(memory := getattr(self, "external")) not in (External, type(None)):  # noqa: B009  (for mypy it is)
+            self._refuse(f"external must be an external memory or nothing, not {memory!r}")
         if self.rows > self.word:
             self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
         if self.rows > 64 or self.cols > 64 or self.word > 64:

@@ -18,6 +18,8 @@ SMALL = External(
     data_bits=16, banks=4, rows=16, columns=16, cas_latency=2, rcd=3, rp=3, ras=5, rfc=7, wr=2, rrd=2, mrd=7, turn=4,
     refresh=90, power_up=20,
 )  # fmt: skip
+TRACED = ("cke", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq_o", "dq_oe")
+"""Pins in the order of `Pins`."""
 STEP = 0x2545
 """Words written are multiples of it, plus 1; the host's are their complement."""
 
@@ -25,16 +27,16 @@ STEP = 0x2545
 class Harness(Elaboratable):
     """Controller and pads; the words that are written count."""
 
-    def __init__(self, external: External, board: External | None = None) -> None:
+    def __init__(self, external: External) -> None:
         self.controller = Controller(external)
-        self.pads = SimulatedPads(board or external)
-        self.cycle = Signal(32)
+        self.pads = SimulatedPads(external)
         c, p = self.controller, self.pads
-        self.pins = Cat(*(getattr(p, name) for name in ("cke", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq_o", "dq_oe")))
-        self.widths = [len(getattr(p, name)) for name in ("cke", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq_o", "dq_oe")]
+        levels = [getattr(p, name) for name in TRACED]
+        self.pins, self.widths = Cat(*levels), [len(level) for level in levels]
         self.flags = Cat(
-            c.initialised, c.started, c.request.ready & c.request.valid, c.host.ready, c.r_valid, c.host_r_valid, c.r_data
-        )
+            c.initialised, c.started, c.request.ready & c.request.valid, c.host.ready, c.r_valid, c.host_r_valid,
+            c.r_data,
+        )  # fmt: skip
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -39,7 +39,8 @@ def workload(cycles: int) -> list[Request]:
     """Everything is written, some of it is used, everything is read."""
     rng = random.Random(7)
     size = 1 << SMALL.address_bits
-    everything = [Request(0, True, 0, size)] if cycles > SHORT else [Request(0, True, 0, 150), Request(0, True, 640, 60)]
+    some = [Request(0, True, 0, 150), Request(0, True, 640, 60)]
+    everything = [Request(0, True, 0, size)] if cycles > SHORT else some
     use = []
     for _ in range(16):
         use.append(Request(0, rng.random() < 0.5, rng.randrange(size // 8), rng.choice([1, 2, 20])))

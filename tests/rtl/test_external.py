@@ -1,4 +1,4 @@
-"""The controller of external memory: its commands are those of `isa.external.Timing`, its words those that were written."""
+"""External memory's controller: its commands are those of `isa.external.Timing`, its words those that were written."""
 
 import random
 

@@ -1,7 +1,6 @@
 """The memory's model finds mutations of its controller, those that lose rows and turn the bus too early included."""
 
 import external_mutants as mutants
-import numpy as np
 import pytest
 from external_bench import SMALL, contents
 

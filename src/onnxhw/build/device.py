@@ -82,8 +82,10 @@ def _require_memory(board: Board, external: External) -> None:
         raise UsageError("E2375", f"the platform has no external memory {name!r}", where=where, hint=hint)
     pins = {subsignal.name: len(getattr(subsignal.ios[0], "names", ())) for subsignal in platform.lookup(name, 0).ios}
     needed = {"clk": 1, "ras": 1, "cas": 1, "we": 1, "ba": external.bank_bits, "a": external.address_pins}
-    few = [f"{pin} has {pins.get(pin, 0)} pins, not {least}" for pin, least in needed.items() if pins.get(pin, 0) < least]
+    found = {pin: (pins.get(pin, 0), least) for pin, least in needed.items()}
+    few = [f"{pin} has {count} pins, not {least}" for pin, (count, least) in found.items() if count < least]
     if pins.get("dq", 0) != external.data_bits:
         few.append(f"dq has {pins.get('dq', 0)} pins, not {external.data_bits}")
     if few:
-        raise UsageError("E2375", f"the pins of {name!r} are not the memory's: {'; '.join(few)}", where=where, hint=hint)
+        what = f"the pins of {name!r} are not the memory's: {'; '.join(few)}"
+        raise UsageError("E2375", what, where=where, hint=hint)

@@ -51,7 +51,8 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
     if output.json:
         rows = [
             {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
-             "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0, "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
+             "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0,
+             "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
             for b in found.values()
         ]  # fmt: skip
         output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))

@@ -81,9 +81,8 @@ def _compare(client: Client, written: list[tuple[int, Words]]) -> str:
 
 def _write(client: Client, written: list[tuple[int, Words]]) -> None:
     """All of it, without waiting for each answer."""
-    client.link.perform([
-        request for place, words in written for request in pieces(Space.EXTERNAL, place, words.astype("<u4").tobytes(), 1)
-    ])  # fmt: skip
+    frames = (pieces(Space.EXTERNAL, place, words.astype("<u4").tobytes(), 1) for place, words in written)
+    client.link.perform([request for each in frames for request in each])
 
 
 def _wrong(client: Client, written: list[tuple[int, Words]]) -> str:

@@ -12,8 +12,8 @@ In each cycle, what of this comes first and is allowed:
 4. a column of the current segment: READ or WRITE.
 
 A *sequence* precharges all banks as soon as ``ras`` and ``wr`` allow, refreshes ``rp`` cycles later, and is followed
-``rfc`` cycles later by the host's slot, whose cycles pass whether it is used or not: cycle 0 ACTIVATE, ``rcd`` the first
-of at most 8 columns, `External.slot_precharge` PRECHARGE of all banks, ``rp`` later the slot ends.
+``rfc`` cycles later by the host's slot, whose cycles pass whether it is used or not: cycle 0 ACTIVATE, ``rcd`` the
+first of at most 8 columns, `External.slot_precharge` PRECHARGE of all banks, ``rp`` later the slot ends.
 
 Refreshes are due every ``refresh`` cycles. A sequence for the start of a run sets that timer: the next one is due
 ``refresh`` cycles after its REFRESH.
@@ -56,12 +56,12 @@ def mode(external: External) -> int:
 
 
 class Request(NamedTuple):
-    """`count` columns from `address` on, offered to the controller from `cycle` on."""
+    """`columns` columns from `address` on, offered to the controller from `cycle` on."""
 
     cycle: int
     write: bool
     address: int
-    count: int
+    columns: int
 
 
 class Given(NamedTuple):
@@ -210,7 +210,7 @@ class Timing:
         return begin
 
     def _row(self, segment: Segment | None, current: Segment | None) -> int:
-        """When ACTIVATE or PRECHARGE may come for a segment that is the current one or the next; `NEVER` if none does."""
+        """When ACTIVATE or PRECHARGE may come for a segment that is current or next; `NEVER` if none does."""
         if segment is None or current is None or (segment is not current and segment.bank == current.bank):
             return NEVER
         bank = self._banks[segment.bank]

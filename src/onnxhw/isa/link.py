@@ -71,8 +71,9 @@ class Command(IntEnum):
     READ = 2
     """Read words, `step` apart, of CONTROL, ACT, EXTERNAL or `REGISTERS`."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT and EXTERNAL: the device holds no complete program until COMMIT. To ACT
-    during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has ended."""
+    """Write words, `step` apart, to a memory. To any but ACT and EXTERNAL: the device holds no complete program until
+    COMMIT. To ACT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has
+    ended."""
     RUN = 4
     """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
     RESET = 5

@@ -37,7 +37,7 @@ class Banks(wiring.Component):
 
     def __init__(self, external: External) -> None:
         self.external = external
-        asked = {}
+        asked: dict[str, Any] = {}
         for name in ("a", "b"):
             asked |= {f"{name}_bank": In(external.bank_bits), f"{name}_row": In(external.row_bits)}
             asked |= {f"{name}_{what}": Out(1) for what in ("open", "match", "ready", "closes")}

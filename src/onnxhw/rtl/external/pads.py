@@ -10,8 +10,8 @@ from ...external import External
 from .controller import pins
 
 NAMES = {"cke": "clk_en", "cs": "cs", "ras": "ras", "cas": "cas", "we": "we", "dqm": "dqm", "ba": "ba", "a": "a"}
-"""Outputs, and what the platform's resource calls them (``SDRAMResource`` of amaranth-boards). Pins that are not there are
-tied on the board (clock enable, chip select, data masks)."""
+"""Outputs, and what the platform's resource calls them (``SDRAMResource`` of amaranth-boards). Pins that are not there
+are tied on the board (clock enable, chip select, data masks)."""
 
 
 class SimulatedPads(wiring.Component):
@@ -30,7 +30,7 @@ class SimulatedPads(wiring.Component):
 
 
 class DeviceWithPads(wiring.Component):
-    """A device whose external memory's pins have the registers that a board's pads have; its other members as they are."""
+    """A device whose external memory's pins have the registers of a board's pads; its other members as they are."""
 
     def __init__(self, device: Any, external: External) -> None:
         self.device, self.external = device, external
