@@ -60,7 +60,8 @@ class Controller(wiring.Component):
         wiring.connect(m, wiring.flipped(self.request), segments.request)
         self._op, self._bank, self._address = Signal(Op), Signal(external.bank_bits), Signal(external.address_pins)
         """The command of this cycle."""
-        self._of_host = Signal()
+        self._of_host, self._in_run = Signal(), Signal()
+        """The command is the host's; the state is RUN."""
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
         longest = max(external.power_up, external.rp, external.rfc, external.mrd)
@@ -75,7 +76,7 @@ class Controller(wiring.Component):
             self._run(m, segments, banks)
             self._refresh(m, banks)
             self._slot(m)
-        self._give(m, segments, banks)
+        self._give(m, banks)
         return m
 
     def _initialise(self, m: Module) -> None:
@@ -101,43 +102,43 @@ class Controller(wiring.Component):
             m.next = "MODE_WAIT"
         with m.State("MODE_WAIT"), m.If(done):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(0), self.initialised.eq(1)]
+            m.d.sync += self._in_run.eq(1)
             m.next = "RUN"
 
     def _run(self, m: Module, segments: Segments, banks: Banks) -> None:
         """One command for the current or the next segment, or a sequence begins."""
         current, following = segments.current, segments.following
         m.d.comb += [
-            banks.a_bank.eq(current.bank), banks.a_row.eq(current.row),
-            banks.b_bank.eq(following.bank), banks.b_row.eq(following.row),
+            banks.current.eq(current), banks.current_valid.eq(segments.current_valid),
+            banks.following.eq(following), banks.following_valid.eq(segments.following_valid),
+            *(mine.eq(theirs) for mine, theirs in zip(segments.rows, banks.rows, strict=True)),
+            segments.step.eq(banks.column),
+            segments.current_opened.eq(banks.now & ~banks.now_open),
+            segments.following_opened.eq(banks.then & ~banks.then_open),
+            banks.enable.eq(self._in_run & ~self._due),
         ]  # fmt: skip
-        now, then = Signal(), Signal()
-        both = segments.current_valid & segments.following_valid & (current.bank != following.bank)
-        close, close_then = banks.a_open & ~banks.a_match, banks.b_open & ~banks.b_match
-        m.d.comb += [
-            now.eq(segments.current_valid & Mux(
-                banks.a_open, close & banks.a_closes, banks.a_ready & banks.may_activate
-            )),
-            then.eq(both & Mux(banks.b_open, close_then & banks.b_closes, banks.b_ready & banks.may_activate)),
-        ]  # fmt: skip
-        free = ~current.write | banks.may_write
         with m.State("RUN"):
+            # With nothing under way there is no command that a sequence could displace.
             with m.If(self._due | (segments.idle & (self._asked | (self.host.valid & ~self.running)))):
                 m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(self._asked & segments.idle)]
+                m.d.sync += self._in_run.eq(0)
                 m.next = "CLOSE"
-            with m.Elif(now):
-                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(banks.a_open, Op.PRECHARGE, Op.ACTIVATE))]
-                m.d.comb += self._address.eq(Mux(banks.a_open, 0, current.row))
-            with m.Elif(then):
-                m.d.comb += [self._bank.eq(following.bank), self._op.eq(Mux(banks.b_open, Op.PRECHARGE, Op.ACTIVATE))]
-                m.d.comb += self._address.eq(Mux(banks.b_open, 0, following.row))
-            with m.Elif(segments.current_valid & banks.a_open & banks.a_match & banks.a_ready & free):
+            with m.Elif(banks.now):
+                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(banks.now_open, Op.PRECHARGE, Op.ACTIVATE))]
+                m.d.comb += self._address.eq(Mux(banks.now_open, 0, current.row))
+            with m.Elif(banks.then):
+                m.d.comb += self._bank.eq(following.bank)
+                m.d.comb += self._op.eq(Mux(banks.then_open, Op.PRECHARGE, Op.ACTIVATE))
+                m.d.comb += self._address.eq(Mux(banks.then_open, 0, following.row))
+            with m.Elif(banks.column):
                 m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(current.write, Op.WRITE, Op.READ))]
-                m.d.comb += [self._address.eq(current.column), segments.step.eq(1)]
+                m.d.comb += self._address.eq(current.column)
 
     def _refresh(self, m: Module, banks: Banks) -> None:
         """The sequence before its slot."""
         external, wait = self.external, self._wait
         with m.State("CLOSE"), m.If(banks.closable):
+            m.d.comb += banks.close.eq(1)
             m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
             m.d.sync += wait.eq(external.rp - 1)
             m.next = "REFRESH"
@@ -177,20 +178,14 @@ class Controller(wiring.Component):
             with m.If(cycle == external.slot - 1):
                 m.d.comb += self.host.ready.eq(used)
                 m.d.sync += [self.started.eq(self._of_start), self._of_start.eq(0), cycle.eq(0), column.eq(0)]
+                m.d.sync += self._in_run.eq(1)
                 m.next = "RUN"
 
-    def _give(self, m: Module, segments: Segments, banks: Banks) -> None:
-        """The command of this cycle: what banks know of it, the output registers, and when its data comes."""
+    def _give(self, m: Module, banks: Banks) -> None:
+        """The command of this cycle: the output registers, and when its data comes."""
         external, op = self.external, self._op
-        column = (op == Op.READ) | (op == Op.WRITE)
         m.d.comb += [
-            banks.activate.eq(op == Op.ACTIVATE),
-            banks.precharge.eq((op == Op.PRECHARGE) & ~self._address[10]),
-            banks.precharge_all.eq((op == Op.PRECHARGE) & self._address[10]),
-            banks.column.eq(column),
-            banks.write.eq(op == Op.WRITE),
-            banks.bank.eq(self._bank),
-            banks.row.eq(self._address),
+            banks.host_read.eq((op == Op.READ) & self._of_host),
             self.w_next.eq((op == Op.WRITE) & ~self._of_host),
             self.host_w_next.eq((op == Op.WRITE) & self._of_host),
         ]
