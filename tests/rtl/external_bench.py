@@ -29,6 +29,8 @@ class Harness(Elaboratable):
 
     def __init__(self, external: External) -> None:
         self.controller = Controller(external)
+        self.host_words = True
+        """The host's words come from here, too."""
         self.pads = SimulatedPads(external)
         c, p = self.controller, self.pads
         levels = [getattr(p, name) for name in TRACED]
@@ -45,7 +47,8 @@ class Harness(Elaboratable):
         for name in (*NAMES, "dq_o", "dq_oe"):
             m.d.comb += getattr(p, f"inner_{name}").eq(getattr(c, name))
         m.d.comb += c.dq_i.eq(p.inner_dq_i)
-        for data, taken, invert in ((c.w_data, c.w_next, False), (c.host_w_data, c.host_w_next, True)):
+        words = [(c.w_data, c.w_next, False), *[(c.host_w_data, c.host_w_next, True)] * self.host_words]
+        for data, taken, invert in words:
             number = Signal(32)
             with m.If(taken):
                 m.d.sync += number.eq(number + 1)

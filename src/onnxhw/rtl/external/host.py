@@ -36,13 +36,11 @@ class HostPort(wiring.Component):
         m = Module()
         bits, columns = self.external.data_bits, WORD // self.external.data_bits
         data, burst = Signal(WORD), self.burst
-        left = Signal(range(columns + 1))
         with m.If(self.we | self.re):
             m.d.sync += [
                 burst.valid.eq(1),
                 burst.payload.write.eq(self.we),
                 burst.payload.address.eq(self.addr * columns),
-                left.eq(columns),
             ]
         with m.Elif(burst.ready):
             m.d.sync += burst.valid.eq(0)
@@ -50,12 +48,13 @@ class HostPort(wiring.Component):
             burst.payload.count.eq(columns), self.waiting.eq(burst.valid & burst.payload.write),
             self.w_data.eq(data[:bits]), self.rdata.eq(data),
         ]  # fmt: skip
-        # Columns leave and come at the ends of one shift register.
-        m.d.sync += self.rvalid.eq(self.r_valid & (left == 1))
+        # Columns leave and come at the ends of one shift register. A read is answered when its slot ends, by which its
+        # columns are there: the next access may come in the cycle of the answer.
+        m.d.sync += self.rvalid.eq(burst.ready & burst.valid & ~burst.payload.write)
         with m.If(self.we):
             m.d.sync += data.eq(self.wdata)
         with m.Elif(self.w_next):
             m.d.sync += data.eq(data >> bits)
         with m.Elif(self.r_valid):
-            m.d.sync += [data.eq(Cat(data[bits:], self.r_data)), left.eq(left - 1)]
+            m.d.sync += data.eq(Cat(data[bits:], self.r_data))
         return m
