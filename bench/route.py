@@ -104,6 +104,8 @@ def main() -> int:
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
     arguments = parser.parse_args()
+    if arguments.record:
+        arguments.record.mkdir(parents=True, exist_ok=True)  # before hours of work, not behind them
     rows = []
     for job in arguments.jobs:
         name, _, board = job.partition(":")

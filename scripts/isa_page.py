@@ -6,7 +6,7 @@ from enum import IntEnum
 from types import ModuleType
 
 from onnxhw.config import PRESETS, HwConfig
-from onnxhw.isa import instructions, memory, timing
+from onnxhw.isa import input_port, instructions, memory, timing
 from onnxhw.isa.fields import WORD_BITS, FieldSpec
 from onnxhw.isa.instructions import UNITS, VectorOp
 from onnxhw.isa.memory import Control, Space, host_stride, word_bytes
@@ -99,6 +99,15 @@ def _size(config: HwConfig, space: Space) -> str:
     return f"{size} / {host_stride(size)}"
 
 
+def input_section() -> list[str]:
+    """The input port."""
+    lines = ["## The input port", "", *prose(input_port), *prose(input_port.Region)]
+    lines += ["Its words in the table:", "", *prose(input_port.Region.to_words)]
+    docs = attribute_docs(input_port)
+    rows = [[f"`{name}`", f"{getattr(input_port, name)}", text] for name, text in docs.items()]
+    return lines + table(["constant", "value", "meaning"], rows)
+
+
 def timing_section() -> list[str]:
     """The cycle formulas and their constants."""
     lines = ["## Timing", "", *prose(timing)]
@@ -147,5 +156,5 @@ def markdown() -> str:
         if unit == Unit.VECTOR:
             lines += ["### Operations", ""]
             lines += enum_table(VectorOp, ["`op`", "name", "meaning"], attribute_docs(VectorOp))
-    lines += memory_section() + timing_section()
+    lines += memory_section() + input_section() + timing_section()
     return "\n".join(lines).rstrip("\n") + "\n"

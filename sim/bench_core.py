@@ -16,7 +16,8 @@ from onnxhw.emu import Emulator
 from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
 from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import ENDED, Control, Space
-from onnxhw.program.host_words import tensor_of, tensor_spans, tensor_writes
+from onnxhw.program.host_words import tensor_of, tensor_spans
+from onnxhw.program.input_regions import input_stream
 
 
 @cocotb.test()
@@ -34,8 +35,7 @@ async def survives_interruptions(dut: Any) -> None:
             p.tensor: random.integers(-128, 128, program.tensors[p.tensor].shape).astype(np.int8)
             for p in program.inputs
         }
-        for address, words in tensor_writes(program, inputs):
-            await port.write(Space.ACT, address, words)
+        await port.write(Space.INPUT, 0, input_stream(program, inputs))
         if interruption != "none":
             await port.write(Space.CONTROL, Control.RUN, np.array([1]))
             await port.cycles(int(random.integers(20, program.cycles)))
@@ -49,8 +49,7 @@ async def survives_interruptions(dut: Any) -> None:
                     if space == Space.CONTROL:  # memories keep their contents, registers do not
                         await port.write(space, address, words)
             assert known(dut.running, "running") == 0
-            for address, words in tensor_writes(program, inputs):
-                await port.write(Space.ACT, address, words)
+            await port.write(Space.INPUT, 0, input_stream(program, inputs))
         await port.cycles(PIPELINE)
         await port.write(Space.CONTROL, Control.RUN, np.array([1]))
         await port.cycles(program.cycles + PIPELINE)

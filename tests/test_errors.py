@@ -1,15 +1,12 @@
 """Error codes: documented, consistent with the exit status, and each with one meaning."""
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 
+import error_codes
 import pytest
 
 from onnxhw import errors
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-import error_codes
 
 USES = error_codes.uses()
 SAME_MEANING = {"E2126", "E2303", "E3001", "E3171", "E3359", "E3400", "E4001",

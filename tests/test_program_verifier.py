@@ -1,16 +1,13 @@
 """A program from a file is proved before anything runs it, whatever its checksum says."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
+import artifact_mutants
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-import artifact_mutants
 
 from onnxhw import program_verifier
 from onnxhw.cli.common.selftest_network import network

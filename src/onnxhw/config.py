@@ -14,14 +14,14 @@ from .errors import UsageError
 from .external import ULX3S, External
 from .files import parse_json
 
-FORMAT = 4
+FORMAT = 5
 """Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
 
 WINDOW = 3
 """Rows and columns of the depthwise unit's window."""
 EBR_BITS = 36
 """Bits of a block RAM's widest word."""
-LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0}
+LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0}
 """Least values of fields for which 0 means something."""
 
 
@@ -57,6 +57,8 @@ class HwConfig:
     depthwise : words of the depthwise unit's line buffer, hence its longest padded row; 0: there is no such unit (nor
         its microcode).
     window_depth : rows of the depthwise unit's sums (D each, of `sum_bits`).
+    unaligned : the array may read its operands' bytes from any multiple of so many bytes on in bank 0
+        (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie.
     external : memory outside of the device, if there is any.
     """
 
@@ -83,6 +85,7 @@ class HwConfig:
     inner_product: str = "plain"
     depthwise: int = 0
     window_depth: int = 512
+    unaligned: int = 0
     external: External | None = None
 
     def __post_init__(self) -> None:
@@ -129,6 +132,9 @@ class HwConfig:
             self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
         if self.array_fabric > (self.array_multipliers if self.multiplier == "dsp" else 0):
             self._refuse(f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}")
+        if self.unaligned and (self.word % self.unaligned or self.rows != self.word or self.word & (self.word - 1)):
+            what = f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned}"
+            self._refuse(f"{what} with word {self.word}")
         if self.rows % self.element_rows:
             self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
 
@@ -140,6 +146,16 @@ class HwConfig:
     def act_words(self) -> int:
         """Activation words over all banks."""
         return self.act_banks * self.act_depth
+
+    @property
+    def unaligned_words(self) -> int:
+        """Words from 0 on that the array can read unaligned: of bank 0, as far as 16 bits of byte address reach."""
+        return min(self.act_depth, (1 << 16) // self.word) if self.unaligned else 0
+
+    @property
+    def slices(self) -> int:
+        """Parts of an activation word that have read addresses of their own in bank 0."""
+        return self.word // self.unaligned if self.unaligned else 1
 
     @property
     def act_bytes(self) -> int:
@@ -300,6 +316,7 @@ _FULL = HwConfig(
     requant_dsps=1,
     inner_product="fast",
     depthwise=64,
+    unaligned=1,
 )
 
 PRESETS: dict[str, HwConfig] = {
@@ -308,8 +325,8 @@ PRESETS: dict[str, HwConfig] = {
         _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
-            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, act_depth=512, weight_depth=1040, param_depth=512,
-            load_ucode=512, vector_ucode=512, requant_dsps=2,
+            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=0, act_depth=512, weight_depth=1040,
+            param_depth=512, load_ucode=512, vector_ucode=512, requant_dsps=2,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
@@ -357,6 +374,7 @@ PRESETS: dict[str, HwConfig] = {
             array_fabric=6,
             inner_product="fast",
             depthwise=64,
+            unaligned=2,
         ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(

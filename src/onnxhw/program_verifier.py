@@ -21,7 +21,7 @@ from .golden import host
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
 from .isa.units import Unit
-from .program.kept import Patches
+from .program.kept import Constants
 from .program.model import DeviceProgram, Entry, Layer
 
 ELEMENTS = 1 << 24
@@ -76,7 +76,7 @@ def _table(program: DeviceProgram) -> None:
     _require(len(set(inputs)) == len(inputs), "two inputs are one tensor")
     for name in inputs:
         entry = program.tensors[name]
-        _require(entry.kept is None or isinstance(entry.kept, Patches), f"input {name!r} has constants")
+        _require(not isinstance(entry.kept, Constants), f"input {name!r} has constants")
         _require(entry.ready == 0, f"input {name!r} is not ready at the start")
     for name in outputs:
         _require(_whole(program.tensors[name]), f"output {name!r} is not kept as a whole")

@@ -1,15 +1,11 @@
 """The program that measures the speed of simulation does what it says, on a small core."""
 
-import sys
-from pathlib import Path
+from simspeed import busy_program
 
 from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import Space
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from simspeed import busy_program
 
 
 def test_the_busy_program_has_an_image_and_keeps_the_array_busy():

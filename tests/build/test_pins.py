@@ -1,8 +1,6 @@
 """What a design tells the tools of its board: pins, configuration and clock."""
 
 import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +9,6 @@ from amaranth.lib import io
 from amaranth.sim import Simulator
 
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
-sys.path.insert(0, str(Path(__file__).parents[1] / "rtl"))
 
 from onnxhw.board import boards, find
 from onnxhw.build.flow import Options, elaborate

@@ -18,7 +18,7 @@ def test_bench_predicts(digits, capsys):
     assert (row["model"], row["preset"], row["macs_nominal"]) == ("digits", "mini", 30_080)
     assert row["cycles_predicted"] > 1000
     assert row["cycles_rtl"] is None
-    assert row["utilization"] == round(30_080 / row["cycles_predicted"] / 16, 4)
+    assert row["utilization"] == round(30_080 / row["run_cycles"] / 16, 4)
     assert {"lut", "ff", "dsp", "ebr", "fmax_mhz", "latency_ms"} <= set(row)
     assert run_json(capsys, "bench", "--models", "kvs", status=2)["error"]["code"] == "E2910"
 
@@ -30,7 +30,7 @@ def test_bench_prints_the_layers_with_their_mode(digits, capsys):
     (row,) = run_json(capsys, "bench", "--models", digits, "--preset", "mini", "--no-rtl")
     for layer in row["layers"]:
         assert layer["mode"] in ("array", "depthwise", "weights", "vector", "moves")
-        judged = layer["cycles"] > 0.01 * row["cycles_predicted"] and layer["of_mode"] < 0.6
+        judged = layer["cycles"] > 0.01 * row["run_cycles"] and layer["of_mode"] < 0.6
         assert bool(layer["reason"]) == judged, layer
         assert (layer["reason"] in text) or not judged
     assert any(layer["reason"] for layer in row["layers"]), "no layer has a reason: this model shows nothing"

@@ -1,11 +1,6 @@
 """Boards for the driver's tests: the device model behind the emulator, in the process or behind a pseudo-terminal."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from pty_board import PtyBoard, count_idle_time
 
 from onnxhw.cli.common.selftest_network import network

@@ -16,9 +16,13 @@ OTHER = HwConfig("other", rows=4, cols=4, word=6, lanes=3, act_depth=64)
 
 
 class MemoryPort:
-    """A `HostPort` that remembers words; a run ends at once, with `cycles`, unless `lasting`."""
+    """A `HostPort` that remembers words; a run ends at once, with `cycles`, unless `lasting`.
 
-    def __init__(self, cycles: int = 100) -> None:
+    Inputs are complete when word `input_words` - 1 of their stream is written.
+    """
+
+    def __init__(self, cycles: int = 100, input_words: int = 0) -> None:
+        self.input_words, self.input_over = input_words, True
         self.memory: dict[tuple[int, int], int] = {}
         self.log: list[tuple[int, int, int]] = []
         self.cycles, self.runs, self.lasting = cycles, 0, False
@@ -32,6 +36,8 @@ class MemoryPort:
             self.memory[0, 0] = RUNNING if self.lasting and words[0] & 1 else ENDED
             self.memory[0, Control.CYCLES] = self.cycles
             return
+        if space == Space.INPUT:
+            self.input_over = address + len(words) >= self.input_words or (self.input_over and address > 0)
         self.memory.update({(space, address + at * step): word for at, word in enumerate(words)})
 
     def read(self, space, address, count, step=1):

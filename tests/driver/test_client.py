@@ -1,20 +1,19 @@
 """The client before the model of the device: programs, runs, tensors and what is refused."""
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from link_parts import BAUD, CONFIG, OTHER, Line, MemoryPort, model, program
 
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.errors import LinkError, UsageError
+from onnxhw.isa.input_port import from_table, stream_words
 from onnxhw.isa.link import REGISTERS
 from onnxhw.isa.memory import ENDED, RING_SIZE, RUNNING, Control, Space
+from onnxhw.program.input_regions import input_regions
+from onnxhw.program.input_scatter import scatter
 
 ZEROS = {"x": np.zeros((1, 5, 4, 6), np.int8)}
 
@@ -44,7 +43,9 @@ def test_load_writes_every_memory_and_the_counts_last(device, port, client):
     client.load(program(), lambda done, of: seen.append((done, of)))
     assert port.log[0] == (Space.CONTROL, Control.RUN, 1)
     assert port.log[-1] == (Space.CONTROL, Control.LOAD_COUNT, 6)
-    assert {space for space, _, _ in port.log[1:-1]} == {Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE}
+    assert {space for space, _, _ in port.log[1:-1]} == {
+        Space.LOAD_UCODE, Space.WEIGHT, Space.PARAM, Space.TABLE, Space.INPUT_TABLE,
+    }  # fmt: skip
     assert port.read(0, Control.LOAD_COUNT, 6) == [3, 0, 0, 0, 100, 7 | 9 << 16]
     assert device.loaded
     assert seen == sorted(seen)
@@ -145,14 +146,11 @@ def test_run_moves_tensors_by_their_places(port, client):
     result = client.run({"x": x})
     assert np.array_equal(result.outputs["y"], y)
     assert result.cycles == 100
-    for c in range(5):
-        for h in range(4):
-            for w in range(6):
-                lane = 2 + c
-                word = 10 + lane // 6 * 40 + h * 7 + w
-                got = port.memory[Space.ACT, 2 * word + lane % 6 // 4] >> 8 * (lane % 6 % 4)
-                assert got & 255 == int(x[0, c, h, w]) & 255
-    assert (Space.ACT, 2 * (10 + 6)) not in port.memory, "the gap between rows is not touched"
+    regions = from_table(port.read(Space.INPUT_TABLE, 0, 16), CONFIG.word)
+    assert [(r.first, r.lead, r.run, r.runs, r.rows) for r in regions] == [(62, 0, 4, 6, 4), (300, 0, 1, 6, 4)]
+    data = np.array(port.read(Space.INPUT, 0, stream_words(regions)), "<u4").view(np.int8)
+    assert data.tolist() == [*x[0, :4].transpose(1, 2, 0).reshape(-1), *x[0, 4].reshape(-1)]
+    assert len(data) == x.size, "each byte once"
 
 
 def test_wrong_bitstream_is_refused_by_name(client):
@@ -221,7 +219,7 @@ def test_the_device_is_asked_for_the_end_of_a_run_once():
     frames = client.counters.frames
     client.run(ZEROS)
     assert (client.counters.timeouts, client.counters.retries) == (0, 0)
-    assert client.counters.frames - frames == len(port.log) - 8 + 1 + 3, "the writes and RUN, the end, three reads"
+    assert client.counters.frames - frames == len(port.log) - 9 + 1 + 3, "the writes and RUN, the end, three reads"
     assert 0.1 <= port.device.seconds() - port.starts[0] < 0.11
 
 
@@ -247,6 +245,17 @@ def test_outputs_are_read_before_inputs_that_may_lie_on_them_come(port, client):
     whole = program()
     over = dataclasses.replace(whole.tensors["y"], place=dataclasses.replace(whole.tensors["x"].place, lane=0))
     shared = dataclasses.replace(whole, input_free=(0, 0), tensors={**whole.tensors, "y": over})
+    original = type(port).write
+
+    def write(space, address, words, step=1):
+        original(port, space, address, words, step)
+        if space == Space.INPUT:
+            act = np.array(port.read(Space.ACT, 0, 2 * CONFIG.act_words), "<u4").view(np.int8)
+            for part in scatter(input_regions(shared), CONFIG.word, 8):
+                act[part.places] = np.asarray(words, "<u4").view(np.int8)[part.source]
+            original(port, Space.ACT, 0, act.view("<u4"))
+
+    port.write = write
     client.load(shared)
     xs = [np.full((1, 5, 4, 6), value, np.int8) for value in (1, 2, 3)]
     for x, result in zip(xs, client.run_all([{"x": x} for x in xs]), strict=True):
@@ -280,7 +289,7 @@ def test_a_run_of_someone_else_is_noticed(device, port, client):
 
     def press_the_button(self, space, address, words, step=1):
         original(self, space, address, words, step)
-        device.token ^= 1
+        device.token ^= (space, address) == (Space.CONTROL, Control.RUN)
 
     port.write = lambda *args: press_the_button(port, *args)
     with pytest.raises(LinkError, match=r"E9123 .*something else"):

@@ -1,11 +1,6 @@
 """A small fault campaign; and one against a device that is broken on purpose, which must show."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "bench"))
 from faults import Campaign, Fault
 
 from onnxhw.config import preset

@@ -125,5 +125,5 @@ def test_description_reads_itself_back():
     with pytest.raises(LinkError, match=r"E9105 .*starts with 0x00000000"):
         Info.from_words([0] * HEAD_WORDS)
     words[1] = 9
-    with pytest.raises(LinkError, match=r"E9106 .*speaks link protocol 9, this release 5"):
+    with pytest.raises(LinkError, match=r"E9106 .*speaks link protocol 9, this release 6"):
         Info.from_words(words)

@@ -2,13 +2,9 @@
 
 import itertools
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from link_parts import BAUD, Line, MemoryPort, model
 
 from onnxhw.driver.client import Client
@@ -108,9 +104,10 @@ def test_an_answer_that_comes_again_is_what_it_was(port, device, line, lost):
     commands, wanted = [], []
     for token in range(12):
         words = np.full(40, token + 1, "<u4").tobytes()
-        commands += [Request(Command.RUN, address=token), Request(Command.POLL, count=1)]
+        commands += [Request(Command.WRITE, Space.INPUT, 0, 1, bytes(4)), Request(Command.RUN, address=token)]
+        commands += [Request(Command.POLL, count=1)]
         commands += [Request(Command.WRITE, Space.ACT, 0, 40, words), read]
-        wanted += [(token, b""), (token, None), (0, b""), (0, words)]
+        wanted += [(0, b""), (token, b""), (token, None), (0, b""), (0, words)]
     answers = client.link.perform(commands)
     for answer, (address, payload) in zip(answers, wanted, strict=True):
         assert answer.address == address
@@ -125,7 +122,8 @@ def test_a_lost_acknowledgement_never_runs_twice(port, device, line, lost):
     client = connect(line)
     line.back = losing(lost)
     write = Request(Command.WRITE, Space.ACT, 0, 1, b"abcd")
-    commands = [write, write, Request(Command.RUN, address=7), Request(Command.POLL, count=1)]
+    inputs = Request(Command.WRITE, Space.INPUT, 0, 1, b"abcd")
+    commands = [write, inputs, Request(Command.RUN, address=7), Request(Command.POLL, count=1)]
     for token in range(5):
         commands[2] = Request(Command.RUN, address=token)
         answers = client.link.perform(commands)
@@ -296,7 +294,7 @@ def test_random_faults_never_change_what_is_written(port, device, line):
         client.write(Space.ACT, address, words)
         wanted.update({address + at: word for at, word in enumerate(words)})
         assert client.read(Space.ACT, address, count).tolist() == words
-        client.link.perform([Request(Command.RUN, address=5)])
+        client.link.perform([Request(Command.RUN, address=5), Request(Command.WRITE, Space.INPUT, 0, 1, bytes(4))])
         assert port.runs == runs + 1
     assert {address: port.memory[Space.ACT, address] for address in wanted} == wanted
     assert faults[0] > 100

@@ -15,6 +15,7 @@ from onnxhw.errors import MismatchError, ToolError, UsageError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.memory import Control, Space
 from onnxhw.program import DeviceProgram
+from onnxhw.program.input_regions import latency
 
 Make = Callable[[int], dict[str, np.ndarray]]
 
@@ -47,7 +48,7 @@ def test_equals_golden_on_every_tensor(
             for tensor, values in got.outputs.items():
                 assert values.dtype == np.int8
                 assert np.array_equal(values, want.outputs[tensor]), tensor
-            assert got.cycles == program.cycles
+            assert (got.cycles, got.latency) == (program.cycles, latency(program))
             assert got.counters == reference.run(program, inputs(seed)).counters
         assert not engine.run(program, inputs(0)).tensors
 

@@ -1,13 +1,8 @@
 """The example network's training code, in small, and the demo's drawing."""
 
-import sys
-from pathlib import Path
-
+import demo
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import demo
 import train_digits
 
 

@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import live_digits
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import live_digits
 from live_digits import Live, ink, panel
 
 from onnxhw.config import preset

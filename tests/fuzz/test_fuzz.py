@@ -2,19 +2,16 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
+import fuzz_models
+import mutants
 import onnx
 import pytest
 
 from onnxhw import partition
 from onnxhw.errors import InternalError
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-import fuzz_models
-import mutants
 
 MUTANTS = 1500
 

@@ -1,14 +1,10 @@
 """Mutants of onnx's node models: read, placed, computed or compiled, or refused with a code."""
 
 import json
-import sys
-from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import fuzz_nodes
 import node_mutants
+import pytest
 
 from onnxhw import emu, worker
 from onnxhw.onnxmodel import in_worker

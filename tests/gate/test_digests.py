@@ -16,12 +16,9 @@ import gate_models
 import gate_store
 import numpy as np
 import pytest
+import record_digests
 
 from onnxhw.config import PRESETS
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import record_digests
 
 RECORD = "python scripts/record_digests.py records it, if it is meant"
 LEAST = 60

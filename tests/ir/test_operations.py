@@ -21,9 +21,10 @@ def classes(kind: type[Operation]) -> set[type[Operation]]:
 
 
 def test_the_union_is_every_operation() -> None:
-    """An operation that is not in `Op` would pass every `assert_never` by."""
+    """An operation that is not in `Op`, nor a kind of one that is, would pass every `assert_never` by."""
     found = {kind for kind in classes(Operation) if kind.__module__.startswith("onnxhw.")}
-    assert set(get_args(Op)) == found
+    union = get_args(Op)
+    assert {kind for kind in found if not issubclass(kind, union) or kind in union} == set(union)
 
 
 def test_an_operation_without_a_definition_cannot_be_made() -> None:

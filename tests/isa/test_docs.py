@@ -1,15 +1,12 @@
 """The printed page says everything that is declared, and the committed one is fresh."""
 
-import sys
 from pathlib import Path
 
 import pytest
+from isa_page import attribute_docs, markdown, prose, table
 
 from onnxhw.isa import UNITS, VectorOp
 from onnxhw.isa.memory import Control, Space
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from isa_page import attribute_docs, markdown, prose, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
 

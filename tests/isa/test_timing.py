@@ -15,6 +15,7 @@ from onnxhw.isa.timing import (
     ORDER,
     START,
     array_latency,
+    column_hops,
     shadow_free,
     shadow_ready,
     timeline,
@@ -96,12 +97,14 @@ def test_tiles_of_both_units_share_the_load_unit() -> None:
     }
     times = timeline(config, code)
     starts, tiles, windows = times.load_start, times.tile_start, times.window_start
-    assert (config.tile_words, config.depthwise_words, shadow_ready(config, 1)) == (1, 5, 4 + 16)
+    hops = column_hops(config.cols - 1) + 1
+    ready = 4 + hops
+    assert (config.tile_words, config.depthwise_words, shadow_ready(config, 1)) == (1, 5, ready)
     assert starts[1] == max(starts[0] + 1, tiles[0] + shadow_free(config))
     assert starts[2] == max(times.spans["load"][1].issue + 1, starts[1] + 1) < tiles[1]
-    assert windows[0] == starts[2] + 20 < tiles[1], "beside the array"
+    assert windows[0] == starts[2] + ready < tiles[1], "beside the array"
     assert starts[3] == max(starts[2] + 5, windows[0] + shadow_free(config, 1))
-    assert windows[1] == max(times.spans["depthwise"][1].issue + START, windows[0] + 9, starts[3] + 20)
+    assert windows[1] == max(times.spans["depthwise"][1].issue + START, windows[0] + 9, starts[3] + ready)
     assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, tiles[1] + shadow_free(config))
     for kind, unit in enumerate(("array", "depthwise")):
         assert {span.done - span.end for span in times.spans[unit]} == {array_latency(config, kind)}

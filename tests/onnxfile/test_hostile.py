@@ -1,19 +1,16 @@
 """Every code of reading has hostile files that give it, and nothing hostile gives anything else."""
 
 import logging
-import sys
 from pathlib import Path
 
+import error_codes
+import hostile_base
+import hostile_models
 import pytest
 
 from onnxhw.errors import InvalidModelError
 from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.onnxmodel.read import read
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-import error_codes
-import hostile_base
-import hostile_models
 
 
 @pytest.mark.parametrize("case", hostile_models.CASES, ids=lambda case: f"{case.code}-{case.name}")

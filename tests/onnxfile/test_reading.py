@@ -4,23 +4,20 @@ import hashlib
 import json
 import logging
 import os
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from hostile_base import DATA, attribute_tensor, base, subgraph_tensor
+from hostile_models import sparse
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.diagnostics import Diagnostic
 from onnxhw.errors import UsageError
 from onnxhw.onnxfile.limits import Limits
 from onnxhw.onnxmodel.read import read
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-from hostile_base import DATA, attribute_tensor, base, subgraph_tensor
-from hostile_models import sparse
 
 
 def codes(model: onnx.ModelProto) -> list[str]:

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import onnx
 import pytest
 from google.protobuf.message import DecodeError
+from hostile_base import base
+from hostile_models import nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,10 +16,6 @@ from onnxhw.onnxfile import container
 from onnxhw.onnxfile.container import MODEL
 from onnxhw.onnxmodel.read import read
 from onnxhw.protobuf_wire import TooManyFieldsError, WireError, walk
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
-from hostile_base import base
-from hostile_models import nested
 
 DATA = base().SerializeToString()
 

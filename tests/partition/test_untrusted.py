@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_base import DATA, base
+from hostile_external import outside
 
 from onnxhw.errors import InvalidModelError, UsageError
 from onnxhw.onnxfile.limits import LimitError, Limits
 from onnxhw.onnxmodel.read import read
 from onnxhw.partition import untrusted
 from onnxhw.partition.untrusted import read_untrusted
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from hostile_base import DATA, base
-from hostile_external import outside
 
 INFINITE = np.full_like(DATA, np.inf)
 BUSY = "\n_limit(1, 1 << 34)\nwhile True: pass"

@@ -8,8 +8,8 @@ import pytest
 from onnxhw.config import HwConfig
 from onnxhw.isa import Load
 from onnxhw.isa.memory import COUNTERS, Control, Space
-from onnxhw.program import DeviceProgram, Entry, Place
-from onnxhw.program.host_words import address_runs, memories, tensor_of, tensor_spans, tensor_writes
+from onnxhw.program import DeviceProgram, Entry, Place, to_host
+from onnxhw.program.host_words import address_runs, memories, tensor_of, tensor_spans
 
 CONFIG = HwConfig("unit", rows=4, cols=3, word=6, lanes=3, act_depth=64)
 
@@ -49,18 +49,14 @@ def test_what_is_empty_is_left_out(sample: DeviceProgram) -> None:
 
 def test_a_tensor_comes_back_from_the_words_that_were_written(sample: DeviceProgram) -> None:
     values = np.random.default_rng(2).integers(-128, 128, (1, 5, 4, 6)).astype(np.int8)
-    memory: dict[int, int] = {}
-    for address, words in tensor_writes(sample, {"x": values}):
-        memory |= {address + i: int(word) for i, word in enumerate(words)}
-    assert 2 * (10 + 6) not in memory, "the gap between rows is not touched"
+    memory = np.zeros((CONFIG.act_words, 6), np.uint8)
     for c in range(5):
         for y in range(4):
             for x in range(6):
-                word, lane = 10 + (2 + c) // 6 * 40 + y * 7 + x, (2 + c) % 6
-                assert memory[2 * word + lane // 4] >> 8 * (lane % 4) & 255 == int(values[0, c, y, x]) & 255
-    spans = tensor_spans(sample, "x")
-    assert sum(count for _, count in spans) == len(memory)
-    pieces = [np.array([memory[address + i] for i in range(count)], np.uint32) for address, count in spans]
+                memory[10 + (2 + c) // 6 * 40 + y * 7 + x, (2 + c) % 6] = int(values[0, c, y, x]) & 255
+    words, spans = to_host(memory, 6), tensor_spans(sample, "x")
+    assert sum(count for _, count in spans) == 2 * 2 * 4 * 6, "two blocks of channels; the gaps between rows stay out"
+    pieces = [words[address : address + count] for address, count in spans]
     assert np.array_equal(tensor_of(sample, "x", pieces), values)
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from onnxhw.isa.microcode import pack
+from onnxhw.program.input_regions import latency
 from onnxhw.report import svg
 from onnxhw.report.memory import lives, usage
 from onnxhw.report.page import breakable, page
@@ -84,7 +85,7 @@ def test_routed_facts_and_exactness_show(program):
     ):
         assert words in text, words
     assert "60 <small>MHz, Fmax 61.2</small>" in text
-    assert f"latency at this clock</dt><dd>{found.cycles / 60_000:.3f} " in text
+    assert f"latency at this clock</dt><dd>{latency(program) / 60_000:.3f} " in text
 
 
 def test_drawings_are_xml_with_a_bar_per_instruction(program):

@@ -15,6 +15,8 @@ from onnxhw.rtl.link.commands import CommandEngine
 CLOCK = 1_000_000
 SPAN = 256
 """Host words of each space of `MemoryCore`."""
+INPUT_WORDS = 6
+"""Words of the stream of inputs."""
 DONE = 0xFFFF
 """What ARRAY_DONE and VECTOR_DONE say from the start."""
 
@@ -46,6 +48,8 @@ class MemoryCore(wiring.Component):
                 "running": Out(1),
                 "input_free": Out(1),
                 "host_waiting": Out(1),
+                "input_busy": Out(1),
+                "input_over": Out(1, init=1),
                 "stop": In(1),
                 "free": In(1, init=1),
                 "bank_used": In(1),
@@ -62,7 +66,9 @@ class MemoryCore(wiring.Component):
         place = Cat(self.host_addr[:8], self.host_space)
         run = (self.host_space == Space.CONTROL) & (self.host_addr == Control.RUN)
         left, ended = Signal(32), Signal()
-        m.d.comb += [write.addr.eq(place), write.data.eq(self.host_wdata), write.en.eq(self.host_we & ~run)]
+        latency = (self.host_space == Space.CONTROL) & (self.host_addr == Control.LATENCY)
+        m.d.comb += [write.addr.eq(place), write.data.eq(self.host_wdata), write.en.eq(self.host_we & ~run & ~latency)]
+        self._input(m)
         m.d.comb += [read.addr.eq(place), read.en.eq(1), self.running.eq(left != 0)]
         with m.If(self.running):
             m.d.sync += [left.eq(left - 1), ended.eq(left == 1)]
@@ -82,7 +88,7 @@ class MemoryCore(wiring.Component):
             m.d.sync += self.wild.eq(1)
         with m.If(self.host_we):
             m.d.sync += self.writes.eq(self.writes + 1)
-            in_time = (self.host_space == Space.ACT) & self.input_free
+            in_time = ((self.host_space == Space.ACT) | (self.host_space == Space.INPUT)) & self.input_free
             outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
             with m.If(outside | (self.running & (self.host_space != Space.CONTROL) & ~in_time)):
                 m.d.sync += self.wild.eq(1)
@@ -101,6 +107,21 @@ class MemoryCore(wiring.Component):
         with m.If(asked_run):
             m.d.sync += self.host_rdata.eq(Cat(self.running, ended))
         return m
+
+    def _input(self, m):
+        """Inputs are complete, some cycles late, when word `INPUT_WORDS` - 1 of the stream is written."""
+        entered, busy = self.host_we & (self.host_space == Space.INPUT), Signal(5)
+        for _ in range(4):
+            entered = self._later(m, entered)
+        m.d.comb += self.input_busy.eq(busy != 0)
+        with m.If(entered):
+            m.d.sync += busy.eq(20)
+        with m.Elif(busy != 0):
+            m.d.sync += busy.eq(busy - 1)
+        with m.If(self.host_we & (self.host_space == Space.INPUT)):
+            m.d.sync += self.input_over.eq(
+                (self.host_addr >= INPUT_WORDS - 1) | (self.input_over & (self.host_addr != 0))
+            )
 
     @staticmethod
     def _later(m, value):
@@ -211,6 +232,7 @@ class LoaderBench(wiring.Component):
         m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
         m.d.comb += [loader.running.eq(core.running), loader.input_free.eq(core.input_free)]
         m.d.comb += loader.host_waiting.eq(core.host_waiting)
+        m.d.comb += [loader.input_busy.eq(core.input_busy), loader.input_over.eq(core.input_over)]
         with m.If(loader.bad_frame):
             m.d.sync += self.bad_frames.eq(self.bad_frames + 1)
         return m

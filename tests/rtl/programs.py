@@ -93,6 +93,8 @@ class Builder:
             acc_bank=bank,
             accumulate=int(accumulate),
         )
+        if c.unaligned and r.random() < 0.7:
+            instruction, sub = replace(self.unaligned(instruction), sub_n=1), 1
         tiles = kt * sub * kh * kw
         self.code["array"].append(instruction)
         split = r.randint(1, tiles)
@@ -103,6 +105,16 @@ class Builder:
                 base = r.randint(0, room - (nt - 1) * step)
                 self.code["load"].append(Load(base=base, tiles=count, nt_n=nt, nt_step=step))
         return oh, ow
+
+    def unaligned(self, i: Array) -> Array:
+        """The instruction with bytes for words."""
+        c, r = self.config, self.rng
+        steps = {
+            name: (getattr(i, name) * c.word + r.randrange(c.word)) // c.unaligned * c.unaligned
+            for name in ("act_base", "a_kt", "a_kh", "a_kw", "a_oh", "a_ow")
+        }
+        split = r.randrange(0, c.word, c.unaligned)
+        return replace(i, unaligned=1, split=split, jump=r.randint(0, 63) if split else 0, **steps)
 
     def depthwise(self, *, beside: bool = False, row: int = -1, reads: int = -1) -> tuple[int, int]:
         """A strip: of bank 3, `beside` array instructions; its sums from a `row` on, one window, beside a drain: behind

@@ -45,6 +45,12 @@ GEOMETRIES = [
              depthwise=9, **SMALL),
     HwConfig("fast 10x2", rows=10, cols=2, word=10, lanes=2, acc_bits=24, load_rows=2, inner_product="fast", **SMALL),
     HwConfig("3x4 of whole words", rows=3, cols=4, word=3, lanes=3, acc_bits=24, depthwise=9, **SMALL),
+    HwConfig("4x4 unaligned", rows=4, cols=4, word=4, lanes=2, acc_bits=24, unaligned=1, **SMALL),
+    HwConfig("fast 8x3 unaligned", rows=8, cols=3, word=8, lanes=2, acc_bits=24, load_rows=8, inner_product="fast",
+             depthwise=9, unaligned=1, **SMALL),
+    HwConfig("8x2 unaligned by pairs", rows=8, cols=2, word=8, lanes=2, acc_bits=24, unaligned=2, **SMALL),
+    HwConfig("16x2 unaligned", rows=16, cols=2, word=16, lanes=2, acc_bits=24, load_rows=16, unaligned=1, **SMALL),
+    HwConfig("4x2 unaligned by words", rows=4, cols=2, word=4, lanes=2, acc_bits=24, unaligned=4, **SMALL),
 ]  # fmt: skip
 
 
@@ -65,7 +71,7 @@ def expect_equal(program, before, registers, after) -> None:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("config", [GEOMETRIES[1], GEOMETRIES[2], GEOMETRIES[11]], ids=lambda c: c.name)
+@pytest.mark.parametrize("config", [GEOMETRIES[1], GEOMETRIES[2], GEOMETRIES[11], GEOMETRIES[16]], ids=lambda c: c.name)
 def test_random_programs(config: HwConfig) -> None:
     Bench(config).each([random_program(config, seed, 5) for seed in range(2)], expect_equal)
 
@@ -179,7 +185,7 @@ def test_words_that_come_during_a_run_cost_it_no_cycle(config: HwConfig) -> None
         for seed in range(3):
             program, act = random_program(config, seed, 6)
             array, vector = len(program.code["array"]) // 2, len(program.code["vector"]) // 2 + 1
-            touched = [footprint.array_reads(i) for i in program.code["array"]]
+            touched = [footprint.array_reads(i, config.word) for i in program.code["array"]]
             for i in program.code["vector"]:
                 touched += [footprint.vector_a(i), footprint.vector_b(i), footprint.vector_writes(i)]
             left = np.setdiff1d(np.arange(config.act_words), np.concatenate(touched))

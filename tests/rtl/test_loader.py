@@ -1,15 +1,10 @@
 """The loader before a core made of memory: in step with its model in Python, and noise that must never write."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
-from link_bench import CLOCK, DONE, SPAN, Bench, MemoryCore, NoisyLine
+from link_bench import CLOCK, DONE, INPUT_WORDS, SPAN, Bench, MemoryCore, NoisyLine
 from link_parts import MemoryPort
 
 from onnxhw.config import preset
@@ -18,7 +13,19 @@ from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.framing import Frame, FrameReader, cobs_encode, crc32c
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
-from onnxhw.isa.link import COMMIT_WORDS, REGISTERS, VERSION, Command, Header, Info, Status, load_record
+from onnxhw.isa.link import (
+    ARMED,
+    COMMIT_WORDS,
+    COMPLETE,
+    LOADED,
+    REGISTERS,
+    VERSION,
+    Command,
+    Header,
+    Info,
+    Status,
+    load_record,
+)
 from onnxhw.isa.memory import ENDED, Control, Space
 
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
@@ -50,7 +57,7 @@ class InStep:
     def __init__(self, seed: int = 0) -> None:
         self.rng, self.held = random.Random(seed), 0
         self.bench = Bench(INFO, MemoryCore(run_cycles=1 << 30))
-        self.port = MemoryPort(cycles=0)
+        self.port = MemoryPort(cycles=0, input_words=INPUT_WORDS)
         self.port.lasting = True
         self.port.memory |= {(0, Control.ARRAY_DONE): DONE, (0, Control.VECTOR_DONE): DONE}
         self.model = DeviceModel(INFO, self.port)
@@ -99,7 +106,7 @@ def random_items(rng, model):
     """The bytes of something that a line may bring: most often the command that is due, or nearly."""
     kind = rng.choice([*Command, Command.WRITE, Command.READ, Command.WRITE, Command.RUN, rng.randrange(16)])
     seq = model.due + rng.choice((0, 0, 0, 0, 0, -1, -1, -2, -127, -128, 1, 2, 128, 100))
-    space = rng.choice([*Space, REGISTERS, 1, 1, 2, 10, 15]) | rng.choice((0, 0, 0, 1, 3)) << 4
+    space = rng.choice([*Space, REGISTERS, 1, 1, 2, 10, 15, *[Space.INPUT] * 4]) | rng.choice((0, 0, 0, 1, 3)) << 4
     count = rng.choice((0, 1, 1, 2, 6, 6, 9, 9, 129 if rng.random() < 0.1 else 3))
     follows = kind in (Command.WRITE, Command.COMMIT) or rng.random() < 0.03
     words = [rng.choice((0, rng.getrandbits(32))) for _ in range(count)] if follows else []
@@ -108,6 +115,8 @@ def random_items(rng, model):
     session = rng.choice((SESSION,) * 15 + (0, 7))
     version = rng.choice((VERSION,) * 15 + (1, 2, 8 + VERSION))
     address = rng.randrange(200) if kind != Command.RUN else rng.getrandbits(24)
+    if space & 15 == Space.INPUT and rng.random() < 0.9:
+        address = rng.choice((0, model._following))
     frame = command(kind, seq, space, address, words, count if not words else None, session, version)
     line = list(frame.encode())
     fault = rng.random()
@@ -150,29 +159,80 @@ def test_loader_and_model_in_step_on_each_status():
     both.send(command(Command.COMMIT, 1, words=[crc ^ 1, 1, 2, 3, 4, 5, 6]).encode())
     both.send(command(Command.COMMIT, 1, words=[crc, 1, 2, 3, 4, 5, 0]).encode())
     both.send(command(Command.READ, 2, REGISTERS, count=2).encode())
-    both.send(command(Command.RUN, 3, address=0x123456).encode())
-    both.send(command(Command.POLL, 4, count=6).encode())
-    both.send(command(Command.READ, 5, Space.ACT, 0, count=1).encode())  # busy
-    both.send(command(Command.RUN, 3, address=0x123456).encode())  # repeated during the run
-    both.send(command(Command.READ, 6, Space.CONTROL, 0, count=2).encode())  # ahead
-    both.send(command(Command.READ, 7, Space.CONTROL, 0, count=2).encode())  # told already
-    both.send(command(Command.RESET, 5).encode())
-    both.send(command(Command.READ, 6, Space.ACT, 5, count=1).encode())
+    both.send(command(Command.WRITE, 3, Space.INPUT, 1, [1]).encode())  # nothing was begun
+    both.send(command(Command.WRITE, 3, Space.INPUT, 0, [1, 2, 3, 4]).encode())
+    both.send(command(Command.RUN, 4, address=0x123456).encode())  # waits for its inputs
+    assert (both.port.runs, both.model.armed) == (0, True)
+    both.send(command(Command.POLL, 5, count=6, address=1).encode())  # and nobody waits for it
+    both.send(command(Command.READ, 6, REGISTERS, count=2).encode())
+    both.send(command(Command.WRITE, 7, Space.INPUT, 0, [1]).encode())  # begun anew
+    both.send(command(Command.WRITE, 8, Space.INPUT, 4, [5, 6]).encode())  # not the next one
+    both.send(command(Command.WRITE, 8, Space.INPUT, 1, [2, 3, 4]).encode())
+    both.send(command(Command.WRITE, 9, Space.INPUT, 4, [5, 6]).encode())
+    assert (both.port.runs, both.model.armed) == (1, False)
+    both.send(command(Command.POLL, 10, count=6).encode())
+    both.send(command(Command.READ, 11, Space.ACT, 0, count=1).encode())  # busy
+    both.send(command(Command.RUN, 4, address=0x123456).encode())  # repeated during the run
+    both.send(command(Command.READ, 12, Space.CONTROL, 0, count=2).encode())  # ahead
+    both.send(command(Command.READ, 13, Space.CONTROL, 0, count=2).encode())  # told already
+    both.send(command(Command.RESET, 11).encode())
+    both.send(command(Command.READ, 12, Space.ACT, 5, count=1).encode())
     both.send(write.encode()[:-3] + b"\0")
-    both.send(command(Command.WRITE, 7, Space.CONTROL, 1, [1]).encode())  # bad command
-    both.send(command(Command.RESET, 7, address=1).encode())
-    both.send(command(Command.READ, 8, REGISTERS, count=2).encode())
+    both.send(command(Command.WRITE, 13, Space.CONTROL, 1, [1]).encode())  # bad command
+    both.send(command(Command.RESET, 13, address=1).encode())
+    both.send(command(Command.READ, 14, REGISTERS, count=2).encode())
     # What was answered comes again as it was, whatever has happened since.
-    both.send(command(Command.WRITE, 9, Space.ACT, 5, [1, 2, 3]).encode())
-    read = command(Command.READ, 10, Space.ACT, 5, count=3).encode()
+    both.send(command(Command.WRITE, 15, Space.ACT, 5, [1, 2, 3]).encode())
+    read = command(Command.READ, 16, Space.ACT, 5, count=3).encode()
     answer = both.send(read)
-    both.send(command(Command.WRITE, 11, Space.ACT, 5, [4, 5, 6]).encode())
-    both.send(command(Command.READ, 12, Space.ACT, 5, count=3).encode())
+    both.send(command(Command.WRITE, 17, Space.ACT, 5, [4, 5, 6]).encode())
+    both.send(command(Command.READ, 18, Space.ACT, 5, count=3).encode())
     assert both.send(read) == answer
-    both.send(command(Command.POLL, 4, count=6).encode())
+    both.send(command(Command.POLL, 10, count=6).encode())
     both.check_memory()
     assert both.statuses == set(Status)
     assert both.port.runs == 1
+
+
+def test_a_run_takes_inputs_that_are_complete(bench):
+    """RUN before or behind the last word of input; RESET, another program or host forget what was before."""
+    both, numbers = InStep(), iter(range(100))
+
+    def send(kind, *args, **kwargs):
+        both.send(command(kind, next(numbers), *args, **kwargs).encode())
+
+    def flags():
+        send(Command.READ, REGISTERS, count=1)
+        return both.model.loaded * LOADED | both.model.armed * ARMED | both.model.complete * COMPLETE
+
+    both.send(hello())
+    send(Command.COMMIT, words=[0, 1, 2, 3, 4, 5, 6])
+    words = list(range(1, INPUT_WORDS + 1))
+    send(Command.WRITE, Space.INPUT, 0, [*words, 7, 8])  # what is too much does no harm
+    assert flags() == LOADED | COMPLETE
+    send(Command.RUN, address=7)
+    assert (flags(), both.port.runs) == (LOADED, 1)
+    send(Command.RESET)
+    for forget in ("reset", "program", "session", "run"):
+        send(Command.WRITE, Space.INPUT, 0, words[:3])
+        send(Command.RUN, address=8)
+        assert flags() == LOADED | ARMED
+        if forget == "reset":
+            send(Command.RESET)
+        elif forget == "program":
+            crc = crc32c(load_record(Space.WEIGHT, 7, bytes(4)), both.model.load_crc)
+            send(Command.WRITE, Space.WEIGHT, 7, [0])
+            assert flags() == 0
+            send(Command.COMMIT, words=[crc, 1, 2, 3, 4, 5, 6])
+        elif forget == "session":
+            both.send(hello())
+            assert flags() == LOADED | ARMED, "the same host again"
+            both.send(command(Command.HELLO, session=7).encode())
+            both.send(hello())
+        assert flags() == LOADED | (ARMED if forget == "run" else 0)
+    send(Command.WRITE, Space.INPUT, 0, words)
+    assert (flags(), both.port.runs) == (LOADED, 2)
+    both.check_memory()
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -213,9 +273,11 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     bench.poke(core.free, 0)
     crc, words = 0, np.arange(1, 6, dtype="<u4")
     client.link.perform([Request(Command.COMMIT, count=7, payload=np.array([crc, *range(1, 7)], "<u4").tobytes())])
-    started = [Request(Command.RUN, address=7), Request(Command.WRITE, Space.ACT, 3, 5, words.tobytes(), wait=0.01)]
+    inputs = Request(Command.WRITE, Space.INPUT, 0, INPUT_WORDS, bytes(range(4 * INPUT_WORDS)), wait=0.01)
+    started = [Request(Command.RUN, address=7), inputs]
     end = Request(Command.POLL, address=1, count=1, wait=0.01)
-    (*_, answer) = client.link.perform([*started, end])
+    following = Request(Command.WRITE, Space.ACT, 3, 5, words.tobytes(), wait=0.01)
+    (*_, answer) = client.link.perform([*started, following, end])
     assert (answer.address, answer.payload) == (7, np.uint32(ENDED).tobytes())
     assert client.counters.timeouts == 0
     assert bench.peek(core.wild) == 0
@@ -225,8 +287,8 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     bench.poke(core.bank_used, 1)
     before = bench.line.cycles
     write = Request(Command.WRITE, Space.ACT, 13, 5, words.tobytes(), wait=0.01)
-    bench.line.exchange(client.link.frame(started[0], client.link._due).encode())
-    bench.line.exchange(client.link.frame(write, client.link._due + 1).encode())
+    for at, each in enumerate([*started, write]):
+        bench.line.exchange(client.link.frame(each, client.link._due + at).encode())
     bench.line.run(500)
     assert bench.contents()[Space.ACT, 13:15].tolist() == [1, 0], "the first word waits, the others behind it"
     bench.poke(core.bank_used, 0)

@@ -1,14 +1,9 @@
 """The complete device through its serial pins: the real core, the real client, a hand-written program."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
-
-sys.path.insert(0, str(Path(__file__).parent))
-from link_bench import Bench, MemoryCore
+from link_bench import INPUT_WORDS, SPAN, Bench, MemoryCore
 from pin_line import PinLine
 
 from onnxhw.config import HwConfig
@@ -19,11 +14,13 @@ from onnxhw.emu import run
 from onnxhw.errors import LinkError
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
-from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.link import Command, Info
-from onnxhw.isa.memory import Control, Space
+from onnxhw.isa import Array, Load, Vector, VectorOp, input_port
+from onnxhw.isa.link import RESULT_WORDS, Command, Info
+from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.isa.timing import timeline
-from onnxhw.program import DeviceProgram, Entry, Place
+from onnxhw.program import DeviceProgram, Entry, Place, from_host
+from onnxhw.program.input_regions import input_regions, input_stream, latency
+from onnxhw.program.kept import Packed
 from onnxhw.rtl.autorun import Standalone
 from onnxhw.rtl.core import Core
 from onnxhw.rtl.top import Device
@@ -92,6 +89,7 @@ def check_runs(client, program, inferences):
         assert np.array_equal(got.outputs["y"], wanted.outputs["y"])
         assert got.cycles == wanted.cycles == program.cycles
         assert got.counters == wanted.counters
+        assert got.latency == latency(program)
         assert len(np.unique(wanted.outputs["y"])) > 5
     assert client.counters.retries == 0
 
@@ -105,6 +103,36 @@ def test_programs_through_the_loader_equal_the_emulator():
         program = small_program(use_table)
         client.load(program)
         check_runs(client, program, 2)
+
+
+LAYOUTS = [
+    Entry("x", Place(0, 0, 3, (1, 4, 2, 3)), 1.0, 0),
+    Entry("x", Place(0, 8, 4, (1, 7, 2, 3)), 1.0, 0),
+    Entry("x", Place(0, 20, 20, (1, 4, 1, 20)), 1.0, -3, kept=Packed(4, 20, 9, 25, 3), model=(1, 3, 2, 5)),
+]
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("entry", LAYOUTS, ids=["words", "pixels", "packed"])
+def test_latency_is_predicted_from_the_last_frame_on(entry):
+    """Whether the last frame brings all words of the input, half of them or one; and memory is what the table says."""
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    client, program = Client(SimulationTransport(bench.line, BAUD)), small_program(False)
+    program.tensors["x"] = entry
+    client.load(program)
+    values = np.random.default_rng(6).integers(-128, 128, entry.shape).astype(np.int8)
+    data, found = input_stream(program, {"x": values}).astype("<u4").tobytes(), input_regions(program)
+    for after in (0, len(data) // 8, len(data) // 4 - 1):
+        parts = [(at, data[4 * at : 4 * end]) for at, end in ((0, after), (after, len(data) // 4)) if end > at]
+        writes = [Request(Command.WRITE, Space.INPUT, at, len(part) // 4, part) for at, part in parts]
+        end = Request(Command.POLL, address=1, count=RESULT_WORDS, wait=0.01)
+        *_, answer = client.link.perform([Request(Command.RUN, address=5), *writes, end])
+        words = np.frombuffer(answer.payload, "<u4")
+        assert (words[Control.RUN], words[Control.CYCLES]) == (ENDED, program.cycles)
+        assert words[Control.LATENCY] == input_port.latency(found, CONFIG.word, program.cycles, after)
+    place = entry.place
+    image = from_host(client.read(Space.ACT, 0, 40), 4)[:, :, None].view(np.int8)
+    assert np.array_equal(place.unpack(image[place.addresses(4)][..., 0], 4), entry.store(values))
 
 
 @pytest.mark.rtl
@@ -148,11 +176,12 @@ def test_commands_through_the_serial_pins():
 
 def test_standalone_starts_by_button_and_by_host():
     core = MemoryCore(run_cycles=50)
-    standalone = Standalone((3, 4, 0, 5), budget=99)
+    standalone = Standalone((3, 4, 0, 5), budget=99, table=(7, 8, 9))
     device = Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone)
     pins, client = connect(device)
     assert client.head().standalone
     assert client.read(Space.CONTROL, Control.LOAD_COUNT, 5).tolist() == [3, 4, 0, 5, 99]
+    assert [pins.context.get(core.storage[Space.INPUT_TABLE * SPAN + at]) for at in range(4)] == [7, 8, 9, 0]
     assert pins.context.get(core.runs) == 0
     pins.context.set(device.start, 1)
     pins.step(1)
@@ -164,7 +193,8 @@ def test_standalone_starts_by_button_and_by_host():
         pins.context.set(device.start, pins.context.get(core.running))
         pins.step(1)
     assert pins.context.get(core.runs) == 1
-    client.link.perform([Request(Command.RUN, address=1)])
+    inputs = Request(Command.WRITE, Space.INPUT, 0, INPUT_WORDS, bytes(4 * INPUT_WORDS))
+    client.link.perform([Request(Command.RUN, address=1), inputs])
     assert pins.context.get(core.runs) == 2
     # Once a host has begun to write another program the button starts nothing.
     client.write(Space.TABLE, 0, [1])
@@ -180,6 +210,6 @@ def test_standalone_can_start_at_reset():
     core = MemoryCore(run_cycles=50)
     standalone = Standalone((1, 0, 0, 0), budget=0, at_reset=True)
     pins = SimulatedPins(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone))
-    for _ in range(200):
+    for _ in range(1000):
         pins.step(1)
     assert pins.context.get(core.runs) == 1

@@ -1,7 +1,6 @@
 """Sessions and the backend on devices: results equal to the model's, from addresses, directories and threads."""
 
 import json
-import sys
 import threading
 import time
 from pathlib import Path
@@ -9,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
 from pty_board import PtyBoard, count_idle_time
 from test_session import Net, draw, mixed
 

@@ -1,6 +1,5 @@
 """A script written for onnxruntime runs with ``import onnxhw as ort``."""
 
-import sys
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -10,8 +9,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-
-sys.path.insert(0, str(Path(__file__).parent))
 from test_session import Net
 
 import onnxhw

@@ -104,13 +104,13 @@ def test_a_set_is_drained_while_the_rest_of_the_other_is_streamed(
 
 
 def test_a_chain_gains_by_what_goes_ahead(new_net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Per layer: 120 cycles at least, as two drains are `vector_issue_interval` and the second is on each sum's way."""
+    """Per layer: 98 cycles at least, the pipelines of array and vector unit (28 and 30) and 40, whatever goes ahead."""
     graph = chain(new_net(1), (128,) * 7)
     base = chained(graph, DENSE)
     two = grouped(graph, base, DENSE, 0.5)
     cycles = [run_of(graph, tilings, DENSE, monkeypatch).cycles for tilings in (base, two, linked(two))]
     monkeypatch.undo()
-    assert [*cycles, schedule(graph, DENSE).cycles] == [2111, 807, 779, 774]
+    assert [*cycles, schedule(graph, DENSE).cycles] == [1919, 759, 731, 725]
 
 
 @pytest.mark.parametrize("seed", range(20))

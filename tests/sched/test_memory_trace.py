@@ -49,7 +49,7 @@ def test_accesses_are_those_of_the_instructions(seed: int, new_net: Any) -> None
     for (unit, index), words in reads.items():
         instruction = code[unit][index]
         assert isinstance(instruction, (Array, Depthwise))
-        assert set(footprint.array_reads(instruction).tolist()) == words
+        assert set(footprint.array_reads(instruction, HW.word).tolist()) == words
     assert min(counts.values()) > 0
     for access in found:
         if not access.writes and tasks[access.task].vectors and access.vectors:

@@ -62,7 +62,7 @@ def test_an_input_whose_last_row_no_window_meets_is_not_traced(hw: HwConfig, new
 
 
 @pytest.mark.parametrize("reader", ["pool", "other window", "groups", "output", "1x1"])
-def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any) -> None:
+def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any, hw: HwConfig) -> None:
     net = new_net(4)
     x = net.input(2, 8, 8)
     y = net.conv(x, 4, (1, 1) if reader == "1x1" else (3, 3), groups=2 if reader == "groups" else 1)
@@ -71,7 +71,8 @@ def test_inputs_that_are_read_otherwise_stay(reader: str, new_net: Any) -> None:
         "other window": lambda: net.conv(x, 4, (3, 3), (2, 2)),
         "output": lambda: x,
     }.get(reader, lambda: y)()
-    assert not any(variant.kept for group in variants(net.graph(*{y: 0, other: 0})) for variant in group)
+    graph = net.graph(*{y: 0, other: 0})
+    assert not any(variant.kept for group in variants(graph, hw) for variant in group)
 
 
 def test_where_patches_do_not_fit_the_columns_or_rows_of_the_window_do(new_net: Any, configure: Any) -> None:

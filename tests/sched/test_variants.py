@@ -159,12 +159,12 @@ def test_a_constant_is_known_exactly_until_a_border_shows(at_zero: bool, count_p
 
 @relaxed
 @given(st.data())
-def test_every_variant_means_the_model(new_net: Any, data: st.DataObject) -> None:
+def test_every_variant_means_the_model(new_net: Any, hw: HwConfig, data: st.DataObject) -> None:
     """The golden model of the rewritten graph on what is kept of the inputs gives what is kept of every tensor."""
     net, graph = network(new_net, data)
     values = net.values()
     wanted = golden.run(graph, values)
-    for variant in (each for group in variants(graph) for each in group):
+    for variant in (each for group in variants(graph, hw) for each in group):
         verify(variant.graph)
         entries = {}
         for name, tensor in variant.graph.tensors.items():
@@ -306,12 +306,12 @@ def test_the_error_names_what_even_the_smallest_variant_needs(new_net: Any, conf
     _, graph = dead_net(new_net, at_zero=True)
     hw = configure(4, 4, 4, 2, weight_depth=16)
     needs = []
-    for group in variants(graph):
+    for group in variants(graph, hw):
         for variant in group:
             with pytest.raises(DoesNotFitError) as caught:
                 initial_schedule(variant.graph, hw)
             needs.append(caught.value.what)
     assert len(set(needs)) > 1
     with pytest.raises(DoesNotFitError) as caught:
-        fastest(variants(graph), hw)
+        fastest(variants(graph, hw), hw)
     assert caught.value.what == needs[-1]

@@ -1,14 +1,10 @@
 """A small campaign of flipped microcode; and one against a device that does not recover, which must show."""
 
-import sys
 from collections import Counter
-from pathlib import Path
 
+import microcode
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "bench"))
-import microcode
 from faults import PinnedLine
 from microcode import DETECTED, LOST, campaign
 

@@ -15,6 +15,7 @@ from ..compiler.cost import board_rates, waiting
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
+from ..program.input_regions import intake
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.result import Result
@@ -44,6 +45,8 @@ class Row:
 
     Figures are those of all `programs` together, where a model runs as several; nothing else of it is counted.
     `macs_nominal`: as the model has them, `macs_executed`: those that the hardware makes.
+    `cycles_predicted`, `cycles_rtl`: from the acceptance of the last input to the result; `run_cycles` of them are the
+    run's, and `intake_cycles` a whole input takes that comes at the port's full rate.
     `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs executed / (cycles x
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
     `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `cycles_plain`: cycles with inputs
@@ -64,6 +67,8 @@ class Row:
     macs_executed: int | None = None
     cycles_predicted: int | None = None
     cycles_rtl: int | None = None
+    run_cycles: int | None = None
+    intake_cycles: int | None = None
     equal: bool | None = None
     utilization: float | None = None
     lut: int | None = None
@@ -153,7 +158,8 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     row.macs_nominal = sum(part.graph.macs() for part in placed.model.hardware)
     if not programs:
         return Measured(row)
-    row.cycles_predicted, row.macs_executed = made.cycles, made.macs
+    row.cycles_predicted, row.macs_executed = made.latency, made.macs
+    row.run_cycles, row.intake_cycles = made.cycles, sum(map(intake, programs))
     premise(row, entry, config, made)
     row.utilization = round(made.utilization, 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
@@ -165,14 +171,14 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
             with runner(program) as execute:
                 result = execute(inputs, False)
             wanted = golden.run(graph, inputs)
-            row.cycles_rtl += result.cycles
+            row.cycles_rtl += result.latency or 0
             got = result.outputs.items()
             row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
     if routed:
         for kind in ("lut", "ff", "dsp", "ebr"):
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])
         row.fmax_mhz, row.seed = round(routed["fmax_mhz"], 2), routed["seed"]
-        row.latency_ms = round(made.cycles / routed["fmax_mhz"] / 1000, 4)
+        row.latency_ms = round(made.latency / routed["fmax_mhz"] / 1000, 4)
     return Measured(row, tuple(found))
 
 
@@ -180,15 +186,15 @@ def premise(row: Row, entry: Model, config: HwConfig, made: Program) -> None:
     """What the cycles of a row take for granted, and what a person waits for."""
     found = premises(made.programs)
     row.patches, row.constant_channels = found["patches"], found["constant_channels"]
-    row.cycles_plain, rates = made.cycles, board_rates(config)
+    row.cycles_plain, rates = made.latency, board_rates(config)
     least = made
     if row.patches:
         plain = compile(entry.source, config, patches=False)
-        row.cycles_plain = None if premises(plain.programs)["patches"] else plain.cycles
+        row.cycles_plain = None if premises(plain.programs)["patches"] else plain.latency
         least = compile(entry.source, config, patches=None, rates=rates, prefer="hardware") if rates else made
     if rates:
         row.waiting = waiting(made.programs, rates).record()
-        row.quickest = {"cycles": least.cycles, **waiting(least.programs, rates).record()}
+        row.quickest = {"cycles": least.latency, **waiting(least.programs, rates).record()}
 
 
 def _note(programs: int, others: int) -> str:

@@ -11,6 +11,7 @@ from ..errors import InternalError, UsageError
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
 from ..isa.units import Unit
+from ..program.input_regions import input_table
 from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.kernel_window import SHORT_UCODE
@@ -60,7 +61,8 @@ def contents(program: DeviceProgram) -> dict[str, list[int]]:
     code = program.code
     found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in Unit}
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
-    start = Standalone(tuple(len(code.get(unit, ())) for unit in Unit), budget=2 * program.cycles, at_reset=True)
+    counts, table = (len(code.get(unit, ())) for unit in Unit), map(int, input_table(program))
+    start = Standalone(tuple(counts), budget=2 * program.cycles, at_reset=True, table=tuple(table))
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
     found["parameters"] = words(_parameters(program))

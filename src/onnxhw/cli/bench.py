@@ -92,11 +92,11 @@ def command(
         output.data([row.record() for row in rows])
         return
     output.table(
-        ("model", "preset", "weights", "MACs nominal", "executed", "cycles predicted", "cycles RTL", "equal",
-         "utilisation %", "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
+        ("model", "preset", "weights", "MACs nominal", "executed", "cycles predicted", "cycles RTL", "of the run",
+         "equal", "utilisation %", "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
         [
-            (r.model, r.preset, r.weights, r.macs_nominal, r.macs_executed, r.cycles_predicted, r.cycles_rtl, r.equal,
-             percent(r.utilization), r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.seed, r.latency_ms)
+            (r.model, r.preset, r.weights, r.macs_nominal, r.macs_executed, r.cycles_predicted, r.cycles_rtl,
+             r.run_cycles, r.equal, percent(r.utilization), r.lut, r.ff, r.dsp, r.ebr, r.fmax_mhz, r.seed, r.latency_ms)
             for r in rows
         ],
     )  # fmt: skip

@@ -113,7 +113,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
                 )  # fmt: skip
             placed.require_hardware(PRESETS[name], str(model))
             large = [note.what for note in placed.model.diagnostics if note.code in compiler.LARGE]
-            found[name] = {"fits": not large, "predicted_cycles": placed.made.cycles, "reason": "; ".join(large)}
+            found[name] = {"fits": not large, "predicted_cycles": placed.made.latency, "reason": "; ".join(large)}
         except (DoesNotFitError, UnsupportedError) as error:
             found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}
     return found

@@ -20,6 +20,7 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from ..compiler.capacity import Fit
     from ..compiler.cost import Cost, Prefer
+    from ..config import HwConfig
     from ..partition.partitioned import PartitionedModel
     from .common.reading import Reading
 
@@ -103,6 +104,7 @@ def command(
         "hardware_share": _share(partitioned),
         "nodes": partitioned.counts(),
         "parts": _parts(partitioned, taken),
+        "unpacked": _unpacked(partitioned, chosen.config),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
         "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
@@ -127,6 +129,14 @@ def _share(partitioned: "PartitionedModel") -> float:
     everywhere = sum(part.graph.macs() for part in partitioned.parts if not isinstance(part, HostPart))
     here = sum(part.graph.macs() for part in partitioned.hardware)
     return here / everywhere if everywhere else float(bool(partitioned.hardware))
+
+
+def _unpacked(partitioned: "PartitionedModel", config: "HwConfig") -> list[dict[str, str]]:
+    """Why inputs of first convolutions do not lie in packed bytes."""
+    from ..passes.packed_inputs import unpacked
+
+    found = [pair for part in partitioned.hardware for pair in unpacked(part.graph, config).items()]
+    return [{"input": name, "reason": reason} for name, reason in found]
 
 
 def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
@@ -190,6 +200,8 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
                 f"{fit['macs_nominal']:,} multiply-accumulates, weights {fit['weight_bytes']:,} of "
                 f"{fit['weight_bytes_available']:,} bytes, largest tensor {fit['activation_bytes']:,} of "
                 f"{fit['activation_bytes_available']:,}")  # fmt: skip
+    for one in record["unpacked"]:
+        output.line(f"input {one['input']!r} is not packed: {one['reason']}")
     programs = sum(part["where"] == "hardware" for part in record["parts"])
     in_turn = f", as {programs} programs in turn" if programs > 1 else ""
     if record["hardware_share"] < HARDLY:

@@ -131,7 +131,7 @@ def command(
         "inferences": inputs.count,
         "inputs": inputs.source,
         "cycles": found.cycles,
-        "predicted_cycles": program.cycles,
+        "predicted_cycles": program.latency,
         "utilization": program.utilization,
         **premises(program.programs),
         "reference": subject.reference,

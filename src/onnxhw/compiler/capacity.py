@@ -74,7 +74,7 @@ def fit(
     operations, or in a part that is too large of up to `MAPPED`.
     """
     operations = sum(len(graph.ops) for graph in graphs)
-    options = [variants(graph) for graph in graphs]
+    options = [variants(graph, config) for graph in graphs]
     every = [[variant.graph for group in groups for variant in group] for groups in options]
     weights = max((min(map(weight_bytes, each)) for each in every), default=0)
     activations = max((min(map(largest_tensor, each)) for each in every), default=0)
@@ -110,11 +110,9 @@ def fit(
     by = rates if patches is None else None
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            parts = [
-                choose(graph, patches, lambda groups: sched.draft_cycles(groups, config, by)) for graph in graphs
-            ]
+            parts = [choose(one, config, patches, lambda each: sched.draft_cycles(each, config, by)) for one in graphs]
             return found(sum(cycles for cycles, _ in parts), False, True, parts=parts)
-        programs = [choose(graph, patches, lambda groups: sched.fastest(groups, config, by)) for graph in graphs]
+        programs = [choose(graph, config, patches, lambda each: sched.fastest(each, config, by)) for graph in graphs]
         parts = [(program.cycles, traffic_of(program)) for program in programs]
         return found(sum(cycles for cycles, _ in parts), True, True, parts=parts)
     except DoesNotFitError as error:
@@ -196,7 +194,7 @@ def _may_fit(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int) -
     if sum(len(graph.ops) for graph in graphs) > quick:
         return True
     return all(
-        any(_has_capacity(variant.graph, config, code) for group in variants(graph) for variant in group)
+        any(_has_capacity(variant.graph, config, code) for group in variants(graph, config) for variant in group)
         for graph in graphs
     )
 

@@ -105,7 +105,7 @@ def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates
 
     by = rates if patches is None else None
     try:
-        return choose(graph, patches, lambda groups: sched.fastest(groups, config, by))
+        return choose(graph, config, patches, lambda groups: sched.fastest(groups, config, by))
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error

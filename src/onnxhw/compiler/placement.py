@@ -215,7 +215,7 @@ class _Attempt:
         if key not in self.known:
             self.known[key] = None
             try:
-                sched.require_room(variants(graph), self.config)
+                sched.require_room(variants(graph, self.config), self.config)
             except DoesNotFitError as error:
                 self.known[key] = error
             except UnsupportedError:

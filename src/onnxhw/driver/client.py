@@ -163,14 +163,15 @@ class Client(Closeable):
         run = Inferences(program, self.head().clock_hz, self._token + 1)
         self._token = (self._token + len(batch)) % TOKENS
         results: list[Result] = []
-        commands = run.load(batch[0]) if batch else []
+        commands: list[Request] = []
         asked: list[int] = []
         for number in range(len(batch)):
-            following = run.load(batch[number + 1]) if number + 1 < len(batch) else []
             early = program.input_free != (0, 0)  # else the next inputs may lie where outputs do
-            commands += [run.start(number), *(following if early else [])]
+            commands += [run.start(number), *([] if early and number else run.load(batch[number]))]
+            if early and number + 1 < len(batch):
+                commands += run.load(batch[number + 1])
             asked.append(len(commands))
-            commands += [*run.fetch, *([] if early else following)]
+            commands += run.fetch
             if len(commands) >= AT_ONCE or number + 1 == len(batch):
                 answers = self.link.perform(commands)
                 for at in asked:

@@ -10,16 +10,19 @@ import numpy.typing as npt
 
 from ..isa.link import (
     ANSWER_WORDS,
+    ARMED,
     COMMIT_WORDS,
+    COMPLETE,
     CRC_BYTES,
     HEADER_BYTES,
+    LOADED,
     MAX_WORDS,
     RECENT,
     REGISTERS,
     REPLY,
-    SIZED,
     VERSION,
     WINDOW,
+    WRITABLE,
     Command,
     Header,
     Info,
@@ -38,7 +41,11 @@ PORTION = 64
 
 
 class HostPort(Protocol):
-    """What the device has behind the link: the memories and control registers of a core."""
+    """What the device has behind the link: the memories and control registers of a core, and its input port."""
+
+    @property
+    def input_over(self) -> bool:
+        """The words that were written to INPUT are all that belong to the inputs, and in their places."""
 
     def write(self, space: int, address: int, words: npt.ArrayLike, step: int = 1, /) -> None:
         """Write host words at `address`, `address + step`, ..."""
@@ -63,6 +70,9 @@ class DeviceModel:
         self.loaded = info.standalone
         self.load_crc = 0
         self.token = 0
+        self.armed = self.complete = False
+        """A RUN waits for its inputs; they are complete, and no run has taken them."""
+        self._following = 0
         self.dropped = 0
         self._gap = False
         self._kept, self._keep = np.zeros(ANSWER_WORDS, "<u4"), 0
@@ -131,7 +141,7 @@ class DeviceModel:
         array, vector = (registers[Control.INPUT_FREE] >> shift & 0xFFFF for shift in (0, 16))
         done = registers[Control.ARRAY_DONE] >= array and registers[Control.VECTOR_DONE] >= vector
         free = done and registers[Control.INPUT_FREE] != 0
-        of_input = header.kind & 15 == Command.WRITE and _where(header)[0] == Space.ACT and not free
+        of_input = header.kind & 15 == Command.WRITE and _where(header)[0] in (Space.ACT, Space.INPUT) and not free
         of_end = header.kind & 15 == Command.POLL and bool(header.address & 1)
         return bool(registers[Control.RUN] & RUNNING) and (of_input or of_end)
 
@@ -163,6 +173,7 @@ class DeviceModel:
         if not self._formed(header, words):
             return self._refuse(header, Status.BAD_COMMAND)
         if command == Command.HELLO:
+            self.armed &= header.session == self.session and self.session != 0
             self.session, self._gap = header.session, False
             return self._answer(Header(header.kind, self.due, Status.OK, header.address, 0))
         if command == Command.INFO:
@@ -182,11 +193,14 @@ class DeviceModel:
             return self._again(header) if reads else self._done(header)
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
         reads_act = command == Command.READ and header.space & 15 in DATA
-        writes_act = command == Command.WRITE and header.space & 15 == Space.ACT
+        to_input = command == Command.WRITE and header.space & 15 == Space.INPUT
+        writes_act = command == Command.WRITE and header.space & 15 in (Space.ACT, Space.INPUT)
         touches = reads_act or not (writes_act or command in (Command.READ, Command.RESET, Command.POLL))
+        if to_input and header.address not in (0, self._following):
+            return self._refuse(header, Status.BAD_COMMAND)
         if running and touches:
             return self._refuse(header, Status.BUSY)
-        if command == Command.RUN and not self.loaded:
+        if (to_input or command == Command.RUN) and not self.loaded:
             return self._refuse(header, Status.NOT_LOADED)
         if command == Command.COMMIT and struct.unpack_from("<I", payload)[0] != self.load_crc:
             return self._refuse(header, Status.BAD_LOAD)
@@ -224,7 +238,7 @@ class DeviceModel:
         more = (Space.EXTERNAL,) if self.info.external else ()
         known = {
             Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS, *more),
-            Command.WRITE: space in (*SIZED, *more) and count > 0,
+            Command.WRITE: space in (*WRITABLE, *more) and count > 0,
             Command.COMMIT: count == COMMIT_WORDS,
         }
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
@@ -234,7 +248,8 @@ class DeviceModel:
         if header.kind & 15 == Command.POLL:
             words = self.core.read(Space.CONTROL, Control.RUN, header.count)
         elif space == REGISTERS:
-            registers = (int(self.loaded) | self.dropped << 16, self.load_crc)
+            flags = self.loaded * LOADED | self.armed * ARMED | self.complete * COMPLETE
+            registers = (flags | self.dropped << 16, self.load_crc)
             words = [registers[(header.address + at * step) % 2] for at in range(header.count)]
         else:
             words = self.core.read(space, header.address, header.count, step)
@@ -245,20 +260,39 @@ class DeviceModel:
         command, words = header.kind & 15, np.frombuffer(payload, "<u4")
         if command == Command.WRITE:
             space, step = _where(header)
-            self.core.write(space, header.address, words, step)
-            if space not in DATA:
+            self.core.write(space, header.address, words, 1 if space == Space.INPUT else step)
+            if space == Space.INPUT:
+                self._input(header.address + len(words))
+            elif space not in DATA:
                 self.loaded = False
+                self._forget_inputs()
                 self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)
         elif command == Command.COMMIT:
             self.core.write(Space.CONTROL, Control.LOAD_COUNT, words[1:])
             self.loaded = True
         elif command == Command.RUN:
-            self.token = header.address
-            self.core.write(Space.CONTROL, Control.RUN, [1])
+            self.token, self.armed = header.address, not self.complete
+            if self.complete:
+                self._start()
         else:
+            self._forget_inputs()
             self.core.write(Space.CONTROL, Control.RUN, [0])
             if header.address & 1:
                 self.loaded, self.load_crc = False, 0
+
+    def _input(self, following: int) -> None:
+        """Words of input up to that one have been written."""
+        over = self.core.input_over
+        self._following, self.complete = 0 if over else following % (1 << 24), over
+        if over and self.armed:
+            self._start()
+
+    def _start(self) -> None:
+        self.armed = self.complete = False
+        self.core.write(Space.CONTROL, Control.RUN, [1])
+
+    def _forget_inputs(self) -> None:
+        self._following, self.armed, self.complete = 0, False, False
 
 
 def _chunks(items: Iterable[int]) -> list[Sequence[int]]:

@@ -1,5 +1,8 @@
 """`EmulatedCore`: the core's host port, with the emulator behind it."""
 
+import sys
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,6 +11,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
+from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, from_table, latency, stream_words
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
     COUNTERS,
@@ -22,6 +26,7 @@ from ..isa.memory import (
 from ..isa.microcode import unpack
 from ..isa.timing import Timeline, timeline
 from ..isa.units import Unit, ucode_words
+from ..program.input_scatter import Scattered, scatter
 from ..program.layout import from_host, to_host
 
 Words = npt.NDArray[np.uint32]
@@ -44,6 +49,7 @@ class EmulatedCore:
             Space.WEIGHT: config.weight_depth,
             Space.PARAM: config.param_depth,
             Space.TABLE: config.tables * 256,
+            Space.INPUT_TABLE: REGIONS * REGION_STRIDE,
             **{unit.microcode: ucode_words(config, unit) for unit in Unit},
         }
         self.memory = {
@@ -56,6 +62,11 @@ class EmulatedCore:
         self.memory[Space.CONTROL][Control.FINGERPRINT_HIGH] = fingerprint >> 32
         self._machine = Machine(config)
         self._decoded: tuple[Code, Timeline, list[Unit], dict[str, int]] | None = None
+        self._stream = bytearray()
+        """Words of input from the first on, as far as they have come."""
+        self.input_over = True
+        self._frame: int | None = None
+        """Where in the stream the last words came, until a run takes them."""
         self.runs = 0
         """Runs since power-up."""
 
@@ -64,6 +75,9 @@ class EmulatedCore:
         values = np.asarray(words, np.uint32)
         if space == Space.CONTROL:
             self._control(address, values)
+            return
+        if space == Space.INPUT:
+            self._input(address, values)
             return
         memory = self.memory.get(Space(space)) if space in list(Space) else None
         if memory is not None:
@@ -79,6 +93,25 @@ class EmulatedCore:
             found = self.memory[Space(space)][address : address + count * step : step]
             out[: len(found)] = found
         return out
+
+    def _input(self, address: int, values: Words) -> None:
+        """Words of the stream of inputs; when the last has come all are put into their places."""
+        if address == 0:
+            self._stream.clear()
+            self.input_over = False
+        if self.input_over:
+            return  # words behind the last are dropped
+        self._frame = address
+        self._stream += values.astype("<u4").tobytes()
+        word = self.config.word
+        parts, size = _placed(self.memory[Space.INPUT_TABLE].tobytes(), word, self.config.act_bytes)
+        if len(self._stream) >= size:
+            self.input_over = True
+            stream = np.frombuffer(bytes(self._stream), np.int8)
+            act = self.memory[Space.ACT].view(np.int8)
+            for part in parts:
+                act[part.filled] = part.fill
+                act[part.places] = stream[part.source]
 
     def _control(self, address: int, values: Words) -> None:
         registers = self.memory[Space.CONTROL]
@@ -107,9 +140,18 @@ class EmulatedCore:
             return
         registers[Control.RUN] = ENDED
         registers[Control.CYCLES] = times.cycles
+        registers[Control.LATENCY] = self._latency(times.cycles)
         for register in COUNTERS:
             registers[register] = counts[register.name.lower()]
         self._remember(times)
+
+    def _latency(self, cycles: int) -> int:
+        """What a device measures whose inputs end with this run's start; 0 if there were none."""
+        frame, self._frame = self._frame, None
+        if frame is None:
+            return 0
+        table = self.memory[Space.INPUT_TABLE].tobytes()
+        return _begun(table, self.config.word, frame) + cycles
 
     def _decode(self) -> tuple[Code, Timeline, list[Unit], dict[str, int]]:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
@@ -145,6 +187,22 @@ class EmulatedCore:
         for number in range(max(0, len(last) - RING_SIZE), len(last)):
             registers[Control.RING + number % RING_SIZE] = last[number][1]
         registers[Control.RING_HEAD] = len(last) % RING_SIZE
+
+
+@lru_cache(maxsize=8)
+def _placed(table: bytes, word: int, size: int) -> tuple[list[Scattered], int]:
+    """Where bytes of the stream go by the words of a table, in an image of host words of a memory of `size` bytes, and
+    how many there are."""
+    regions = from_table(np.frombuffer(table, np.uint32).tolist(), word)
+    if any(min(each.run, each.runs, each.rows) < 1 or each.end > size for each in regions):
+        return [], sys.maxsize  # no table of ours: inputs are never complete
+    return scatter(regions, word, 4 * host_stride(word)), LANES * stream_words(regions)
+
+
+@lru_cache(maxsize=8)
+def _begun(table: bytes, word: int, after: int) -> int:
+    """Cycles from the acceptance of the last frame of input to the begin of the run."""
+    return latency(from_table(np.frombuffer(table, np.uint32).tolist(), word), word, 0, after)
 
 
 class _StoppedError(Exception):

@@ -10,6 +10,7 @@ from ..errors import LinkError
 from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
 from ..isa.units import Unit
+from ..program.input_regions import input_stream
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.spans import Span, spans
@@ -22,8 +23,8 @@ Tensors = Mapping[str, npt.NDArray[np.int8]]
 class Inferences:
     """Inferences of a program on a device with a clock of `clock_hz`; that of number n has the token ``token + n``.
 
-    An inference is `load`, `start` and `fetch`; the next one's `load` may stand between the last two, and the device
-    then performs it as soon as the run allows.
+    An inference is `start`, `load` and `fetch`: the run begins with the last word of input. The next one's `load` may
+    stand before `fetch`, and the device then performs it as soon as the run allows; its `start` then stands behind.
     """
 
     def __init__(self, program: DeviceProgram, clock_hz: int, token: int) -> None:
@@ -41,16 +42,11 @@ class Inferences:
 
     def load(self, inputs: Tensors) -> list[Request]:
         """Write the inputs, as soon as the run in progress has done with its own."""
-        return [
-            each
-            for name, values in inputs.items()
-            for kept in (self.program.tensors[name].store(values),)
-            for span in _spans(self.program, name)
-            for each in pieces(Space.ACT, span.address, span.gather(kept), span.step, self.wait)
-        ]
+        data = input_stream(self.program, inputs).astype("<u4").tobytes()
+        return list(pieces(Space.INPUT, 0, data, 1, self.wait))
 
     def start(self, number: int) -> Request:
-        """Begin the run of that number."""
+        """Begin the run of that number as soon as its inputs are complete."""
         return Request(Command.RUN, address=(self.token + number) % TOKENS)
 
     def result(self, number: int, answers: Sequence[Answer]) -> Result:
@@ -65,7 +61,7 @@ class Inferences:
         kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
         outputs = {name: self.program.tensors[name].restore(values) for name, values in kept.items()}
         counters = {register.name.lower(): state[register] for register in COUNTERS}
-        return Result(outputs, cycles=state[Control.CYCLES], counters=counters)
+        return Result(outputs, cycles=state[Control.CYCLES], counters=counters, latency=state[Control.LATENCY] or None)
 
     def _check(self, state: list[int], token: int, wanted: int) -> None:
         """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ..errors import UsageError
 from ..isa.timing import timeline
 from ..isa.units import Unit
+from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from .counters import counters
@@ -28,6 +29,7 @@ class Emulator:
         self.program = program
         self.timeline = timeline(program.config, program.code)
         self.cycles = self.timeline.cycles
+        self.latency = latency(program)
         self.machine = Machine(program.config)
         self.machine.load(program)
         self._order = time_order(self.timeline)
@@ -63,7 +65,7 @@ class Emulator:
                 for name in due.get(index + 1, ()):
                     tensors[name] = self._read(name)
         outputs = {port.tensor: self._read(port.tensor) for port in program.outputs}
-        return Result(outputs, tensors, self.cycles, dict(self._counters))
+        return Result(outputs, tensors, self.cycles, dict(self._counters), self.latency)
 
     def _read(self, name: str) -> npt.NDArray[np.int8]:
         entry = self.program.tensors[name]

@@ -156,6 +156,8 @@ class Machine:
         pixels = i.oh_n * i.ow_n
         rows = self._checked((i.acc_base + np.arange(i.nt_n * pixels)) & ADDRESS, len(self.acc[0]), i)
         total = np.zeros((i.nt_n, pixels, self.config.cols))
+        if i.unaligned and (not self.config.unaligned or i.sub_n > 1):
+            raise InternalError("E1122", "no unaligned read of this configuration", where=i.text())
         for kt in range(i.kt_n):
             for sub in range(i.sub_n):
                 lanes = slice(sub * self.config.rows, (sub + 1) * self.config.rows)
@@ -165,7 +167,9 @@ class Machine:
                         a = i.act_base + kt * i.a_kt + kh * i.a_kh + kw * i.a_kw + oh * i.a_oh + ow * i.a_ow
                         inside = _inside(ih, iw, i)
                         x = np.zeros((pixels, self.config.rows), np.float32)
-                        x[:, : self.config.word - lanes.start] = self._operand(a, inside, lanes, i)
+                        x[:, : self.config.word - lanes.start] = (
+                            self._bytes(a, inside, i) if i.unaligned else self._operand(a, inside, lanes, i)
+                        )
                         x[~inside] = i.pad
                         for nt in range(i.nt_n):
                             w = self._tile(i)
@@ -178,6 +182,14 @@ class Machine:
     ) -> npt.NDArray[np.int8]:
         """Lanes of the words at `addresses`; where not inside, nothing is read and the values mean nothing."""
         return self.act[self._checked(np.where(inside, addresses & ADDRESS, 0), len(self.act), i), lanes]
+
+    def _bytes(self, first: Ints, inside: npt.NDArray[np.bool_], i: Array) -> npt.NDArray[np.int8]:
+        """The operands that begin at these bytes of bank 0, as `_operand`."""
+        lane = np.arange(self.config.word)
+        behind = (lane >= i.split) & (i.split > 0)
+        at = np.where(inside, first & ADDRESS, 0)[:, None] + lane + behind * i.jump * self.config.word
+        limit = self.config.unaligned_words * self.config.word
+        return self.act[: self.config.unaligned_words].reshape(-1)[self._checked(at, limit, i)]
 
     def _vector(self, i: Vector) -> None:
         config, count = self.config, i.groups * self.config.lanes

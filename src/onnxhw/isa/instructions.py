@@ -88,6 +88,12 @@ class Array(Ordered):
 
     A row group that reaches beyond lane W reads 0 there (inside), or the pad value (outside).
 
+    With `unaligned` addresses count bytes instead, byte b of bank 0 being lane ``b % W`` of word ``b // W``; an operand
+    is bytes in a row, which some lane on comes behind a jump. R is W; addresses and `split` are multiples of the
+    configuration's `unaligned`::
+
+        x[r] = bytes[a + r + (jump * W if 0 < split <= r else 0)]       for r in range(R)
+
     A configuration with the fast inner product accumulates more, for each weight tile that is taken::
 
                     acc[acc_bank][row][c] += sum(w[r, c] * w[r + 1, c] for r in 0, 2 .. R - 2)
@@ -126,6 +132,9 @@ class Array(Ordered):
     acc_base: int = unsigned(15, "first accumulator row")
     acc_bank: int = unsigned(1, "accumulator bank")
     accumulate: int = flag("add to what the accumulators hold")
+    unaligned: int = flag("addresses are of bytes")
+    split: int = unsigned(6, "first lane behind the jump; 0: there is none")
+    jump: int = unsigned(6, "words that lanes from `split` on lie further")
 
 
 @dataclass(frozen=True)

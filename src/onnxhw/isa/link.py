@@ -26,10 +26,11 @@ from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
+from .input_port import REGION_STRIDE, REGIONS
 from .memory import Control, Space, host_stride, word_bytes
 from .units import Unit, ucode_words
 
-VERSION = 5
+VERSION = 6
 """Version of this protocol; another one is refused by both sides."""
 MAX_WORDS = 128
 """Payload words of one frame."""
@@ -39,7 +40,7 @@ HEADER_BYTES = 8
 CRC_BYTES = 4
 SHORTEST = HEADER_BYTES + CRC_BYTES + 2
 """Bytes on the line of a frame without payload: the content, one byte of stuffing and the delimiter."""
-RESULT_WORDS = Control.BUSY_VECTOR + 1
+RESULT_WORDS = Control.LATENCY + 1
 """Control registers that describe a run: what POLL reads after an inference."""
 REPLY = 0x80
 """Set in the kind of a reply."""
@@ -71,13 +72,16 @@ class Command(IntEnum):
     READ = 2
     """Read words, `step` apart, of CONTROL, ACT, EXTERNAL or `REGISTERS`."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT and EXTERNAL: the device holds no complete program until
-    COMMIT. To ACT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has
-    ended."""
+    """Write words, `step` apart, to a memory. To any but ACT, INPUT and EXTERNAL: the device holds no complete program
+    until COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`),
+    or has ended. To INPUT: `address` is the word's place in the stream of all inputs, the next one or 0, which begins
+    anew."""
     RUN = 4
-    """Start the program, if a complete one is loaded; `address` is a token that POLL returns."""
+    """Start the program, if a complete one is loaded, as soon as its inputs are complete: at once, or when the last
+    word of INPUT is in its place. `address` is a token that POLL returns."""
     RESET = 5
-    """Stop a run. `address` 1: forget the program, too, and begin the CRC of a new one."""
+    """Stop a run, and forget inputs and a RUN that waits for them. `address` 1: forget the program, too, and begin the
+    CRC of a new one."""
     COMMIT = 6
     """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. INPUT_FREE."""
     POLL = 7
@@ -104,7 +108,7 @@ class Status(IntEnum):
     NO_SESSION = 5
     """The session is not the device's: it was restarted, or another host has begun one."""
     NOT_LOADED = 6
-    """RUN without a complete program."""
+    """RUN, or WRITE to INPUT, without a complete program."""
     BAD_LOAD = 7
     """COMMIT with a CRC that is not that of what was written."""
 
@@ -113,13 +117,14 @@ class Register(IntEnum):
     """Words of the space `REGISTERS`."""
 
     FLAGS = 0
-    """Bit 0: a complete program is loaded. Bits 31..16: frames dropped since power-up, modulo 65,536."""
+    """Bit 0: a complete program is loaded; 1: a RUN waits for its inputs; 2: inputs are complete, and no run has taken
+    them. Bits 31..16: frames dropped since power-up, modulo 65,536."""
     LOAD_CRC = 1
     """CRC-32C over the records of the words written since RESET: with the counts, it names the program."""
 
 
-LOADED = 1
-"""Bit of `Register.FLAGS`."""
+LOADED, ARMED, COMPLETE = 1, 2, 4
+"""Bits of `Register.FLAGS`."""
 
 
 def load_record(space: int, address: int, payload: bytes) -> bytes:
@@ -156,8 +161,10 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL))
-"""Spaces whose sizes are in the description, in the order of their numbers; WRITE reaches them."""
+SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL, Space.INPUT))
+"""Spaces whose sizes are in the description, in the order of their numbers."""
+WRITABLE = (*SIZED, Space.INPUT)
+"""Spaces that WRITE reaches."""
 HEAD_WORDS = 11 + len(SIZED)
 """Words of the description before the configuration's text."""
 
@@ -197,7 +204,7 @@ class Info:
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
         depths = [config.act_words, config.weight_depth, config.param_depth, 256 * config.tables]
-        depths += [ucode_words(config, unit) for unit in Unit]
+        depths += [*(ucode_words(config, unit) for unit in Unit), REGIONS * REGION_STRIDE]
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         mark = config.fingerprint
         return cls(mark, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes, usb=usb)

@@ -11,7 +11,11 @@ from ..config import HwConfig
 
 
 class Space(IntEnum):
-    """Address spaces of the host port. EXTERNAL is there if the configuration has external memory."""
+    """Address spaces of the host port; 10 are the link's own registers.
+
+    INPUT takes the words of the inputs' stream (`onnxhw.isa.input_port`), from address 0 on; INPUT_TABLE has its
+    regions. EXTERNAL is there if the configuration has external memory.
+    """
 
     CONTROL = 0
     ACT = 1
@@ -23,6 +27,8 @@ class Space(IntEnum):
     DEPTHWISE_UCODE = 7
     VECTOR_UCODE = 8
     EXTERNAL = 9
+    INPUT = 11
+    INPUT_TABLE = 12
 
 
 PARAM_BITS = 64
@@ -65,12 +71,15 @@ class Control(IntEnum):
     BUSY_DEPTHWISE = 19
     BUSY_VECTOR = 20
     """Read: cycles in which the vector unit had an instruction."""
-    FINGERPRINT_LOW = 21
+    LATENCY = 21
+    """Read: cycles from the acceptance of the last frame of input to the end of the run; 0 if a run was in progress
+    then. The link writes it, with anything, `ACCEPTED` cycles after a frame's CRC was found right."""
+    FINGERPRINT_LOW = 22
     """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
-    FINGERPRINT_HIGH = 22
+    FINGERPRINT_HIGH = 23
     RING = 32
     """Read, 16 registers: the last issued instructions, newest at RING_HEAD - 1: unit (bits 30..28), index (15..0)."""
-    RING_HEAD = 23
+    RING_HEAD = 24
     """Read: number of instructions entered into the ring, modulo 16."""
 
 
@@ -79,6 +88,8 @@ RUNNING, ENDED, WATCHDOG = 1, 2, 4
 COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR)
 """Registers that describe a run, in the order of their addresses, which follow that of CYCLES."""
 RING_SIZE = 16
+ACCEPTED = 8
+"""Cycles from a frame's CRC to the write of Control.LATENCY: the frame is judged meanwhile."""
 
 
 def word_bytes(config: HwConfig, space: Space) -> int:

@@ -58,6 +58,10 @@ STREAM_TO_SWAP = ACT_READ
 """Cycles from the issue of a tile's first pixel to the swap at the west edge, row 0."""
 WEIGHT_HOP = 4
 """Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
+COLUMN_HOP = 2
+"""Array columns that one register stage of the activations serves. In 16 columns sums come 8 cycles sooner than with
+one column per stage, which chains of small layers wait for: AD takes 1,628 cycles on `ulx3s-85f-dense`, not 1,708; with
+four per stage 1,588, but then a register's wires are as long as the clock allows."""
 REQUANTIZE = 10 + 2 * MULTIPLY
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
@@ -69,13 +73,18 @@ def weight_hops(config: HwConfig, row: int) -> int:
     return row // config.load_rows * config.load_rows // WEIGHT_HOP if config.load_rows > 1 else 0
 
 
+def column_hops(column: int) -> int:
+    """Register stages that activations pass on their way to an array column, beyond those of the first."""
+    return column // COLUMN_HOP
+
+
 def weight_skew(config: HwConfig, row: int, column: int) -> int:
     """By how many cycles the load unit gives a row and column of a weight word later, if a word is a whole tile.
 
     Then weights walk through the array as the swap does: behind the column of activation products, down the elements
     and across the columns.
     """
-    return int(config.fast) + row // config.element_rows + column if config.tile_words == 1 else 0
+    return int(config.fast) + row // config.element_rows + column_hops(column) if config.tile_words == 1 else 0
 
 
 def _lead(config: HwConfig) -> list[int]:
@@ -115,10 +124,11 @@ def shadow_ready(config: HwConfig, depthwise: int = 0) -> int:
 def array_pipeline(config: HwConfig) -> int:
     """Cycles from operands at the west edge to aligned sums at the south edge.
 
-    Down the elements of a column, across the columns; the fast inner product has one column more and a subtraction.
+    Down the elements of a column, across the columns, `COLUMN_HOP` at a time; the fast inner product has one column
+    more and a subtraction.
     """
     down = config.rows // config.element_rows - 1
-    return MULTIPLY + 1 + down + (config.cols - 1) + (2 if config.fast else 0)
+    return MULTIPLY + 1 + down + column_hops(config.cols - 1) + (2 if config.fast else 0)
 
 
 def array_latency(config: HwConfig, depthwise: int = 0) -> int:
@@ -140,8 +150,14 @@ def vector_latency() -> int:
 def vector_issue_interval() -> int:
     """Fewest cycles between the issues of two vector instructions.
 
-    From an issue until the instruction's bounds are needed where results are written, just before its first result.
+    From an issue until the instruction's bounds are needed where results are written (`results_later`), they wait in
+    two registers, one after the other, each for half of the time.
     """
+    return -(-(results_later() + 1) // 2)
+
+
+def results_later() -> int:
+    """Cycles from the issue of a vector instruction until its loops of results begin, just before its first result."""
     return vector_latency() - 4
 
 

@@ -30,13 +30,15 @@ class Ports:
     """What a unit reads and writes.
 
     `reads`: its read ports of activation memory. `writes`: whether it writes there. `streams`: what it needs to stream
-    pixels, if it does. `loads`: whether it gives such units their weight tiles. `drains`: whether it reads their sums,
-    and tells when an instruction has read all its operands.
+    pixels, if it does. `unaligned`: whether it may read bytes from anywhere, where a configuration can. `loads`:
+    whether it gives such units their weight tiles. `drains`: whether it reads their sums, and tells when an instruction
+    has read all its operands.
     """
 
     reads: tuple[str, ...] = ()
     writes: bool = False
     streams: Stream | None = None
+    unaligned: bool = False
     loads: bool = False
     drains: bool = False
 
@@ -72,6 +74,7 @@ _UNITS = {
         Space.ARRAY_UCODE, lambda config: config.array_ucode,
         Ports(
             reads=("array",),
+            unaligned=True,
             streams=Stream(
                 lambda config: config.tile_words, 2, lambda config: config.acc_depth,
                 lambda config: config.cols * config.acc_bits,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..fixed import Ints
 from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
-from ..program.kept import Constants, Patches, Shape
+from ..program.kept import Constants, Kept, Shape
 from ..program.variant import Variant
 from .constant_channels_last import Order, constant_channels_last
 from .constant_propagation import VARIES, constant_channels, has_constants, spans_padding
@@ -36,7 +36,7 @@ def eliminate_dead_channels(graph: Graph) -> Variant | None:
     known = constant_channels(graph)
     drop = _droppable(graph, known)
     order = constant_channels_last(graph, known, drop)
-    kept: dict[str, tuple[Patches | Constants, Shape]] = {
+    kept: dict[str, tuple[Kept, Shape]] = {
         name: (Constants(_numbers(order[name]), _numbers(known[name][mask])), graph.tensors[name].shape)
         for name, mask in drop.items()
         if not np.array_equal(order[name], np.arange(len(mask)))

@@ -11,7 +11,7 @@ the channels, too: the other axis stays a window of the convolution.
 import dataclasses
 
 from ..ir.graph import Array8, Conv, Graph, Op
-from ..program.kept import Constants, Patches, Shape
+from ..program.kept import Kept, Patches, Shape
 from ..program.variant import Variant
 
 Axes = tuple[bool, bool]
@@ -31,7 +31,7 @@ def as_im2col(graph: Graph, axes: Axes) -> Variant | None:
         for name in readers.keys() & op.inputs:
             readers[name].append(op)
     tensors = dict(graph.tensors)
-    kept: dict[str, tuple[Patches | Constants, Shape]] = {}
+    kept: dict[str, tuple[Kept, Shape]] = {}
     for name, of_input in readers.items():
         window = _window(of_input, axes)
         if window is None:

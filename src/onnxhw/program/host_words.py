@@ -1,6 +1,6 @@
-"""A program as host words: its memories, and its tensors on their way to activation memory and back."""
+"""A program as host words: its memories, and its tensors on their way back from activation memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..isa.memory import Space, host_stride, word_bytes
 from ..isa.microcode import pack
 from ..isa.units import Unit
+from .input_regions import input_table
 from .layout import Place, from_host, to_host
 from .model import DeviceProgram
 
@@ -27,16 +28,8 @@ def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
     if program.tables.size:
         # Entry order: int8 value v is at index v + 128.
         yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)
-
-
-def tensor_writes(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> Iterator[tuple[int, Words]]:
-    """Host address in ACT and words of the pieces of every tensor; words between the pieces are not touched."""
-    word = program.config.word
-    for name, values in inputs.items():
-        entry = program.tensors[name]
-        place, data = entry.place, entry.place.pack(entry.store(values), word).reshape(-1, word)
-        for address, first, count in _pieces(place, word):
-            yield address * host_stride(word), to_host(data[first : first + count], word)
+    if program.inputs:
+        yield Space.INPUT_TABLE, input_table(program)
 
 
 def tensor_spans(program: DeviceProgram, name: str) -> list[tuple[int, int]]:

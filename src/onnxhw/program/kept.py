@@ -115,6 +115,54 @@ class Constants:
         return at[0], self.channels.index(at[1]), at[2], at[3]
 
 
+@dataclass(frozen=True)
+class Packed:
+    """An input kept as bytes in a row: lane l of word w is byte ``w * word + l``, of `words` words.
+
+    Element (c, y, x) is byte ``first + y * row + x * column + c``; every other byte is the zero point.
+    """
+
+    word: int
+    words: int
+    first: int
+    row: int
+    column: int
+
+    def kept(self, shape: Shape) -> Shape:
+        """Shape of the kept array, from the model's; `ValueError` if two elements share a byte, or one has none."""
+        _, channels, height, width = shape
+        small, large = sorted([(self.row, height), (self.column, width)])
+        apart = small[0] >= channels and large[0] >= (small[1] - 1) * small[0] + channels
+        last = self.first + (height - 1) * self.row + (width - 1) * self.column + channels - 1
+        if min(self.word, self.words) < 1 or self.first < 0 or not apart or last >= self.word * self.words:
+            raise ValueError(f"{self} does not hold a tensor of shape {shape}")
+        return 1, self.word, 1, self.words
+
+    def store(self, values: Array8, zero_point: int) -> Array8:
+        """The kept array of the model's int8 ``(1, C, H, W)``."""
+        flat = np.full(self.word * self.words, zero_point, np.int8)
+        flat[self._bytes(_four(values.shape))] = values
+        return flat.reshape(1, 1, self.words, self.word).transpose(0, 3, 1, 2).copy()
+
+    def restore(self, kept: Array8, shape: Shape) -> Array8:
+        """The model's tensor."""
+        return kept.transpose(0, 2, 3, 1).reshape(-1)[self._bytes(shape)]
+
+    def element(self, at: Element, shape: Shape) -> Element:
+        """Where the kept array holds an element of the model's tensor."""
+        word, lane = divmod(int(self._bytes(shape)[at]), self.word)
+        return 0, lane, 0, word
+
+    def _bytes(self, shape: Shape) -> npt.NDArray[np.int64]:
+        """Which byte each element is, ``(1, C, H, W)``."""
+        _, c, y, x = np.indices(shape)
+        return np.asarray(self.first + y * self.row + x * self.column + c, np.int64)
+
+
+Kept = Patches | Packed | Constants
+"""How memory keeps a tensor of the model as another array."""
+
+
 def _four(numbers: Sequence[int] | npt.NDArray[np.int64]) -> Shape:
     n, c, h, w = (int(number) for number in numbers)
     return n, c, h, w

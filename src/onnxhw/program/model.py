@@ -10,7 +10,7 @@ from ..config import HwConfig
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
-from .kept import Array8, Constants, Element, Patches, Shape
+from .kept import Array8, Element, Kept, Packed, Patches, Shape
 from .layout import Place
 
 
@@ -32,7 +32,7 @@ class Entry:
     last: int = 0
     op: str = ""
     golden: str = ""
-    kept: Patches | Constants | None = None
+    kept: Kept | None = None
     model: Shape | None = None
 
     @property
@@ -42,7 +42,7 @@ class Entry:
 
     def store(self, values: Array8) -> Array8:
         """What lies at `place` if the model's input is `values`, int8 ``(1, C, H, W)``."""
-        if isinstance(self.kept, Patches):
+        if isinstance(self.kept, (Patches, Packed)):
             return self.kept.store(values, self.zero_point)
         return values
 

@@ -7,6 +7,7 @@ from ..config import HwConfig
 from ..errors import UsageError
 from ..ir.graph import Port
 from ..ir.parts import GoldenPart, HostPart, Value
+from .input_regions import latency
 from .model import DeviceProgram
 
 ProgramPart = HostPart | GoldenPart | DeviceProgram
@@ -43,8 +44,13 @@ class Program:
 
     @property
     def cycles(self) -> int:
-        """Predicted, exact cycles of one inference: the sum over the hardware parts."""
+        """Predicted, exact cycles of the runs of one inference: the sum over the hardware parts."""
         return sum(program.cycles for program in self.programs)
+
+    @property
+    def latency(self) -> int:
+        """Predicted, exact cycles from the acceptance of the last input to the end, summed over the hardware parts."""
+        return sum(latency(program) for program in self.programs)
 
     @property
     def macs(self) -> int:

@@ -15,7 +15,7 @@ from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.instructions import UNITS, Ordered
 from ..isa.units import Unit
-from .kept import Constants, Patches, Shape
+from .kept import Constants, Kept, Packed, Patches, Shape
 from .layout import Place
 from .model import DeviceProgram, Entry, Layer
 from .parts import Program, ProgramPart, gives, reads
@@ -72,6 +72,10 @@ def _device(program: DeviceProgram) -> Any:
             op=entry.op, golden=entry.golden, model=entry.model or (),
         )  # fmt: skip
         if kept is not None:
+            if isinstance(kept, Packed):
+                for field in fields(kept):
+                    setattr(added.packed, field.name, getattr(kept, field.name))
+                continue
             target = added.patches if isinstance(kept, Patches) else added.constants
             for field in fields(kept):
                 getattr(target, field.name).extend(getattr(kept, field.name))
@@ -207,14 +211,17 @@ def _entry(entry: Any) -> Entry:
     )  # fmt: skip
 
 
-def _kept(entry: Any) -> tuple[Patches | Constants | None, Shape | None]:
+def _kept(entry: Any) -> tuple[Kept | None, Shape | None]:
     """How a tensor is kept, and the shape of the model's."""
     if not entry.model:
         return None, None
     _, channels, height, width = entry.model
     shape = 1, channels, height, width
-    if entry.HasField("patches") == entry.HasField("constants"):
-        raise ValueError(f"tensor {entry.name!r} must be kept either as patches or without its constants")
+    if entry.HasField("patches") + entry.HasField("constants") + entry.HasField("packed") != 1:
+        raise ValueError(f"tensor {entry.name!r} must be kept either as patches, or packed, or without its constants")
+    if entry.HasField("packed"):
+        found = entry.packed
+        return Packed(found.word, found.words, found.first, found.row, found.column), shape
     if entry.HasField("constants"):
         values = tuple(entry.constants.values)
         if values and not -128 <= min(values) <= max(values) <= 127:

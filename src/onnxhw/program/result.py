@@ -16,6 +16,8 @@ class Result:
     outputs : int8 ``(1, C, H, W)`` by tensor name (`Port.tensor` of the program's outputs).
     tensors : every tensor of the tensor table that the engine captured, by name; empty unless traced.
     cycles : cycles of the run, as the core's CYCLES register reports them; 0 if the engine has no clock.
+    latency : cycles from the acceptance of the last frame of input to the end of the run, as a device measured them
+        that was idle then; None if it was not, or is none.
     counters : the core's other counters by the lower-case name of their `isa.memory.Control` register.
     """
 
@@ -23,6 +25,7 @@ class Result:
     tensors: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
     cycles: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+    latency: int | None = None
 
 
 @dataclass(frozen=True)

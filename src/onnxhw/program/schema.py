@@ -109,6 +109,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (13, "repeated", "uint32", "model", "shape of the model's tensor where another array is kept, else empty"),
             (14, "", "Patches", "patches", "the kept array is patches of the model's tensor"),
             (15, "", "Constants", "constants", "the kept array is the model's tensor less its constant channels"),
+            (16, "", "Packed", "packed", "the kept array is the model's tensor as bytes in a row"),
         ],
     ),
     "Patches": (
@@ -119,6 +120,17 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (2, "repeated", "uint32", "strides", ""),
             (3, "repeated", "uint32", "dilations", ""),
             (4, "repeated", "sint32", "pads", "top, left, bottom, right; the zero point lies there"),
+        ],
+    ),
+    "Packed": (
+        "Element (c, y, x) of the model's tensor is byte first + y * row + x * column + c, lane l of word w being byte "
+        "w * word + l; every other byte is the zero point.",
+        [
+            (1, "", "uint32", "word", "bytes of a word"),
+            (2, "", "uint32", "words", "of the kept array"),
+            (3, "", "uint32", "first", ""),
+            (4, "", "uint32", "row", ""),
+            (5, "", "uint32", "column", ""),
         ],
     ),
     "Constants": (

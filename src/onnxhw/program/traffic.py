@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..ir.graph import Graph
 from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
 from .host_words import memories
+from .input_regions import inputs, shape_words, travelling_words
 from .layout import Place
 from .model import DeviceProgram
 from .spans import spans
@@ -61,12 +62,11 @@ def frames_bytes(words: int) -> int:
     return 4 * words + SHORTEST * max(1, -(-words // MAX_WORDS))
 
 
-def traffic(inputs: Sequence[Place], outputs: Sequence[Place], word: int) -> Traffic:
-    """Of an inference whose tensors lie there, in a memory of `word` lanes."""
-    writes = [span.count for place in inputs for span in spans(place, word, MAX_STEP)]
+def traffic(words: int, outputs: Sequence[Place], word: int) -> Traffic:
+    """Of an inference with so many words of input, whose outputs lie there, in a memory of `word` lanes."""
     reads = [span.count for place in outputs for span in spans(place, word, MAX_STEP)]
-    written, answers = sum(map(frames_bytes, writes)), frames_bytes(RESULT_WORDS) + sum(map(frames_bytes, reads))
-    requests, replies = sum(map(_frames, reads)), sum(map(_frames, writes))
+    written, answers = frames_bytes(words), frames_bytes(RESULT_WORDS) + sum(map(frames_bytes, reads))
+    requests, replies = sum(map(_frames, reads)), _frames(words)
     run_and_poll = 2 * SHORTEST
     return Traffic(
         written + run_and_poll + SHORTEST * requests,
@@ -81,22 +81,17 @@ def _frames(words: int) -> int:
 
 def traffic_of(program: DeviceProgram) -> Traffic:
     """Of an inference of a program."""
-    inputs = dict.fromkeys(port.tensor for port in program.inputs)  # several ports may share a tensor
-    outputs = [port.tensor for port in program.outputs]
-    into, out = ([program.tensors[name].place for name in names] for names in (inputs, outputs))
-    return traffic(into, out, program.config.word)
+    words = sum(travelling_words(program.tensors[name]) for name in inputs(program))
+    outputs = [program.tensors[port.tensor].place for port in program.outputs]
+    return traffic(words, outputs, program.config.word)
 
 
 def plain_traffic(graph: Graph, word: int) -> Traffic:
     """Of an inference of a graph whose inputs and outputs lie as they are, each tensor in one piece."""
-    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
-    outputs = [port.tensor for port in graph.outputs]
-    into, out = ([_alone(graph.tensors[name].shape) for name in names] for names in (inputs, outputs))
-    return traffic(into, out, word)
-
-
-def _alone(shape: tuple[int, int, int, int]) -> Place:
-    return Place(0, shape[2] * shape[3], shape[3], shape)
+    names = dict.fromkeys(port.tensor for port in graph.inputs)
+    shapes = [graph.tensors[port.tensor].shape for port in graph.outputs]
+    places = [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
+    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), places, word)
 
 
 def load_bytes(program: DeviceProgram) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ..ir.graph import Graph
-from .kept import Constants, Patches, Shape
+from .kept import Kept, Shape
 
 
 @dataclass(frozen=True)
@@ -15,4 +15,4 @@ class Variant:
     """
 
     graph: Graph
-    kept: dict[str, tuple[Patches | Constants, Shape]] = field(default_factory=dict)
+    kept: dict[str, tuple[Kept, Shape]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from .. import __version__
+from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from . import svg
 from .kept import constant_channels, patched, sentences
@@ -55,6 +56,7 @@ def page(
         program=program,
         config=program.config,
         profile=profile,
+        latency=latency(program),
         manifest={**UNKNOWN, **manifest},
         simulations=simulations,
         units_svg=Markup(svg.units(program, profile)),

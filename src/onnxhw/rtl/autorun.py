@@ -7,17 +7,20 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..isa.memory import Control
+from ..isa.input_port import REGION_STRIDE, REGIONS
+from ..isa.memory import Control, Space
 from .cells import BlockRam
 
 MEMORY_NAME = "autorun"
 """Name of the memory whose contents (`Standalone.words`) a standalone bitstream replaces."""
+TABLE = REGIONS * REGION_STRIDE
+"""Where in it the table of inputs begins, which is as long."""
 
 
 @dataclass(frozen=True)
 class Standalone:
-    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.Unit`, and cycle
-    budget.
+    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.Unit`, cycle budget,
+    and the table of its inputs (`program.input_regions.input_table`), for a host that sends some.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.
     """
@@ -25,14 +28,17 @@ class Standalone:
     counts: tuple[int, ...]
     budget: int
     at_reset: bool = False
+    table: tuple[int, ...] = ()
 
     def words(self) -> tuple[int, ...]:
-        """Contents of `Autorun`'s memory: flags, then Control.LOAD_COUNT .. BUDGET at their register numbers."""
-        return (1 | self.at_reset << 1, *self.counts, self.budget)
+        """Contents of `Autorun`'s memory: flags, then Control.LOAD_COUNT .. BUDGET at their register numbers; from
+        `TABLE` on the table."""
+        head = (1 | self.at_reset << 1, *self.counts, self.budget)
+        return (*head, *[0] * (TABLE - len(head)), *self.table) if self.table else head
 
 
 class Autorun(wiring.Component):
-    """After reset writes the counts its memory holds, then 1 to Control.RUN for each pulse of `start`.
+    """After reset writes counts and table that its memory holds, then 1 to Control.RUN for each pulse of `start`.
 
     Does nothing if the memory's first word is 0, as in a bitstream without a baked program. A host that
     loads another program later overwrites the counts; the button then starts that one, once it is complete.
@@ -41,7 +47,7 @@ class Autorun(wiring.Component):
     -------
     start : In(1), one cycle asks for a run; ignored while `running`, or unless a complete program is `loaded`.
     baked : Out(1), one cycle tells that the counts are written: the baked program is complete.
-    addr, data, we : the access to CONTROL it wants; held until `granted`.
+    space, addr, data, we : the access to CONTROL or INPUT_TABLE it wants; held until `granted`.
     granted : In(1), the host port is free this cycle and the access is made.
     """
 
@@ -54,6 +60,7 @@ class Autorun(wiring.Component):
                 "loaded": In(1),
                 "baked": Out(1),
                 "granted": In(1),
+                "space": Out(4),
                 "addr": Out(24),
                 "data": Out(32),
                 "we": Out(1),
@@ -63,11 +70,13 @@ class Autorun(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         words = self.program.words() if self.program else ()
-        m.submodules.memory = mem = BlockRam(width=32, depth=16, init=words, name=MEMORY_NAME, role="link_start")
-        at, settled, wanted, starting = Signal(4), Signal(2), Signal(), Signal()
+        m.submodules.memory = mem = BlockRam(width=32, depth=2 * TABLE, init=words, name=MEMORY_NAME, role="link_start")
+        at, settled, wanted, starting = Signal(range(2 * TABLE)), Signal(2), Signal(), Signal()
+        of_table = at[-1]
         m.d.comb += [
             mem.r_addr.eq(at),
-            self.addr.eq(Mux(starting, Control.RUN, at)),
+            self.space.eq(Mux(of_table, Space.INPUT_TABLE, Space.CONTROL)),
+            self.addr.eq(Mux(starting, Control.RUN, at[:-1])),
             self.data.eq(Mux(starting, 1, mem.r_data)),
         ]
         m.d.sync += settled.eq(settled + 1)
@@ -87,6 +96,8 @@ class Autorun(wiring.Component):
                     m.d.sync += [at.eq(at + 1), settled.eq(0)]
                     m.next = "FETCH"
                     with m.If(at == Control.BUDGET):
+                        m.d.sync += at.eq(TABLE)
+                    with m.If(at == 2 * TABLE - 1):
                         m.next = "BAKED"
             with m.State("BAKED"):
                 m.d.comb += self.baked.eq(1)

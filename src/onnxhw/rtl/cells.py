@@ -8,7 +8,7 @@ gets behavioural forms. All other RTL is the same for every family and for simul
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from amaranth import Module, Signal, signed
+from amaranth import Module, Signal, Value, signed
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,28 +31,34 @@ class BlockRam(wiring.Component):
     name : identity of the contents for ``--standalone`` bitstreams; empty: the place in the hierarchy.
     role : what the memory is for (`Primitives`); empty: any place will do.
     distributed : made of lookup tables instead of block RAMs.
+    slices : parts of the word, of equal width, each with an address of its own to read from: `r_addr` is an array then.
     """
 
     latency = MEMORY
 
     def __init__(
         self, *, width: int, depth: int, granularity: int | None = None, init: tuple[int, ...] = (), name: str = "",
-        role: str = "", distributed: bool = False,
+        role: str = "", distributed: bool = False, slices: int = 1,
     ) -> None:  # fmt: skip
         self.width, self.depth, self.distributed = width, depth, distributed
         self.granularity = granularity or width
         self.init = init
-        self.name, self.role = name, role
+        self.name, self.role, self.slices = name, role, slices
         bits = max(1, (depth - 1).bit_length())
         super().__init__(
             {
                 "w_addr": In(bits),
                 "w_data": In(width),
                 "w_en": In(-(-width // self.granularity)),
-                "r_addr": In(bits),
+                "r_addr": In(bits) if slices == 1 else In(bits).array(slices),
                 "r_data": Out(width),
             }
         )
+
+    def read_address(self, part: int) -> Value:
+        """The address from which a slice of the word is read."""
+        found: Value = self.r_addr[part] if self.slices > 1 else self.r_addr
+        return found
 
     def elaborate(self, platform: Any) -> Module:
         return primitives_of(platform).memory(self)
@@ -133,16 +139,12 @@ class Behavioural:
         mem = memory.Memory(shape=ram.width, depth=ram.depth, init=list(ram.init), attrs=style)
         m.submodules.memory = mem
         write = mem.write_port(granularity=None if ram.granularity == ram.width else ram.granularity)
-        read = mem.read_port()
-        m.d.comb += [
-            write.addr.eq(ram.w_addr),
-            write.data.eq(ram.w_data),
-            write.en.eq(ram.w_en),
-            read.addr.eq(ram.r_addr),
-            read.en.eq(1),
-        ]
-        r_data = Signal(ram.width, reset_less=True)
-        m.d.sync += r_data.eq(read.data)
+        m.d.comb += [write.addr.eq(ram.w_addr), write.data.eq(ram.w_data), write.en.eq(ram.w_en)]
+        r_data, width = Signal(ram.width, reset_less=True), ram.width // ram.slices
+        for part in range(ram.slices):
+            read = mem.read_port()
+            m.d.comb += [read.addr.eq(ram.read_address(part)), read.en.eq(1)]
+            m.d.sync += r_data.word_select(part, width).eq(read.data.word_select(part, width))
         m.d.comb += ram.r_data.eq(r_data)
         return m
 

@@ -8,13 +8,16 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.memory import RING_SIZE, Control
+from ..isa.memory import ACCEPTED, RING_SIZE, Control
 from ..isa.units import Unit, units_of
 from .ports import COUNT_BITS, READS, by_name, completions, each, progress, status
 
 ADDRESS_BITS = 6
 GROUP_BITS = 3
 """Bits of the address of a register in its group: groups are read first, and then one of them is chosen."""
+
+HEARD = ACCEPTED + 4
+"""Cycles from a frame's CRC until the counter of the latency starts: the write takes two to get here, and two more."""
 
 
 class RunControl(wiring.Component):
@@ -95,6 +98,7 @@ class RunControl(wiring.Component):
             self.completed.vector >= free_from[COUNT_BITS:],
         ]
         m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
+        registers[Control.LATENCY] = self._latency(m, start, stop)
         fingerprint = int(self.config.fingerprint, 16)
         registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
         registers[Control.FINGERPRINT_HIGH] = Const(fingerprint >> 32, 32)
@@ -122,6 +126,20 @@ class RunControl(wiring.Component):
             group_1.eq(self.addr[GROUP_BITS:]),
             self.r_data.eq(Mux(ring_1, ring, Array([*values_1, Const(0, 32)])[group_1])),
         ]
+
+    def _latency(self, m: Module, start: Signal, stop: Signal) -> Signal:
+        """Cycles since the last frame of input that was accepted while no run was in progress, to the run's end."""
+        latency, accepted, counts = Signal(32, name="latency"), Signal(), Signal()
+        m.d.sync += accepted.eq(self.w_en & (self.addr == Control.LATENCY))
+        with m.If(counts):
+            m.d.sync += latency.eq(latency + 1)
+        with m.If(accepted & ~self.running):
+            m.d.sync += [latency.eq(HEARD), counts.eq(1)]
+        with m.Elif(stop):
+            m.d.sync += counts.eq(0)
+        with m.Elif(start & ~counts):
+            m.d.sync += latency.eq(0)
+        return latency
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
         """Stall and busy counters."""

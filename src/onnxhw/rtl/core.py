@@ -13,8 +13,9 @@ from .cells import DuplicatedRegister
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .fetch import Fetcher
+from .input_path import InputPath
 from .memory import ActMemory
-from .ports import by_name
+from .ports import by_name, write_request
 from .units import COMPONENTS
 
 ADDRESS = 24
@@ -25,9 +26,12 @@ class Core(wiring.Component):
 
     The host port takes one access per cycle: 32-bit word ``host_addr`` of space ``host_space``; byte enables
     ``host_wstrb``. ``host_rvalid`` shows the answer `HOST_READ_LATENCY` cycles after ``host_re``; only CONTROL and
-    ACT can be read. During a run CONTROL may be accessed, and ACT written where the run leaves it alone, as it does
-    with its inputs while `input_free`: the run's own writes of a bank go first. 4 cycles after ``host_we``
-    `host_waiting` tells that the word still waits; no other may follow before it has fallen.
+    ACT can be read. During a run CONTROL may be accessed, and ACT and INPUT written where the run leaves memory alone,
+    as it does with its inputs while `input_free`: the run's own writes of a bank go first. 4 cycles after ``host_we``
+    `host_waiting` tells that a word of ACT still waits; no other may follow before it has fallen. Of INPUT a word may
+    be written in each cycle in which `host_waiting` is low, or has been for one; word 0 begins anew. 8 cycles after the
+    last one `input_busy` tells that what has been written is not in its place yet, and else `input_over` that all
+    inputs are.
     """
 
     HOST_READ_LATENCY = 2 + ActMemory.latency + 2
@@ -47,6 +51,8 @@ class Core(wiring.Component):
                 "running": Out(1),
                 "input_free": Out(1),
                 "host_waiting": Out(1),
+                "input_busy": Out(1),
+                "input_over": Out(1),
             }
         )
 
@@ -81,14 +87,17 @@ class Core(wiring.Component):
         m.d.comb += [
             self.running.eq(control.running),
             self.input_free.eq(control.input_free),
-            self.host_waiting.eq(act.waiting),
         ]
-        self._host(m, control, act, units, fetchers)
+        m.submodules.inputs = path = InputPath(config)
+        m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.over)]
+        m.d.sync += self.host_waiting.eq(act.blocked | path.full)
+        self._host(m, control, act, path, units, fetchers)
         return m
 
     def _host(
-        self, m: Module, control: RunControl, act: ActMemory, units: dict[str, Any], fetchers: dict[Unit, Fetcher]
-    ) -> None:
+        self, m: Module, control: RunControl, act: ActMemory, path: InputPath, units: dict[str, Any],
+        fetchers: dict[Unit, Fetcher],
+    ) -> None:  # fmt: skip
         """Decode host accesses."""
         # Cycle 1: the access, registered.
         space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
@@ -136,8 +145,16 @@ class Core(wiring.Component):
             ]
             return address[shift:], place
 
-        into = act.write.host.request
-        word_2, place_2 = wide(Space.ACT, into.addr, into.data, into.en, late=False)
+        # The host's own writes, or those of the input port: never both, for the host waits for either.
+        into, own_write = act.write.host.request, Signal(write_request(self.config))
+        word_2, place_2 = wide(Space.ACT, own_write.addr, own_write.data, own_write.en, late=False)
+        for name in ("en", "addr", "data"):
+            m.d.comb += into[name].eq(Mux(path.o.valid, path.o.payload[name], own_write[name]))
+        m.d.comb += path.o.ready.eq(~act.blocked)
+        address, data, write = own(Space.INPUT)
+        m.d.comb += [path.w_data.eq(data), path.w_en.eq(write), path.begins.eq(~address.any())]
+        address, data, write = own(Space.INPUT_TABLE, len(path.table_addr))
+        m.d.comb += [path.table_addr.eq(address), path.table_data.eq(data), path.table_en.eq(write)]
         address, data, write = own(Space.CONTROL, ADDRESS_BITS)
         m.d.comb += [control.addr.eq(address), control.w_data.eq(data), control.w_en.eq(write)]
         memories = {space: memory for unit in units.values() for space, memory in unit.memories.items()}

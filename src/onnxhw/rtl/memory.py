@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,7 @@ from ..isa.timing import ACT_READ, MEMORY
 from ..isa.units import Unit, units_of
 from .cells import BlockRam
 from .delay import delay
-from .ports import act_read, act_write, by_name, each, write_request
+from .ports import act_read, act_write, by_name, each, reads_unaligned, unturned, write_request
 
 HOST = "host"
 WRITERS = (*(unit for unit in Unit if unit.ports.writes), HOST)
@@ -24,20 +24,21 @@ class ActMemory(wiring.Component):
     ``read`` and ``write`` have a port for each user. A read is answered `latency` cycles later. A write lands in its
     bank two cycles later.
     Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write of the
-    host's waits for a cycle in which the vector unit does not write; from two cycles after the request on `waiting`
-    tells that it does. Another one must not come meanwhile.
+    host's waits for a cycle in which the vector unit does not write; from the cycle after the request on `blocked`
+    tells that it does, and another one is not taken.
     """
 
     latency = ACT_READ
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
-        readers = [*(port for unit in units_of(config) for port in unit.ports.reads), HOST]
+        self.readers = {port: reads_unaligned(unit, config) for unit in units_of(config) for port in unit.ports.reads}
+        self.readers[HOST] = False
         super().__init__(
             {
-                "read": In(each(readers, lambda _: act_read(config))),
+                "read": In(each(self.readers, lambda user: act_read(config, self.readers[user]))),
                 "write": In(each(WRITERS, lambda _: act_write(config))),
-                "waiting": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -48,7 +49,10 @@ class ActMemory(wiring.Component):
 
         banks = []
         for i in range(config.act_banks):
-            bank = BlockRam(width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{i}")
+            parts = config.slices if i == 0 else 1
+            bank = BlockRam(
+                width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{i}", slices=parts
+            )
             m.submodules[f"bank_{i}"] = bank
             banks.append(bank)
 
@@ -63,7 +67,7 @@ class ActMemory(wiring.Component):
             offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
             hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
             m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
-        writes, targets, writing, blocked = {}, {}, {}, Signal()
+        writes, targets, writing = {}, {}, {}
         for user, port in by_name(self.write).items():
             request = port.request
             writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
@@ -76,12 +80,11 @@ class ActMemory(wiring.Component):
                 writing[user].eq(enable),
             ]
             if user == HOST:
-                with m.If(~blocked):
+                with m.If(~self.blocked):
                     m.d.sync += taken
             else:
                 m.d.sync += taken
-        m.d.comb += blocked.eq(writing[HOST] & writing[Unit.VECTOR])
-        m.d.sync += self.waiting.eq(blocked)
+        m.d.comb += self.blocked.eq(writing[HOST] & writing[Unit.VECTOR])
 
         # Cycle 2: what is written goes to all banks, which lie side by side.
         host, vector = writes[HOST], writes[Unit.VECTOR]
@@ -94,13 +97,21 @@ class ActMemory(wiring.Component):
 
         # A bank's own registers, near its block RAMs.
         for i, bank in enumerate(banks):
+            apart = [user for user, unaligned in self.readers.items() if unaligned and bank.slices > 1]
             read = 0
             for user in offsets:
-                read = read | Mux(hits[user][i], offsets[user], 0)
-            r_addr = Signal(split, name=f"r_addr_{i}", reset_less=True)
+                if user not in apart:
+                    read = read | Mux(hits[user][i], offsets[user], 0)
+            ways = {user: self._sliced(m, user, offsets[user]) for user in apart}
             w_en = Signal(config.word, name=f"w_en_{i}")
+            for part in range(bank.slices):
+                name = f"r_addr_{i}_{part}" if apart else f"r_addr_{i}"
+                r_addr, mine = Signal(split, name=name, reset_less=True), read
+                for user, by_part in ways.items():
+                    mine = mine | Mux(hits[user][i], by_part[part], 0)
+                m.d.sync += r_addr.eq(mine)
+                m.d.comb += bank.read_address(part).eq(r_addr)
             m.d.sync += [
-                r_addr.eq(read),
                 w_en.eq(
                     Mux(
                         writing[Unit.VECTOR],
@@ -110,7 +121,6 @@ class ActMemory(wiring.Component):
                 ),
             ]
             m.d.comb += [
-                bank.r_addr.eq(r_addr),
                 bank.w_addr.eq(w_addr),
                 bank.w_data.eq(w_data),
                 bank.w_en.eq(w_en),
@@ -118,6 +128,31 @@ class ActMemory(wiring.Component):
 
         self._answer(m, Cat(bank.r_data for bank in banks))
         return m
+
+    def _sliced(self, m: Module, user: str, offset: Signal) -> list[Value]:
+        """Cycle 1: the offset in bank 0 for each slice of a word: that of the first byte's word, or of the next for
+        slices before it; and so many words further where lanes behind the jump lie."""
+        config, request = self.config, by_name(self.read)[user].request
+        count, bits = config.slices, bits_for(config.act_depth)
+        grain, width = config.unaligned.bit_length() - 1, config.word.bit_length() - 1
+        first = request.byte[width:][:bits]
+        starts = [first + 1, first + request.jump, first + request.jump + 1]
+        words = [Signal(bits, name=f"{name}_{user}", reset_less=True) for name in ("second", "behind", "behind_second")]
+        m.d.sync += [word.eq(start) for word, start in zip(words, starts, strict=True)]
+        turn, split = request.byte[grain:width], request.split[grain:width]
+        begin = Signal(len(turn) + 1, name=f"begin_{user}")
+        m.d.comb += begin.eq(turn + split)
+        beyond, jumps = begin[-1], request.unaligned & split.any()
+        found = []
+        for part in range(count):
+            early, before = part < turn, part < begin[:-1]
+            carry, behind = (Signal(name=f"{name}_{user}_{part}", reset_less=True) for name in ("carry", "behind"))
+            m.d.sync += [
+                carry.eq(request.unaligned & early),
+                behind.eq(jumps & Mux(beyond, early & ~before, early | ~before)),
+            ]
+            found.append(Mux(behind, Mux(carry, words[2], words[1]), Mux(carry, words[0], offset)))
+        return found
 
     def _answer(self, m: Module, words: Value) -> None:
         """Cycle 2 + MEMORY: select the bank for each reader; `words` are what all banks show."""
@@ -129,3 +164,17 @@ class ActMemory(wiring.Component):
             word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)
             m.d.sync += word.eq(words.word_select(number_4, 8 * config.word))
             m.d.comb += port.word.eq(word)
+            if self.readers[user]:
+                self._turn(m, user, port, words[: 8 * config.word])
+
+    def _turn(self, m: Module, user: str, port: Any, word: Value) -> None:
+        """Cycle 2 + MEMORY of an unaligned read: the first byte comes into lane 0, but for `unturned` slices."""
+        config = self.config
+        left, grain = unturned(config), config.unaligned.bit_length() - 1
+        turns = config.slices // left
+        number = port.request.byte[grain + left.bit_length() - 1 : config.word.bit_length() - 1]
+        number_4 = delay(m, number, 2 + MEMORY, name=f"turn_{user}", reset=False)
+        turned = Signal(8 * config.word, name=f"turned_{user}_5", reset_less=True)
+        ways = [word.rotate_right(8 * config.unaligned * left * turn) for turn in range(turns)]
+        m.d.sync += turned.eq(Array(ways)[number_4] if turns > 1 else word)
+        m.d.comb += port.turned.eq(turned)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS
+from ..isa.instructions import UNITS, Array
 from ..isa.memory import Space
 from ..isa.units import STREAMING, Unit, units_of
 
@@ -17,6 +17,8 @@ COUNT_BITS = 16
 """Bits of a number of instructions."""
 ADDRESS_BITS = 16
 """Bits of an address of activation memory."""
+TURNED = 4
+"""Ways of a multiplexer that turns an operand: in one level of logic before a register."""
 READS = "reads"
 """Beside the units in `completions`: vector instructions that have read their operands."""
 
@@ -36,11 +38,30 @@ def write_request(config: HwConfig) -> data.StructLayout:
     return data.StructLayout({"en": config.word, "addr": ADDRESS_BITS, "data": 8 * config.word})
 
 
-def act_read(config: HwConfig) -> wiring.Signature:
-    """Read activation memory: `word` comes `ACT_READ` cycles after its `request`, of an enable and a word address."""
-    return wiring.Signature(
-        {"request": Out(data.StructLayout({"en": 1, "addr": ADDRESS_BITS})), "word": In(8 * config.word)}
-    )
+def act_read(config: HwConfig, unaligned: bool = False) -> wiring.Signature:
+    """Read activation memory: `word` comes `ACT_READ` cycles after its `request`, of an enable and a word address.
+
+    Or `unaligned`, if the port can: W bytes from `byte` on, those from lane `split` on `jump` words further if `split`
+    is not 0; `addr` is then the word of the first. They come as `turned`, which is to be turned by as many slices more
+    as the number of the first byte's slice is modulo `unturned`.
+    """
+    request: dict[str, int] = {"en": 1, "addr": ADDRESS_BITS}
+    answer = {"word": In(8 * config.word)}
+    if unaligned:
+        fields = {spec.name: spec.bits for spec in Array.specs() if spec.name in ("unaligned", "split", "jump")}
+        request |= {"byte": ADDRESS_BITS, **fields}
+        answer["turned"] = In(8 * config.word)
+    return wiring.Signature({"request": Out(data.StructLayout(request)), **answer})
+
+
+def unturned(config: HwConfig) -> int:
+    """By fewer slices than this `act_read` leaves an unaligned operand to be turned: the others are turned in time."""
+    return max(1, config.slices // TURNED)
+
+
+def reads_unaligned(unit: Unit, config: HwConfig) -> bool:
+    """Whether the read ports of a unit are `unaligned`."""
+    return unit.ports.unaligned and config.unaligned > 0
 
 
 def act_write(config: HwConfig) -> wiring.Signature:
@@ -101,10 +122,11 @@ def unit_ports(unit: Unit, config: HwConfig) -> dict[str, wiring.Member]:
     each that streams, and one that drains a ``drain``.
     """
     ports, streaming = unit.ports, [other for other in units_of(config) if other in STREAMING]
+    unaligned = reads_unaligned(unit, config)
     members = {
         "issue": In(issue(unit)),
         "status": Out(status(unit)),
-        "read": Out(each(ports.reads, lambda _: act_read(config))) if ports.reads else None,
+        "read": Out(each(ports.reads, lambda _: act_read(config, unaligned))) if ports.reads else None,
         "write": Out(act_write(config)) if ports.writes else None,
         "tiles": In(tiles(unit, config)) if ports.streams else None,
         "drain": In(drain(unit, config)) if ports.streams else None,

@@ -18,8 +18,7 @@ class ProcessingElement(wiring.Component):
         south = north + a * w                        # one row
         south = north + (a0 + w1) * (a1 + w0)        # a pair: a0 * w0 + a1 * w1 + a0 * a1 + w0 * w1
 
-    modulo ``2**psum_bits``. ``a`` and ``swap`` go east after one cycle. `role` and `shared` are its
-    multiplier's.
+    modulo ``2**psum_bits``. `role` and `shared` are its multiplier's.
     """
 
     def __init__(self, psum_bits: int, rows: int, style: str, role: str = "", shared: Any = None) -> None:
@@ -31,8 +30,6 @@ class ProcessingElement(wiring.Component):
                 "load": In(rows),
                 "weight": In(8 * rows),
                 "north": In(signed(psum_bits)),
-                "a_east": Out(8 * rows),
-                "swap_east": Out(1),
                 "south": Out(signed(psum_bits)),
             }
         )
@@ -53,9 +50,6 @@ class ProcessingElement(wiring.Component):
             _multiply(m, self, a[0] + active[1], a[1] + active[0])
         else:
             _multiply(m, self, a[0], active[0])
-        swap_east = Signal(reset_less=True)
-        m.d.sync += swap_east.eq(self.swap)
-        m.d.comb += self.swap_east.eq(swap_east)
         return m
 
 
@@ -68,7 +62,6 @@ class ActivationElement(wiring.Component):
             {
                 "a": In(16),
                 "north": In(signed(psum_bits)),
-                "a_east": Out(16),
                 "south": Out(signed(psum_bits)),
             }
         )
@@ -80,10 +73,9 @@ class ActivationElement(wiring.Component):
 
 
 def _multiply(m: Module, element: Any, left: Value, right: Value) -> None:
-    """The multiplier, the sum, and the activations on their way east."""
+    """The multiplier and the sum."""
     multiplier = Multiplier(len(left), len(right), style=element.style, role=element.role, shared=element.shared)
     m.submodules.multiplier = multiplier
-    a_east = Signal.like(element.a, reset_less=True)
     south = Signal.like(element.south, reset_less=True)
-    m.d.comb += [multiplier.a.eq(left), multiplier.b.eq(right), element.a_east.eq(a_east), element.south.eq(south)]
-    m.d.sync += [a_east.eq(element.a), south.eq(element.north + multiplier.p)]
+    m.d.comb += [multiplier.a.eq(left), multiplier.b.eq(right), element.south.eq(south)]
+    m.d.sync += south.eq(element.north + multiplier.p)

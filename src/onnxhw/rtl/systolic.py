@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.timing import array_pipeline, weight_hops
+from ..isa.timing import COLUMN_HOP, array_pipeline, column_hops, weight_hops
 from .cells import primitives_of
 from .delay import delay
 from .processing_element import ActivationElement, ProcessingElement
@@ -17,9 +17,9 @@ class SystolicArray(wiring.Component):
     """``sums[c] = sum_r x[r] * w[r, c]``, `latency` cycles after ``x``, every cycle; with the fast inner product
     ``+ sum_r w[2 * r, c] * w[2 * r + 1, c]``.
 
-    ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with
-    ``row_enable`` (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one
-    row, or of a pair) and column c see operands and swap e + c cycles later, weights c cycles later and those of
+    ``swap`` precedes the first ``x`` of a tile by one cycle. ``weights`` (k rows of C bytes) with ``row_enable``
+    (one-hot, R / k row groups) fill the shadow registers. All skewing happens inside: element e (of one row, or of a
+    pair) and column c see operands and swap e + `column_hops` cycles later, weights those of the column and of
     `weight_hops`. Only where k = R, ``weights`` come skewed (`weight_skew`). The fast inner product has a column of
     activation products in the west, so that all reach column 0 a cycle later; at the foot of each column they are
     subtracted.
@@ -56,7 +56,8 @@ class SystolicArray(wiring.Component):
         skewed = config.tile_words == 1
         products: Value | None = None  # of activations, at the foot of the column in the west
         if config.fast:
-            products = self._activation_column(m, west_a, shared)
+            products = delay(m, self._activation_column(m, west_a, shared), 1, name="products_west", reset=False)
+            west_a = [delay(m, a, 1, name=f"a_{e}_west", reset=False) for e, a in enumerate(west_a)]
             swap = delay(m, swap, 1, name="swap_west", reset=False)
             enable = delay(m, enable, 1, name="row_enable_west", reset=False)
             weights = delay(m, weights, 0 if skewed else 1, name="weights_west", reset=False)
@@ -64,11 +65,17 @@ class SystolicArray(wiring.Component):
         for e in elements[1:]:
             west_swap.append(delay(m, west_swap[-1], 1, name=f"swap_{e}", reset=False))
         for c in range(config.cols):
-            if c:
+            if c and c % COLUMN_HOP == 0:
                 enable = delay(m, enable, 1, name=f"row_enable_{c}", reset=False)
+                west_a = [delay(m, a, 1, name=f"a_{e}_{c}", reset=False) for e, a in enumerate(west_a)]
+                west_swap = [delay(m, swap, 1, name=f"swap_{e}_{c}", reset=False) for e, swap in enumerate(west_swap)]
+                if products is not None:
+                    products = delay(m, products, 1, name=f"products_{c}", reset=False)
             column = [weights.word_select(k * config.cols + c, 8) for k in range(config.load_rows)]
             if not skewed:
-                column = [delay(m, w, c, name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)]
+                column = [
+                    delay(m, w, column_hops(c), name=f"weight_{k}_{c}", reset=False) for k, w in enumerate(column)
+                ]
             rows = self._weight_rows(m, c, enable, column)
             north: Value | int = 0
             for e in elements:
@@ -83,13 +90,13 @@ class SystolicArray(wiring.Component):
                     pe.weight.eq(Cat(weight for _, weight in mine)),
                     pe.north.eq(north),
                 ]
-                west_a[e], west_swap[e], north = pe.a_east, pe.swap_east, pe.south
+                north = pe.south
             if products is not None:
-                products = delay(m, products, 1, name=f"products_{c}", reset=False)
                 corrected = Signal(signed(config.psum_bits), name=f"corrected_{c}", reset_less=True)
                 m.d.sync += corrected.eq(north - products)
                 north = corrected
-            m.d.comb += self.sums[c].eq(delay(m, north, config.cols - 1 - c, name=f"deskew_{c}", reset=False))
+            later = column_hops(config.cols - 1) - column_hops(c)
+            m.d.comb += self.sums[c].eq(delay(m, north, later, name=f"deskew_{c}", reset=False))
         return m
 
     def _style(self, e: int, c: int) -> str:
@@ -103,14 +110,14 @@ class SystolicArray(wiring.Component):
         return f"products_{e}" if c < 0 else f"pe_{e}_{c}"
 
     def _activation_column(self, m: Module, west_a: list[Value], shared: Any) -> Value:
-        """The column of activation products; `west_a` goes on behind it. Returns the sum at its foot."""
+        """The column of activation products; the sum at its foot."""
         config = self.config
         north: Value | int = 0
         for e in range(len(west_a)):
             element = ActivationElement(config.psum_bits, self._style(e, -1), self._role(e, -1), shared)
             m.submodules[f"products_{e}"] = element
             m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
-            west_a[e], north = element.a_east, element.south
+            north = element.south
         return north
 
     def _weight_rows(self, m: Module, c: int, enable: Value, column: list[Value]) -> list[tuple[Value, Value]]:

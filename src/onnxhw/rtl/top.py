@@ -103,6 +103,8 @@ class Device(wiring.Component):
             loader.host_rdata.eq(core.host_rdata),
             loader.host_rvalid.eq(core.host_rvalid),
             loader.host_waiting.eq(core.host_waiting),
+            loader.input_busy.eq(core.input_busy),
+            loader.input_over.eq(core.input_over),
             loader.input_free.eq(core.input_free),
             loader.running.eq(core.running),
             self.running.eq(core.running),
@@ -124,7 +126,7 @@ class Device(wiring.Component):
         ]
         with m.If(autorun.granted & autorun.we):
             m.d.comb += [
-                core.host_space.eq(Space.CONTROL),
+                core.host_space.eq(autorun.space),
                 core.host_addr.eq(autorun.addr),
                 core.host_wdata.eq(autorun.data),
                 core.host_we.eq(1),

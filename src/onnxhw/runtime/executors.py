@@ -31,7 +31,8 @@ class Executors(Closeable):
     progress : told of each stage of an engine's preparation.
 
     Attributes, of the last `run`: `cycles` of the hardware over all its inferences; `counters` of one inference, cycles
-    among them, for each hardware part in turn; `host_seconds` of the parts on the host, by the clock.
+    and latency (0: not measured) among them, for each hardware part in turn; `host_seconds` of the parts on
+    the host, by the clock.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Executors(Closeable):
                     watch(program, tensors, result)
                 found.append(golden.host.finish(ports, result.outputs))
             if first:
-                self.counters.append({"cycles": first.cycles, **first.counters})
+                self.counters.append({"cycles": first.cycles, "latency": first.latency or 0, **first.counters})
             return found
 
         return run

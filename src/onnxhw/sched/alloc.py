@@ -18,11 +18,11 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
-from ..isa.instructions import VectorOp
+from ..isa.instructions import Array, VectorOp
 from .aliases import Aliases, block_count
 from .live_ranges import LiveRange, may_overlap
 from .memory_trace import accesses, spans
-from .task import Region, TileTask
+from .task import ArrayStep, Region, TileTask
 
 LOOK_AHEAD = 2
 """Array steps after a step of another unit that are taken to run at the same time, and before a depthwise step: the
@@ -53,6 +53,8 @@ class Needs:
     constraints: dict[str, list[BankConstraint]] = field(default_factory=lambda: defaultdict(list))
     preferences: dict[str, dict[str, Spans]] = field(default_factory=lambda: defaultdict(dict))
     live: dict[str, LiveRange] = field(default_factory=dict)
+    within: dict[str, int] = field(default_factory=dict)
+    """Words from 0 on in which a buffer must lie, if not in all."""
 
 
 def find_needs(
@@ -80,8 +82,14 @@ def find_needs(
     for constraint in {constraint for task in tasks for constraint in _constraints(task, graph, aliases, config)}:
         for buffer in set(constraint.buffers):
             needs.constraints[buffer].append(constraint)
+    unaligned = {step.tensor for task in tasks for step in task.arrays if _unaligned(step)}
+    needs.within = {aliases.of[name].buffer: config.unaligned_words for name in unaligned}
     _find_preferences(graph, tasks, aliases, needs)
     return needs
+
+
+def _unaligned(step: ArrayStep) -> bool:
+    return isinstance(step.array, Array) and bool(step.array.unaligned)
 
 
 def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfig) -> Iterable[BankConstraint]:
@@ -163,7 +171,7 @@ def allocate(
         return -len(needs.constraints.get(buffer, ())), -preferred, -size[buffer]
 
     placed: dict[str, int] = {}
-    for buffer in sorted(size, key=lambda buffer: (key(buffer), buffer)):
+    for buffer in sorted(size, key=lambda buffer: (buffer not in needs.within, key(buffer), buffer)):
         base = _place(buffer, placed, needs, config, preferences, overlap)
         if base is None:
             return None
@@ -192,7 +200,8 @@ def _place(
             return may_overlap(needs.live[buffer], base, needs.live[other], taken[other])
         return taken[other] + needs.size[other] <= base or base + size <= taken[other]
 
-    able = [base for base in sorted(starts) if 0 <= base <= config.act_words - size]
+    end = needs.within.get(buffer, config.act_words)
+    able = [base for base in sorted(starts) if 0 <= base <= end - size]
     if preferences:
         costs = _costs(needs.preferences.get(buffer, {}), placed, np.array(able, np.int64), depth)
         able = [able[index] for index in np.argsort(costs, kind="stable")]

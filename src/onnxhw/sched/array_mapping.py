@@ -159,7 +159,7 @@ def conv_columns(
     x = graph.tensors[op.inputs[0]]
     scales = [found.scale for found in channels]
     outputs, depth = len(op.weight) // op.groups, op.weight.shape[1]
-    tiles, multiplied = [], 0
+    tiles, multiplied, streamed = [], 0, op.streamed()
     for first in range(0, len(op.weight), config.used_cols):
         end = min(first + config.used_cols, len(op.weight))
         low, high = first // outputs * depth, ((end - 1) // outputs + 1) * depth
@@ -173,7 +173,8 @@ def conv_columns(
         if len(used):  # channels at either end that meet only weights of 0 are not streamed
             low, matrix = low + int(used[0]), matrix[used[0] : used[-1] + 1]
             starts = [at // outputs * depth for at in range(first, end) if not channels[at].constant]
-            multiplied += sum(max(0, min(at + depth, low + len(matrix)) - max(at, low)) for at in starts)
+            high = low + len(matrix)
+            multiplied += sum(int(streamed[max(at, low) : min(at + depth, high)].sum()) for at in starts)
         else:
             matrix = matrix[:1]
         runs = _runs(op.name, x, low, matrix, images, config)

@@ -7,9 +7,10 @@ from itertools import pairwise, takewhile
 from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Concat, Conv, Graph, Tensor
+from ..ir.ops.conv import PackedConv
 from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .array_mapping import ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
+from .array_mapping import ColumnTile, DrainSet, Run, drain_sets, grouped_columns, weight_step
 from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
 
 ADDRESS = 0xFFFF
@@ -29,6 +30,7 @@ class Geometry:
     lo: int = INT8_MIN
     hi: int = INT8_MAX
     exact: int = 1
+    packed: PackedConv | None = None
 
 
 def geometry(op: ArrayOp, graph: Graph) -> Geometry:
@@ -37,7 +39,8 @@ def geometry(op: ArrayOp, graph: Graph) -> Geometry:
     if isinstance(op, Concat):
         return Geometry(op.name, y)
     zero = graph.tensors[op.inputs[0]].zero_point
-    return Geometry(op.name, y, zero, op.window, y.zero_point, op.lo, op.hi, exact=0)
+    packed = op if isinstance(op, PackedConv) else None
+    return Geometry(op.name, y, zero, op.window, y.zero_point, op.lo, op.hi, exact=0, packed=packed)
 
 
 def max_rows(y: Tensor, config: HwConfig) -> int:
@@ -97,43 +100,70 @@ def _task(
     g: Geometry, tiles: list[ColumnTile], rows: tuple[int, int], cols: tuple[int, int], cuts: tuple[int, ...],
     per_block: bool, config: HwConfig,
 ) -> TileTask:
-    w, arrays = g.window, list[ArrayStep]()
+    arrays = list[ArrayStep]()
     across = weight_step(*tiles[:2]) if len(tiles) > 1 else 0
+    if g.packed:
+        cuts = tuple(range(1, len(g.packed.tiles)))
     runs = [part for whole in tiles[0].runs for part in whole.cuts(cuts, config)]
     for run in runs:
-        x = run.tensor
-        plane = x.height * x.width
-        ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
-        array = Array(
-            act_base=(run.block * plane + ih0 * x.width + iw0) & ADDRESS,
-            kt_n=run.kt_n,
-            sub_n=run.sub_n,
-            kh_n=w.kernel[0],
-            kw_n=w.kernel[1],
-            nt_n=len(tiles),
-            oh_n=rows[1] - rows[0],
-            ow_n=cols[1] - cols[0],
-            a_kt=plane & ADDRESS,
-            a_kh=w.dilations[0] * x.width & ADDRESS,
-            a_kw=w.dilations[1],
-            a_oh=w.strides[0] * x.width & ADDRESS,
-            a_ow=w.strides[1],
-            ih0=ih0,
-            iw0=iw0,
-            ih_kh=w.dilations[0],
-            iw_kw=w.dilations[1],
-            ih_oh=w.strides[0],
-            iw_ow=w.strides[1],
-            in_h=x.height,
-            in_w=x.width,
-            pad=g.pad,
-            accumulate=int(bool(arrays)),
-        )
-        region = window_region(x, (run.block, run.block + run.kt_n), w, rows, cols)
         load = Load(base=run.weights, tiles=run.tiles, nt_n=len(tiles), nt_step=across or 0)
-        arrays.append(ArrayStep(load, array, x.name, () if region.empty else (region,)))
+        array, region = (_packed if g.packed else _words)(g, run, rows, cols)
+        fields = {"nt_n": len(tiles), "accumulate": int(bool(arrays))}
+        arrays.append(ArrayStep(load, array.but(**fields), run.tensor.name, () if region.empty else (region,)))
     found = drain_sets([column.drains for column in tiles], per_block)
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
+
+
+def _words(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
+    """The instruction that streams the blocks of a run for a box of output rows and columns, and what it reads."""
+    w, x = g.window, run.tensor
+    plane = x.height * x.width
+    ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
+    array = Array(
+        act_base=(run.block * plane + ih0 * x.width + iw0) & ADDRESS,
+        kt_n=run.kt_n,
+        sub_n=run.sub_n,
+        kh_n=w.kernel[0],
+        kw_n=w.kernel[1],
+        oh_n=rows[1] - rows[0],
+        ow_n=cols[1] - cols[0],
+        a_kt=plane & ADDRESS,
+        a_kh=w.dilations[0] * x.width & ADDRESS,
+        a_kw=w.dilations[1],
+        a_oh=w.strides[0] * x.width & ADDRESS,
+        a_ow=w.strides[1],
+        ih0=ih0,
+        iw0=iw0,
+        ih_kh=w.dilations[0],
+        iw_kw=w.dilations[1],
+        ih_oh=w.strides[0],
+        iw_ow=w.strides[1],
+        in_h=x.height,
+        in_w=x.width,
+        pad=g.pad,
+    )
+    return array, window_region(x, (run.block, run.block + run.kt_n), w, rows, cols)
+
+
+def _packed(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
+    """The same of an operand whose bytes lie in a row: one read for each position."""
+    assert g.packed
+    x, tile, (down, across) = run.tensor, g.packed.tiles[run.block], g.packed.pitch
+    first = tile.first + rows[0] * down + cols[0] * across
+    last = first + (rows[1] - 1 - rows[0]) * down + (cols[1] - 1 - cols[0]) * across + x.channels - 1
+    array = Array(
+        act_base=first & ADDRESS,
+        oh_n=rows[1] - rows[0],
+        ow_n=cols[1] - cols[0],
+        a_oh=down,
+        a_ow=across,
+        pad=g.pad,
+        unaligned=1,
+        split=tile.split,
+        jump=tile.jump,
+    )
+    end = last // x.channels + (tile.jump if tile.split else 0) + 1
+    return array, Region(x.name, (0, 1), (0, 1), (first // x.channels, end))
 
 
 def drain_steps(

@@ -130,10 +130,25 @@ class _Bounds:
         columns, depth = (i.nt_n, self.config.acc_depth) if isinstance(i, Array) else (1, self.config.window_depth)
         if height * width * columns > depth:
             self._fail(index, i, f"fills {height * width * columns} accumulator rows of {depth}")
+        if isinstance(i, Array):
+            self._unaligned(index, i)
         blocks = i.kt_n if isinstance(i, Array) else 1
         least = blocks * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
         if least > ADDRESS + 1:
             self._fail(index, i, f"reads {least} words")
+
+    def _unaligned(self, index: int, i: Array) -> None:
+        """A configuration that can, and places that it can address."""
+        step = self.config.unaligned
+        if not i.unaligned:
+            if i.split or i.jump:
+                self._fail(index, i, "has a jump, and reads words as they lie")
+            return
+        if not step or i.sub_n > 1 or i.split >= self.config.word:
+            self._fail(index, i, f"is no unaligned read of {self.config.name}")
+        steps = i.act_base, i.a_kt, i.a_kh, i.a_kw, i.a_oh, i.a_ow, i.split
+        if any(at % step for at in steps):
+            self._fail(index, i, f"addresses must be multiples of {step} bytes")
 
     def _vector(self, index: int, i: Vector) -> None:
         if i.op not in set(VectorOp):

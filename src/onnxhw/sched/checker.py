@@ -18,6 +18,7 @@ What is proved, for every input:
   its channels have been written. (That the words
   then hold this tensor and no other, and whatever is read the operand that is meant, the instructions do not tell:
   `reaching_definitions` proves it from the tasks that they are made of;)
+- the input port writes the inputs to their places, and nothing else;
 - no input is touched once as many instructions have completed as `DeviceProgram.input_free` says.
 
 A program that fails is a compiler bug, `InternalError` E12xx with the instruction's text; or, if it came from a file,
@@ -36,6 +37,7 @@ from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint
 from .bounds import bounds
+from .input_check import check_input_regions
 from .input_release import check_window
 from .memory_state import MemoryState, lane_groups, tensor_words
 from .stream_state import StreamState, Words, running
@@ -55,6 +57,7 @@ def check(program: DeviceProgram) -> Timeline:
     checker.accumulators(times)
     checker.banks(times)
     checker.tensors()
+    check_input_regions(program)
     check_window(program)
     return times
 
@@ -104,6 +107,9 @@ class _Checker:
             self._fail("E1204", Unit.ARRAY, index, f"sub_n must be at most {self.config.row_groups}")
         if int(footprint.accumulator_rows(i).max()) >= self.config.acc_depth:
             self._fail("E1204", Unit.ARRAY, index, f"fills beyond {self.config.acc_depth} accumulator rows")
+        if i.unaligned and int(self.array.reads[index].max(initial=0)) >= self.config.unaligned_words:
+            what = f"reads unaligned beyond the first {self.config.unaligned_words} words"
+            self._fail("E1204", Unit.ARRAY, index, what)
         self._inside(Unit.ARRAY, index, self.array.reads[index])
 
     def _strip(self, index: int, i: Depthwise) -> None:
@@ -193,10 +199,9 @@ class _Checker:
 
     def _stream_reads(self, stream: StreamState, index: int, state: MemoryState) -> None:
         i, reads = stream.code[index], stream.reads[index]
-        plane = footprint.array_plane(i)
-        for kt, groups in enumerate(self._lane_groups_used(stream, index)):
-            step = kt * i.a_kt if isinstance(i, Array) else 0
-            if groups.any() and (why := state.stale((plane + step) & footprint.ADDRESS, groups)):
+        planes = footprint.array_planes(i, self.config.word)
+        for plane, groups in zip(planes, self._lane_groups_used(stream, index), strict=True):
+            if groups.any() and (why := state.stale(plane, groups)):
                 self._fail("E1206", stream.unit, index, why)
         mine = np.zeros(self.config.act_words, bool)
         mine[reads] = True
@@ -208,6 +213,8 @@ class _Checker:
     def _lane_groups_used(self, stream: StreamState, index: int) -> npt.NDArray[np.bool_]:
         """``[kt, lane groups]``: whether an instruction's weights there are not all 0."""
         config, i = self.config, stream.code[index]
+        if isinstance(i, Array) and i.unaligned:  # a lane of the operand may come from any
+            return np.ones((i.kt_n, config.lane_groups), bool)
         bases = stream.tile_bases[stream.first_tile[index] : stream.first_tile[index + 1]]
         key = bases.tobytes(), i.group if isinstance(i, Depthwise) else -1
         if key not in self.lanes_known:

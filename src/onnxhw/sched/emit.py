@@ -105,7 +105,8 @@ class Emitter:
                 other_reads = max(other_reads, self.readers[other].bank[bank])
                 mine.bank[bank] = number
             mine.read_by[region][...] = number
-        base = (self.places[step.tensor].base + step.array.act_base) & ADDRESS
+        words = self.config.word if isinstance(step.array, Array) and step.array.unaligned else 1
+        base = (self.places[step.tensor].base * words + step.array.act_base) & ADDRESS
         return {"act_base": base, other.after: other_reads, **wait_reads(after, reads)}
 
     def _vector(self, task: TileTask, step: VectorStep) -> None:

@@ -30,15 +30,27 @@ def _window(i: Array | Depthwise | Vector) -> tuple[Words, Words]:
     return rows, cols
 
 
-def array_plane(i: Array | Depthwise) -> Words:
-    """Activation words that an array or depthwise instruction reads, of an array's those at kt = 0; those of kt are
-    ``kt * a_kt`` further on."""
-    return _sum(i.act_base, np.zeros(1, np.int64), *_window(i))
+def array_planes(i: Array | Depthwise, word: int) -> list[Words]:
+    """Activation words of `word` lanes that an array or depthwise instruction reads, for each kt."""
+    first = _sum(i.act_base, np.zeros(1, np.int64), *_window(i))
+    if isinstance(i, Depthwise):
+        return [first]
+    planes = [(first + kt * i.a_kt) & ADDRESS for kt in range(i.kt_n)]
+    return [_unaligned(i, plane, word) for plane in planes] if i.unaligned else planes
 
 
-def array_reads(i: Array | Depthwise) -> Words:
+def array_reads(i: Array | Depthwise, word: int) -> Words:
     """Activation words that an array or depthwise instruction reads."""
-    return array_plane(i) if isinstance(i, Depthwise) else _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))
+    if isinstance(i, Depthwise) or i.unaligned:
+        return np.unique(np.concatenate(array_planes(i, word)))
+    return _sum(i.act_base, np.arange(i.kt_n) * i.a_kt, *_window(i))
+
+
+def _unaligned(i: Array, first: Words, word: int) -> Words:
+    """The words that hold the bytes of operands that begin at these bytes."""
+    split = i.split or word
+    lanes = [(0, split - 1, 0), (split, word - 1, i.jump)][: 1 + (split < word)]
+    return np.unique(np.concatenate([(first + at) // word + jump for *ends, jump in lanes for at in ends]))
 
 
 def vector_a(i: Vector) -> Words:

@@ -25,10 +25,11 @@ def input_free(program: DeviceProgram) -> tuple[int, int]:
     inputs = _words(program, program.inputs)
     if (inputs & _words(program, program.outputs)).any():
         return 0, 0
+    word = program.config.word
     last = dict.fromkeys((*STREAMING, Unit.VECTOR), 0)
     for unit in last:
         for index, instruction in enumerate(program.code.get(unit, ())):
-            if inputs[_touched(instruction)].any():
+            if inputs[_touched(instruction, word)].any():
                 last[unit] = index + 1
     strips = last[Unit.DEPTHWISE]
     waited = (index + 1 for index, i in enumerate(program.code[Unit.VECTOR]) if i.after_depthwise >= strips)
@@ -42,19 +43,20 @@ def check_window(program: DeviceProgram) -> None:
     inputs = _words(program, program.inputs)
     if (inputs & _words(program, program.outputs)).any():
         raise InternalError("E1212", "an output lies where an input does, which shall be free before the run has ended")
+    size = program.config.word
     for unit, done in zip((Unit.ARRAY, Unit.VECTOR), program.input_free, strict=True):
         code = program.code.get(unit, ())
         if not 0 <= done <= len(code):
             raise InternalError("E1212", f"inputs are free after {done} of {len(code)} {unit} instructions")
         for index, instruction in enumerate(code[done:], done):
-            hit = inputs[_touched(instruction)]
+            hit = inputs[_touched(instruction, size)]
             if hit.any():
-                word = int(_touched(instruction)[int(hit.argmax())])
+                word = int(_touched(instruction, size)[int(hit.argmax())])
                 what = f"touches word {word} of an input, which shall be free after {done} {unit} instructions"
                 raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
     waited = max((i.after_depthwise for i in program.code.get(Unit.VECTOR, ())[: program.input_free[1]]), default=0)
     for index, instruction in enumerate(program.code.get(Unit.DEPTHWISE, ())[waited:], waited):
-        if inputs[_touched(instruction)].any():
+        if inputs[_touched(instruction, size)].any():
             what = f"reads an input, which shall be free after {program.input_free[1]} vector instructions"
             raise InternalError("E1212", what, where=f"depthwise[{index}] {instruction.text()}")
 
@@ -67,10 +69,10 @@ def _words(program: DeviceProgram, ports: Sequence[Port]) -> npt.NDArray[np.bool
     return found
 
 
-def _touched(instruction: Ordered) -> Words:
-    """The words that an instruction reads or writes."""
+def _touched(instruction: Ordered, word: int) -> Words:
+    """The words of `word` lanes that an instruction reads or writes."""
     if isinstance(instruction, (Array, Depthwise)):
-        return footprint.array_reads(instruction)
+        return footprint.array_reads(instruction, word)
     assert isinstance(instruction, Vector)
     parts = footprint.vector_a(instruction), footprint.vector_b(instruction), footprint.vector_writes(instruction)
     return np.concatenate(parts)

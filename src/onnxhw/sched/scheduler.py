@@ -9,6 +9,8 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
 from ..isa.units import Unit
+from ..program.input_regions import require_regions, shape_words
+from ..program.kept import Packed
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Rates, Traffic, traffic
 from ..program.variant import Variant
@@ -55,8 +57,8 @@ def draft_cycles(
 ) -> tuple[int, Traffic]:
     """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
     inference; errors as there."""
-    begun = _best(groups, config, rates)[1]
-    return begun.candidate.cycles, _moved(begun)
+    variant, begun = _best(groups, config, rates)
+    return begun.candidate.cycles, _moved(variant, begun)
 
 
 def _best(
@@ -70,20 +72,22 @@ def _best(
             schedules.append(found)
     if not schedules:
         raise _heaviest(errors)
-    return min(schedules, key=lambda each: _waited(each[1], rates) if rates else each[1].candidate.cycles)
+    if rates:
+        return min(schedules, key=lambda each: _waited(each[0], each[1], rates))
+    return min(schedules, key=lambda each: each[1].candidate.cycles)
 
 
-def _waited(begun: "InitialSchedule", rates: Rates) -> float:
+def _waited(variant: Variant, begun: "InitialSchedule", rates: Rates) -> float:
     """Milliseconds of an inference: what its inputs and outputs take on the line, and the core."""
-    return rates.wait_ms(begun.candidate.cycles, _moved(begun))
+    return rates.wait_ms(begun.candidate.cycles, _moved(variant, begun))
 
 
-def _moved(begun: "InitialSchedule") -> Traffic:
+def _moved(variant: Variant, begun: "InitialSchedule") -> Traffic:
     graph, places = begun.lowered.graph, begun.candidate.places
-    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
-    outputs = [port.tensor for port in graph.outputs]
-    into, out = ([places[name] for name in names] for names in (inputs, outputs))
-    return traffic(into, out, begun.lowered.config.word)
+    shapes = {port.tensor: places[port.tensor].shape for port in graph.inputs}
+    shapes |= {name: shape for name, (kept, shape) in variant.kept.items() if isinstance(kept, Packed)}
+    words = sum(map(shape_words, shapes.values()))
+    return traffic(words, [places[port.tensor] for port in graph.outputs], begun.lowered.config.word)
 
 
 def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
@@ -124,7 +128,11 @@ def initial_schedule(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> I
     """The first program of a graph; errors as `schedule`."""
     lowered = lower(same_operand(graph), config, use)
     check_capacity(lowered.images, config)
-    return InitialSchedule(lowered, first(lowered))
+    candidate = first(lowered)
+    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    if why := require_regions([candidate.places[name] for name in inputs], config.word):
+        raise DoesNotFitError("E5160", why, hint="concatenate inputs before the model, and split them in it")
+    return InitialSchedule(lowered, candidate)
 
 
 def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
@@ -231,9 +239,11 @@ def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | 
     found: list[Layer] = []
     whole = model or lowered.graph
     nominal = {op.name: whole.macs_of(op) for op in whole.ops}
+    kinds = {op.name: type(op).__name__ for op in whole.ops}
     for op in graph.ops:
         runs = {unit: runs_of(indices) for unit, indices in mine[op.name].items()}
-        layer = Layer(op.name, type(op).__name__, executed(lowered, op), runs, nominal.get(op.name, 0))
+        kind = kinds.get(op.name, type(op).__name__)
+        layer = Layer(op.name, kind, executed(lowered, op), runs, nominal.get(op.name, 0))
         other = next((known for known in found if _overlap(known, layer)), None)
         if other:
             _merge(other, layer)

@@ -24,7 +24,7 @@ class StreamState:
         config: HwConfig,
     ) -> None:
         self.unit, self.code = unit, code
-        self.reads = [footprint.array_reads(i) for i in code]
+        self.reads = [footprint.array_reads(i, config.word) for i in code]
         mine = [i for i in loads if i.depthwise == (unit == Unit.DEPTHWISE)]
         starts = [footprint.tile_words(load, config) for load in mine]
         self.tile_bases = np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64)

@@ -76,10 +76,6 @@ def test_the_tables_name_what_there_is():
 
 def test_the_suite_keeps_the_rules():
     """No node model of onnx's own breaks one."""
-    import sys
-    from pathlib import Path
-
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
     from node_mutants import seeds
 
     wrong = []

@@ -11,6 +11,7 @@ from ...driver.artifact import check_manifest
 from ...driver.json_records import wrong_simulations
 from ...errors import UsageError
 from ...files import read_json, reason, sha256
+from ...program.input_regions import intake, latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.traffic import Rates
@@ -122,7 +123,7 @@ def _of_part(record: Mapping[str, Any], number: int, part: DeviceProgram) -> Map
     if not isinstance(cycles, list):
         return record
     run = cycles[number] if number < len(cycles) else None  # a run ends with the first part that differs
-    return {**record, "cycles": run, "predicted_cycles": part.cycles}
+    return {**record, "cycles": run, "predicted_cycles": latency(part)}
 
 
 def _of_program(simulations: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
@@ -165,7 +166,7 @@ def report_record(found: Directory, summaries: Sequence[Profile]) -> dict[str, A
     parts = [_details(part, summary) for part, summary in zip(program.programs, summaries, strict=True)]
     return {
         **described(program),
-        "predicted_cycles": program.cycles,
+        "predicted_cycles": program.latency,
         "utilization": program.utilization,
         **premises(program.programs),
         "waiting": waited(program, Choice.recorded(found.manifest).rates),
@@ -185,6 +186,8 @@ def described(program: Program) -> dict[str, Any]:
         "model": program.name,
         "preset": config.name if config else None,
         "config": config.fingerprint if config else None,
+        "run_cycles": program.cycles,
+        "intake_cycles": sum(map(intake, program.programs)),
         "macs_executed": program.macs,
         "macs_nominal": program.nominal,
     }
@@ -204,7 +207,8 @@ def _details(program: DeviceProgram, summary: Profile) -> dict[str, Any]:
         "model": program.model,
         "macs_executed": program.macs,
         "macs_nominal": program.nominal,
-        "predicted_cycles": summary.cycles,
+        "predicted_cycles": latency(program),
+        "run_cycles": summary.cycles,
         "utilization": summary.utilization,
         "layers": [asdict(row) for row in summary.layers],
         "units": [asdict(row) for row in summary.units],

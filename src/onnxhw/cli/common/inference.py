@@ -145,7 +145,7 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
     """What a run gave, for ``--json``."""
     info = device.head
     counters = added(found.counters)
-    cycles = counters.pop("cycles", 0)
+    cycles, latency = counters.pop("cycles", 0), counters.pop("latency", 0)
     bounds = {"link": found.line, "core": cycles / info.clock_hz, "host": found.host}
     bound = max(bounds, key=bounds.__getitem__)
     return {
@@ -154,8 +154,8 @@ def record(program: Program, device: Device, found: Measured, inputs: Inputs, ta
         "clock_mhz": info.clock_hz / 1e6,
         "inferences": inputs.count,
         "runs": found.runs,
-        "cycles": cycles,
-        "predicted_cycles": program.cycles,
+        "cycles": latency,
+        "predicted_cycles": program.latency,
         "core_ms": bounds["core"] * 1e3,
         "line_ms": found.line * 1e3,
         "host_ms": found.host * 1e3,

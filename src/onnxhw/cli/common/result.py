@@ -17,6 +17,7 @@ from ...ir.parts import GoldenPart, HostPart
 from ...partition import PartitionedModel
 from ...preprocess import Preprocess
 from ...program import container
+from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
 from ...report.kept import Loaded, premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
@@ -86,7 +87,7 @@ def result(
         "board": chosen.board.name,
         "preset": chosen.config.name,
         "config": chosen.config.fingerprint,
-        "predicted_cycles": program.cycles,
+        "predicted_cycles": program.latency,
         **premises(program.programs),
         "waiting": waited(program, Choice.recorded(asdict(manifest)).rates),
         "resources": manifest.resources if routed else estimated(chosen),
@@ -109,7 +110,8 @@ def _part(part: ProgramPart) -> dict[str, Any]:
     if isinstance(part, GoldenPart):
         return {"where": "host", "operations": len(part.graph.ops), "macs_nominal": part.graph.macs()}
     return {
-        "where": "hardware", "operations": len(part.layers), "predicted_cycles": part.cycles,
+        "where": "hardware", "operations": len(part.layers),
+        "predicted_cycles": latency(part), "run_cycles": part.cycles,
         "macs_executed": part.macs, "macs_nominal": part.nominal,
     }  # fmt: skip
 
@@ -142,10 +144,10 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
     array = f"{macs_text(record)} in {record['predicted_cycles']:,} cycles"
     output.line(f"{record['model']} on {record['board']}, preset {record['preset']}: {array}")
     if record["fmax_mhz"]:
-        latency = record["predicted_cycles"] / record["clock_mhz"] / 1000
+        ms = record["predicted_cycles"] / record["clock_mhz"] / 1000
         met = "met" if record["timing_met"] else "NOT met"
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
-                    f"{latency:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
+                    f"{ms:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
         output.line(f"critical path: {record['critical_path']}")
     for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
         output.line(line)

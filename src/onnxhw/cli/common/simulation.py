@@ -15,6 +15,7 @@ from ...files import sha256
 from ...ir.graph import Array8, Graph
 from ...ir.parts import GoldenPart
 from ...partition import PartitionedModel, read
+from ...program.input_regions import latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.result import Result, first_difference
@@ -164,7 +165,8 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
                 if found.mismatch:
                     break
         if engine != "golden":
-            found.part_cycles, found.cycles = [part["cycles"] for part in session.counters], session.cycles
+            found.part_cycles = [part["latency"] for part in session.counters]
+            found.cycles = sum(found.part_cycles)
     return found
 
 
@@ -172,13 +174,16 @@ def _mismatch(
     subject: Subject, program: DeviceProgram, tensors: Mapping[str, Array8], result: Result, shown: dict[str, Array8],
     inference: int,
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Where a hardware part differs from its reference, or its cycles from those predicted; None if in nothing."""
+    """Where a hardware part differs from its reference, or its cycles (of the run, or from the last input on) from
+    those predicted; None if in nothing."""
     number = next(index for index, part in enumerate(subject.program.programs) if part is program)
     place: dict[str, Any] = {"inference": inference, "part": number}
     if values := difference(program, shown, reference(subject, program, tensors)):
         return place | values
     if result.cycles != program.cycles:
         return place | {"cycles": result.cycles, "predicted_cycles": program.cycles}
+    if result.cycles and result.latency != latency(program):
+        return place | {"cycles": result.latency or 0, "predicted_cycles": latency(program)}
     return None
 
 

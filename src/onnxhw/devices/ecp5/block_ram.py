@@ -9,7 +9,7 @@ needs no output multiplexer (16,384 words) or a small one. `plan` picks the segm
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 BYTES = 2048
@@ -87,11 +87,18 @@ def segments(width: int, depth: int, granularity: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def plan(width: int, depth: int, granularity: int) -> tuple[Tile, ...]:
+def plan(width: int, depth: int, granularity: int, slices: int = 1) -> tuple[Tile, ...]:
     """The EBRs of a memory of `depth` words of `width` bits, with one write enable per `granularity` bits.
 
-    They are in order of the address and then of the bit; a tile's place in this list is its number for good.
+    They are in order of the address and then of the bit; a tile's place in this list is its number for good. None holds
+    bits of two of the `slices` of the word: where they would, the slices follow one another, each as a memory.
     """
+    if slices > 1:
+        part, whole = width // slices, plan(width, depth, granularity)
+        if any(tile.slots[0].low // part != tile.slots[-1].low // part for tile in whole):
+            return tuple(_moved(tile, part * n, part // granularity * n)
+                         for n in range(slices) for tile in plan(part, depth, granularity))  # fmt: skip
+        return whole
     tiles, base = [], 0
     for aspect in segments(width, depth, granularity):
         pieces, step = chunks(width, granularity, aspect), per_ebr(aspect)
@@ -100,6 +107,12 @@ def plan(width: int, depth: int, granularity: int) -> tuple[Tile, ...]:
             tiles.append(Tile(aspect, base, tuple(Slot(i * BYTE, *piece) for i, piece in enumerate(row))))
         base += words(aspect)
     return tuple(tiles)
+
+
+def _moved(tile: Tile, bits: int, enables: int) -> Tile:
+    """The tile of a part of a memory as one of the whole: the part begins at this bit and write enable."""
+    slots = (replace(slot, low=slot.low + bits, enable=slot.enable + enables) for slot in tile.slots)
+    return replace(tile, slots=tuple(slots))
 
 
 def contents(tile: Tile, image: Sequence[int]) -> list[int]:

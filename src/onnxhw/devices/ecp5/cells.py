@@ -48,7 +48,8 @@ def dp16kd(
         enable[slot.at // block_ram.BYTE] = memory.w_en[slot.enable] & segment_enable
     low = aspect.bit_length() - 1 if aspect < block_ram.BYTE else (aspect // block_ram.BYTE).bit_length() + 2
     bits = 14 - low
-    w_addr, r_addr = memory.w_addr[:bits], memory.r_addr[:bits]
+    part = tile.slots[0].low * memory.slices // memory.width
+    w_addr, r_addr = memory.w_addr[:bits], memory.read_address(part)[:bits]
     bytes_enabled = enable[: aspect // block_ram.BYTE] if aspect >= 18 else []
     wide = aspect == 36
     out = Signal(36 if wide else 18, name=f"data_{number}")
@@ -94,7 +95,7 @@ def dp16kd(
 def tiled(memory: BlockRam, sites: Sequence[str]) -> Module:
     """`BlockRam`: the tiles of `block_ram.plan`, their output registers, and a multiplexer of the segments."""
     m = Module()
-    tiles = block_ram.plan(memory.width, memory.depth, memory.granularity)
+    tiles = block_ram.plan(memory.width, memory.depth, memory.granularity, memory.slices)
     bases = sorted({tile.base for tile in tiles})
     words = {base: Signal(memory.width, name=f"segment_{base}") for base in bases}
     limits = {base: upper for base, upper in zip(bases, [*bases[1:], 1 << len(memory.w_addr)], strict=True)}
@@ -110,15 +111,19 @@ def tiled(memory: BlockRam, sites: Sequence[str]) -> Module:
         m.d.comb += memory.r_data.eq(words[0])
         return m
     # Which segment the data will come from, two cycles later.
-    segment_1 = Signal(range(len(bases)))
-    segment_2 = Signal.like(segment_1)
-    for index, base in enumerate(bases[1:], start=1):
-        with m.If(memory.r_addr >= base):
-            m.d.sync += segment_1.eq(index)
-    with m.If(memory.r_addr < bases[1]):
-        m.d.sync += segment_1.eq(0)
-    m.d.sync += segment_2.eq(segment_1)
-    m.d.comb += memory.r_data.eq(Array(words.values())[segment_2])
+    width = memory.width // memory.slices
+    for part in range(memory.slices):
+        name, address = f"_{part}" if part else "", memory.read_address(part)
+        segment_1 = Signal(range(len(bases)), name=f"segment_1{name}")
+        segment_2 = Signal.like(segment_1, name=f"segment_2{name}")
+        for index, base in enumerate(bases[1:], start=1):
+            with m.If(address >= base):
+                m.d.sync += segment_1.eq(index)
+        with m.If(address < bases[1]):
+            m.d.sync += segment_1.eq(0)
+        m.d.sync += segment_2.eq(segment_1)
+        ways = Array(word.word_select(part, width) for word in words.values())
+        m.d.comb += memory.r_data.word_select(part, width).eq(ways[segment_2])
     return m
 
 

@@ -47,7 +47,10 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
 
 def block_rams(config: HwConfig) -> dict[str, int]:
     """Block RAMs by memory, exactly, without the link's."""
-    return {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
+    found = {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
+    _, act = memories(config)["activations"]
+    found["activations"] += len(block_ram.plan(*act, config.slices)) - len(block_ram.plan(*act))
+    return found
 
 
 def fabric_luts(a_bits: int, b_bits: int) -> int:
@@ -110,6 +113,9 @@ def counted(config: HwConfig) -> tuple[int, int]:
         depthwise_lut, depthwise_ff, taps = depthwise_counted(config)
         lut, ff, shapes = lut + depthwise_lut, ff + depthwise_ff, shapes + [(8, 8)] * taps
     ff += sum(fabric_ffs(*shape) for shape in shapes)
+    if config.unaligned:  # an address for each slice, of four; the operand turned in two steps
+        bits, word = bits_for(config.act_depth), 8 * config.word
+        lut, ff = lut + 3 * bits * config.slices + 5 * word, ff + (bits + 2) * config.slices + 3 * bits + word
     # Lookup tables of 16 words of 4 bits take 6 LUT4; each bit is chosen, and registered twice.
     width, rows = 8 * config.weight_word, -(-tail(config) // 16)
     lut, ff = lut + width * rows * 6 // 4 + width * rows, ff + 2 * width * bool(rows)

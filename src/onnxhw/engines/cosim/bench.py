@@ -21,7 +21,10 @@ PIPELINE = 16
 """Cycles after which any access has had its effect."""
 CHUNK = 4096
 """Cycles between looks at whether the engine still wants an answer."""
-CONTROL = 0
+CONTROL, INPUT = 0, 11
+LATENCY = 21
+PATIENCE = 1 << 18
+"""Longer than it takes until a word of input is in its place, with all the padding that may come before it."""
 
 
 class BenchError(Exception):
@@ -52,13 +55,45 @@ class HostPort:
             await FallingEdge(self.dut.clk)
 
     async def write(self, space: int, address: int, words: npt.NDArray[Any]) -> None:
-        """One word per cycle."""
+        """One word per cycle; of INPUT, as the core takes them, until it has nothing left to do with them."""
         dut = self.dut
-        dut.host_space.value, dut.host_wstrb.value, dut.host_we.value = space, 15, 1
+        dut.host_space.value, dut.host_wstrb.value = space, 15
         for i, word in enumerate(words.tolist()):
-            dut.host_addr.value, dut.host_wdata.value = address + i, word
+            while space == INPUT and known(dut.host_waiting, "host_waiting"):
+                dut.host_we.value = 0
+                await FallingEdge(dut.clk)
+            dut.host_we.value, dut.host_addr.value, dut.host_wdata.value = 1, address + i, word
             await FallingEdge(dut.clk)
         dut.host_we.value = 0
+        if space == INPUT:
+            await self.cycles(PIPELINE)
+            while known(dut.input_busy, "input_busy"):
+                await FallingEdge(dut.clk)
+
+    async def infer(self, after: int, words: npt.NDArray[Any]) -> None:
+        """What the loader does with the last frame of input, the words from `after` on, whose CRC is right: cycle by
+        cycle from its write of the register LATENCY on, until it starts the run."""
+        dut, read, written, since = self.dut, 0, 0, 0
+        coming = [False, False]
+        dut.host_wstrb.value = 15
+        for cycle in range(PATIENCE + len(words)):
+            access = (CONTROL, LATENCY, 0) if cycle == 0 else None
+            if coming.pop(0):
+                access, written = (INPUT, after + written, int(words[written])), written + 1
+            if read == len(words) and since >= 7 and not known(dut.input_busy, "input_busy"):
+                await FallingEdge(dut.clk)
+                break
+            reads = read < len(words) and not known(dut.host_waiting, "host_waiting")
+            coming.append(reads)
+            since += read == len(words)
+            read += reads
+            dut.host_we.value = int(access is not None)
+            if access:
+                dut.host_space.value, dut.host_addr.value, dut.host_wdata.value = access
+            await FallingEdge(dut.clk)
+        else:
+            raise BenchError("the core does not take its inputs")
+        await self.write(CONTROL, 0, np.array([1]))
 
     async def read(self, space: int, address: int, count: int) -> npt.NDArray[np.uint32]:
         """One word per cycle, pipelined."""
@@ -99,7 +134,11 @@ async def run(
 ) -> dict[str, Any]:
     """One run, with a look at activation memory whenever a wanted number of vector instructions has completed."""
     seen: dict[str, Any] = {}
-    await port.write(CONTROL, 0, np.array([1]))
+    if len(arrays["inputs"]):
+        await port.write(INPUT, 0, arrays["first_inputs"])
+        await port.infer(facts["after"], arrays["inputs"])
+    else:
+        await port.write(CONTROL, 0, np.array([1]))
     for _ in range(PIPELINE):
         if known(dut.running, "running"):
             break

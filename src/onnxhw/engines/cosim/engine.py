@@ -14,7 +14,8 @@ from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.host_words import tensor_of, tensor_spans, tensor_writes
+from ...program.host_words import tensor_of, tensor_spans
+from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..run_setup import budget, program_writes, watchdog_error
@@ -92,14 +93,14 @@ class CocotbEngine(Closeable):
         for name, entry in program.tensors.items() if trace else ():
             ready.setdefault(entry.ready, []).append(name)
         addresses = {stop: self._addresses(program, names) for stop, names in ready.items()}
-        reads = [(Space.CONTROL, int(Control.RUN), 1), (Space.CONTROL, int(Control.CYCLES), 1 + len(COUNTERS))]
+        reads = [(Space.CONTROL, int(Control.RUN), 1), (Space.CONTROL, int(Control.CYCLES), 2 + len(COUNTERS))]
         names = [port.tensor for port in program.outputs]
         spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
-        writes = [(int(Space.ACT), address, words) for address, words in tensor_writes(program, checked)]
-        found = self._do(writes, reads, run=True, limit=budget(program) + 64, stops=addresses)
+        stream = input_stream(program, checked)
+        found = self._do([], reads, inputs=stream, limit=budget(program) + 64, stops=addresses)
 
-        status, (cycles, *counts) = int(found["read_0"][0]), found["read_1"].tolist()
+        status, (cycles, *counts, latency) = int(found["read_0"][0]), found["read_1"].tolist()
         if status != ENDED:
             raise watchdog_error(program, status, cycles, counts)
         pieces = iter([found[f"read_{i}"] for i in range(2, len(reads))])
@@ -114,7 +115,7 @@ class CocotbEngine(Closeable):
             words = found[f"stop_{stop}"] if stop else None
             tensors |= self._unpack(program, names_here, words, checked)
         counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
-        return Result(outputs, tensors, cycles, counters)
+        return Result(outputs, tensors, cycles, counters, latency if len(stream) else cycles)
 
     def _addresses(self, program: DeviceProgram, names: Sequence[str]) -> npt.NDArray[np.int64]:
         word = self.config.word
@@ -140,21 +141,25 @@ class CocotbEngine(Closeable):
         writes: Sequence[Write],
         reads: Sequence[tuple[int, int, int]] = (),
         *,
-        run: bool = False,
+        inputs: npt.NDArray[np.uint32] | None = None,
         limit: int = 0,
         stops: Mapping[int, npt.NDArray[np.int64]] | None = None,
     ) -> Arrays:
-        """One job for the testbench; its answer."""
+        """One job for the testbench, a run if there are `inputs` (the words of their stream); its answer."""
         if self._thread is None:
             raise UsageError("E2401", "the engine has been closed")
         wanted = {stop: addresses for stop, addresses in sorted((stops or {}).items()) if stop}
         facts = {
             "writes": [[int(space), int(address)] for space, address, _ in writes],
             "reads": [[int(item) for item in read] for read in reads],
-            "run": run, "limit": limit, "stops": list(wanted),
+            "run": inputs is not None, "limit": limit, "stops": list(wanted),
             "word": self.config.word, "act_depth": self.config.act_depth,
         }  # fmt: skip
         arrays: Arrays = {f"write_{i}": words for i, (_, _, words) in enumerate(writes)}
+        if inputs is not None:
+            after = last_frame(len(inputs))
+            facts |= {"after": after}
+            arrays |= {"inputs": inputs[after:], "first_inputs": inputs[:after]}
         arrays |= {f"stop_{stop}": addresses for stop, addresses in wanted.items()}
         number, self._number = self._number, self._number + 1
         self._mailbox.put("job", number, facts, arrays)

@@ -20,6 +20,7 @@ Words = npt.NDArray[np.uint32]
 
 PORTS = (
     "host_space", "host_addr", "host_wdata", "host_wstrb", "host_we", "host_re", "host_rdata", "host_rvalid", "running",
+    "host_waiting", "input_busy",
 )  # fmt: skip
 """Ports that the driver uses."""
 
@@ -99,6 +100,23 @@ class CoreModel(Design):
         """Start a run; `InternalError` E1406 if the core does not."""
         self._settled = False
         if not self.library.onnxhw_host_start(self.handle):
+            raise InternalError("E1406", "the core does not start to run")
+
+    def infer(self, words: Words, after: int) -> None:
+        """Give the words of input and start a run as a device does whose last frame has those from `after` on, so that
+        `Control.LATENCY` tells what it would; `InternalError` E1406 if the core does not run."""
+        if after:
+            self.write(Space.INPUT, 0, words[:after])
+        last = np.ascontiguousarray(words[after:], np.uint32)
+        self._settled = False
+        started = self.library.onnxhw_host_infer(
+            self.handle,
+            ctypes.c_uint32(Control.LATENCY),
+            ctypes.c_uint32(after),
+            _pointer(last),
+            ctypes.c_size_t(len(last)),
+        )
+        if not started:
             raise InternalError("E1406", "the core does not start to run")
 
     def run(self, limit: int, vector_done: int | None = None) -> int:

@@ -11,7 +11,7 @@ const unsigned REST = 64;
 // Inputs of the core, and registers that are its outputs.
 struct core_ports {
 	uint32_t *clk, *space, *addr, *wdata, *wstrb, *we, *re;
-	const uint32_t *rdata, *rvalid, *running, *input_free, *waiting;
+	const uint32_t *rdata, *rvalid, *running, *input_free, *waiting, *busy, *over;
 };
 
 // The core: its simulation and the functions of its library.
@@ -38,6 +38,8 @@ void core_show(core_part &part) {
 	*const_cast<uint32_t *>(part.outside.running) = *part.core.running;
 	*const_cast<uint32_t *>(part.outside.input_free) = *part.core.input_free;
 	*const_cast<uint32_t *>(part.outside.waiting) = *part.core.waiting;
+	*const_cast<uint32_t *>(part.outside.busy) = *part.core.busy;
+	*const_cast<uint32_t *>(part.outside.over) = *part.core.over;
 }
 
 // One clock cycle of the core. Its address and data inputs only count in a cycle of an access, and keep their

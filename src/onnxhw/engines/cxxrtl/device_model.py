@@ -6,6 +6,7 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 """
 
 import ctypes
+import re
 import sys
 from importlib import metadata, resources
 from pathlib import Path
@@ -27,16 +28,24 @@ ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
 INPUTS = {"host_space": 4, "host_addr": 24, "host_wdata": 32, "host_wstrb": 4, "host_we": 1, "host_re": 1}
 """Inputs of the core with their widths, in the order of ``core_ports`` in core_part.h."""
-WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1}
+WIDTHS = {**INPUTS, "host_rdata": 32, "host_rvalid": 1, "running": 1, "input_free": 1, "host_waiting": 1,
+          "input_busy": 1, "input_over": 1}  # fmt: skip
 """All ports of the core."""
 OUTPUTS = {
     "host_rdata": "top host_rdata",
     "host_rvalid": "top host_rvalid",
     "running": "top control running",
     "input_free": "top control input_free",
-    "host_waiting": "top act waiting",
+    "host_waiting": "top host_waiting",
+    "input_busy": "top inputs busy",
+    "input_over": "top inputs over",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
+
+
+def suffixed(core: Design, name: str) -> str:
+    """A register's name in the design: Amaranth puts a number behind a name that is in its module twice."""
+    return next((each for each in core.names() if re.fullmatch(rf"{re.escape(name)}\$\d+", each)), name)
 
 
 def driver_text(*names: str) -> str:
@@ -117,7 +126,7 @@ class DeviceModel(Closeable):
         self.core, self.around = Design(libraries.core), Design(libraries.around)
         core, around = self.core, self.around
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(name).curr for name in OUTPUTS.values()]
+        inside += [core.item(suffixed(core, name)).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))

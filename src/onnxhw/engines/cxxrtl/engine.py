@@ -11,7 +11,8 @@ from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
 from ...isa.memory import COUNTERS, ENDED, Control, Space
-from ...program.host_words import tensor_of, tensor_spans, tensor_writes
+from ...program.host_words import tensor_of, tensor_spans
+from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
 from ...program.result import Result
 from ..run_setup import budget, program_writes, watchdog_error
@@ -100,10 +101,12 @@ def load(core: CoreModel, program: DeviceProgram) -> None:
 
 def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: bool) -> Result:
     """Run the loaded program once."""
-    for address, words in tensor_writes(program, inputs):
-        core.write(Space.ACT, address, words)
-    tensors = _capture(core, program, 0) if trace else {}
-    core.start()
+    words = input_stream(program, inputs)
+    if len(words):
+        core.infer(words, last_frame(len(words)))
+    else:
+        core.start()
+    tensors = _capture(core, program, 0) if trace else {}  # nothing has been written yet
     limit = budget(program) + 64
     if trace:
         for count in sorted({entry.ready for entry in program.tensors.values()} - {0}):
@@ -112,7 +115,7 @@ def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: boo
             tensors |= _capture(core, program, count)
     core.run(limit)
     status, *_ = core.control(Control.RUN)
-    cycles, *counts = core.control(Control.CYCLES, 1 + len(COUNTERS))
+    cycles, *counts, latency = core.control(Control.CYCLES, 2 + len(COUNTERS))
     if status != ENDED:
         raise watchdog_error(program, status, cycles, counts)
     outputs = {}
@@ -120,7 +123,7 @@ def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: boo
         pieces = [core.read(Space.ACT, *span) for span in tensor_spans(program, name)]
         outputs[name] = tensor_of(program, name, pieces)
     counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
-    return Result(outputs, tensors, cycles, counters)
+    return Result(outputs, tensors, cycles, counters, latency if len(words) else cycles)
 
 
 def _capture(core: CoreModel, program: DeviceProgram, ready: int) -> dict[str, npt.NDArray[np.int8]]:

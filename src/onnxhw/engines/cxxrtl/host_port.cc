@@ -4,9 +4,18 @@
 
 namespace {
 
+// Longer than the pipeline of the port: after so many cycles an access has had its effect.
+const int PIPELINE = 16;
+
+// The space of words of input, which the core takes as fast as it puts them into their places.
+const uint32_t INPUT = 11;
+
+// Longer than it takes for a word, with all the padding that may come before it: a core that needs longer is stuck.
+const unsigned PATIENCE = 1 << 18;
+
 struct host_port {
 	uint32_t *space, *address, *data, *strobe, *write, *read;
-	const uint32_t *answer, *valid, *running;
+	const uint32_t *answer, *valid, *running, *waiting, *busy;
 
 	explicit host_port(onnxhw_sim *sim) {
 		auto input = [&](const char *name) { return onnxhw_item(sim, name)->next; };
@@ -20,23 +29,37 @@ struct host_port {
 		answer = output("host_rdata");
 		valid = output("host_rvalid");
 		running = output("running");
+		waiting = output("host_waiting");
+		busy = output("input_busy");
+	}
+
+	// Run while an output is high.
+	void wait_for(onnxhw_sim *sim, const uint32_t *high) {
+		for (unsigned cycle = 0; cycle < PATIENCE; cycle++) {
+			onnxhw_settle(sim);
+			if (!*high)
+				return;
+			onnxhw_cycle(sim);
+		}
 	}
 };
-
-// Longer than the pipeline of the port: after so many cycles an access has had its effect.
-const int PIPELINE = 16;
 
 }
 
 extern "C" {
 
-// Write words to consecutive addresses, one per cycle, and wait until they are written.
+int onnxhw_host_start(onnxhw_sim *sim);
+
+// Write words to consecutive addresses, one per cycle, or fewer of INPUT, and wait until they are in their places.
 void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const uint32_t *words, size_t count) {
 	host_port port(sim);
 	*port.space = space;
 	*port.strobe = 15;
-	*port.write = 1;
 	for (size_t i = 0; i < count; i++) {
+		*port.write = 0;
+		if (space == INPUT)
+			port.wait_for(sim, port.waiting);
+		*port.write = 1;
 		*port.address = address + i;
 		*port.data = words[i];
 		onnxhw_cycle(sim);
@@ -44,6 +67,8 @@ void onnxhw_host_write(onnxhw_sim *sim, uint32_t space, uint32_t address, const 
 	*port.write = 0;
 	*port.strobe = 0;
 	onnxhw_step(sim, PIPELINE);
+	if (space == INPUT)
+		port.wait_for(sim, port.busy);
 }
 
 // Read words from consecutive addresses, pipelined; the number of words that were answered.
@@ -61,6 +86,43 @@ size_t onnxhw_host_read(onnxhw_sim *sim, uint32_t space, uint32_t address, uint3
 	}
 	*port.read = 0;
 	return answered;
+}
+
+// Do with the last words of input, from address `after` on, what the loader does with a frame whose CRC is right, cycle by
+// cycle from its write of the register LATENCY on, and return as soon as the run is under way; 0 if it does not start.
+int onnxhw_host_infer(onnxhw_sim *sim, uint32_t latency, uint32_t after, const uint32_t *words, size_t count) {
+	host_port port(sim);
+	auto write = [&](uint32_t space, uint32_t address, uint32_t data) {
+		*port.space = space;
+		*port.address = address;
+		*port.data = data;
+		*port.strobe = 15;
+		*port.write = 1;
+	};
+	size_t read = 0, written = 0;
+	bool arrives = false, coming = false;
+	for (unsigned cycle = 0, since = 0; cycle < PATIENCE + count; cycle++) {
+		*port.write = 0;
+		if (cycle == 0)
+			write(0, latency, 0);
+		if (arrives) {
+			write(INPUT, after + written, words[written]);
+			written++;
+		}
+		onnxhw_settle(sim);
+		bool reads = read < count && !*port.waiting;
+		// Eight cycles after the last word was read, or later, nothing is left to be done.
+		if (read == count && ++since >= 8 && !*port.busy) {
+			*port.write = 0;
+			onnxhw_cycle(sim);
+			return onnxhw_host_start(sim);
+		}
+		read += reads;
+		onnxhw_cycle(sim);
+		arrives = coming;
+		coming = reads;
+	}
+	return 0;
 }
 
 // Write 1 to register 0 (RUN) of space 0 and return as soon as the run is under way; 0 if it does not start.

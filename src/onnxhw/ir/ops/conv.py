@@ -1,6 +1,6 @@
 """`Conv`: convolution with constant weights."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +45,10 @@ class Conv(Clamped):
         """Depthwise, one output channel for each input channel."""
         return self.weight.shape[:2] == (self.groups, 1)
 
+    def streamed(self) -> npt.NDArray[np.bool_]:
+        """Of each input channel as the array streams it, whether it has elements of the model."""
+        return np.ones(self.weight.shape[1] * self.groups, bool)
+
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
         self.require_count(inputs, 1)
         weight, channels = self.weight, inputs[0].channels
@@ -69,6 +73,63 @@ class Conv(Clamped):
     def macs(self, inputs: list[Tensor], y: Tensor) -> int:
         """Padding included."""
         return int(self.weight.size) * y.height * y.width
+
+
+@dataclass(frozen=True)
+class PackedTile:
+    """What one read of a packed operand brings: bytes from `first` on, those from lane `split` on `jump` words further;
+    `split` 0: there is no jump."""
+
+    first: int
+    split: int = 0
+    jump: int = 0
+
+
+@dataclass(frozen=True)
+class PackedConv(Conv):
+    """A convolution whose operand's elements are bytes in a row: the W channels of n pixels, one pixel after the other.
+
+    `weight` is ``[O, T * W, 1, 1]``: channel ``t * W + lane`` of the result's pixel (y, x) meets byte
+    ``first + y * pitch[0] + x * pitch[1] + lane``, and `jump` * W bytes further from lane `split` of tile t on.
+    """
+
+    pitch: tuple[int, int] = (1, 1)
+    tiles: tuple[PackedTile, ...] = ()
+    elements: tuple[bool, ...] = ()
+    """Whether channel ``t * W + lane`` meets an element of the window; the weights of others are 0."""
+
+    def streamed(self) -> npt.NDArray[np.bool_]:
+        return np.array(self.elements, bool)
+
+    def patches(self, x: Tensor, y: Tensor) -> Tensor:
+        """The tensor ``(1, T * W, OH, OW)`` of what is read."""
+        return replace(x, shape=(1, len(self.tiles) * x.channels, y.height, y.width))
+
+    def reads(self, x: Tensor, y: Tensor) -> Ints:
+        """Which bytes are read: ``[T, W, OH, OW]``."""
+        lane = np.arange(x.channels)
+        offsets = [tile.first + lane + (lane >= tile.split) * (tile.split > 0) * tile.jump * x.channels
+                   for tile in self.tiles]  # fmt: skip
+        rows, cols = np.arange(y.height)[:, None] * self.pitch[0], np.arange(y.width) * self.pitch[1]
+        return np.array(offsets, np.int64)[:, :, None, None] + rows + cols
+
+    def check(self, inputs: list[Tensor], y: Tensor) -> None:
+        self.require_count(inputs, 1)
+        (x,) = inputs
+        self.require(bool(self.tiles) and x.height == 1, "must read bytes in a row")
+        super().check([self.patches(x, y)], y)
+        marked = len(self.elements) == self.weight.shape[1]
+        marked = marked and not self.weight[:, ~np.array(self.elements, bool)].any()
+        self.require(marked, "weights beyond the window must be 0")
+        reads = self.reads(x, y)
+        inside = int(reads.min()) >= 0 and int(reads.max()) < x.channels * x.width
+        self.require(inside, "reads bytes {} .. {} of {}", reads.min(), reads.max(), x.channels * x.width)
+
+    def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
+        (x,), patches = inputs, self.patches(inputs[0], y)
+        flat = arrays[0].transpose(0, 2, 3, 1).reshape(len(arrays[0]), -1)
+        taken = flat[:, self.reads(x, y).reshape(patches.shape[1:])]
+        return super().evaluate([taken], [patches], y)
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
 
-from ...isa.link import COMMIT_WORDS, HEADER_BYTES, MAX_WORDS, REGISTERS, SIZED, VERSION, Command
+from ...isa.link import COMMIT_WORDS, HEADER_BYTES, MAX_WORDS, REGISTERS, VERSION, WRITABLE, Command
 from ...isa.memory import Space
 
 READABLE = (Space.CONTROL, Space.ACT, REGISTERS)
@@ -25,6 +25,11 @@ class FrameChecks:
         self.external = Signal()
         self.data = self.act | self.external if external else self.act
         """A memory that holds no part of a program."""
+        self.input = Signal()
+        self.begins = Signal()
+        """Words of input from the first on."""
+        self.continues = Signal()
+        """From the one on that is next."""
         self.registers = Signal()
         self.words = Signal(8)
         """How many it should have."""
@@ -39,7 +44,9 @@ class FrameChecks:
         """A POLL of the end of a run."""
         self.same_crc = Signal()
 
-    def judge(self, m: Module, frame: Any, *, session: Signal, due: Signal, running: Signal, load_crc: Any) -> None:
+    def judge(
+        self, m: Module, frame: Any, *, session: Signal, due: Signal, following: Signal, running: Signal, load_crc: Any
+    ) -> None:
         """States CHECK to COMPARE of the FSM at hand, which end in its state DECIDE.
 
         `frame` is a `FrameCollector` whose `r_addr` is at the first word of the payload all the while.
@@ -53,8 +60,11 @@ class FrameChecks:
             m.d.sync += [is_[command].eq(kind[:4] == command) for command in Command]
             m.d.sync += [
                 self.readable.eq(_is_one_of(space, (*READABLE, *more))),
-                self.writable.eq(_is_one_of(space, (*SIZED, *more)) & (count != 0)),
+                self.writable.eq(_is_one_of(space, (*WRITABLE, *more)) & (count != 0)),
                 self.act.eq(space == Space.ACT),
+                self.input.eq(space == Space.INPUT),
+                self.begins.eq(~frame.rest[:24].any()),
+                self.continues.eq(frame.rest[:24] == following),
                 self.registers.eq(space == REGISTERS),
                 self.words.eq(HEADER_WORDS + 1 + Mux(follow, count, 0)),
                 self.formed.eq((kind[4:] == VERSION) & (count <= MAX_WORDS)),
@@ -75,7 +85,7 @@ class FrameChecks:
             any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
             needs = [
                 is_[Command.READ] & self.data,
-                is_[Command.WRITE] & ~self.act,
+                is_[Command.WRITE] & ~self.act & ~self.input,
                 is_[Command.RUN],
                 is_[Command.COMMIT],
             ]

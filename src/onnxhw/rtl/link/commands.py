@@ -7,7 +7,8 @@ in a buffer until the CRC over the whole frame has been checked, so that noise n
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import crc, memory, stream, wiring
+from amaranth.lib import crc, memory, wiring
+from amaranth.lib import stream as streams
 from amaranth.lib.wiring import In, Out
 
 from ...isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
@@ -15,38 +16,9 @@ from ...isa.memory import Control, Space
 from ..cells import BlockRam
 from .checks import HEADER_WORDS, FrameChecks
 from .frames import FrameCollector, FrameSender
+from .input_stream import stream
+from .state import State
 from .uart import Received
-
-
-class State:
-    """What the link remembers from frame to frame, and the answer under way."""
-
-    def __init__(self) -> None:
-        self.session = Signal(8)
-        self.due = Signal(8)
-        self.gap = Signal()
-        """The host knows already that frames are missing."""
-        self.token = Signal(24)
-        self.loaded = Signal()
-        self.dropped = Signal(16)
-        self.status = Signal(Status)
-        self.seq = Signal(8)
-        self.kind = Signal(7)
-        self.reply_address = Signal(24)
-        self.index = Signal(8)
-        self.left = Signal(8)
-        """Words of the payload that are still to be written or sent."""
-        self.phase = Signal(3)
-        self.step = Signal(4)
-        """Host words that a READ or WRITE passes over after each."""
-        self.again = Signal()
-        """A READ or POLL that was performed before."""
-        self.kept = Signal(8)
-        """Where the next word of the answer is kept, or was."""
-        self.keep = Signal(8)
-        """Where the next answer will be kept."""
-        self.first = Signal()
-        """The record of a WRITE begins: where to."""
 
 
 class CommandEngine(wiring.Component):
@@ -57,11 +29,12 @@ class CommandEngine(wiring.Component):
     * Commands of the session are performed once and in order: the number that is due is performed, a
       recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other
       answered with SEQUENCE, once.
-    * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`.
-    * While `running`, a WRITE to ACT waits for `input_free`, a POLL of the end for that, and everything behind them;
-      other commands that need a memory are answered with BUSY.
-    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; a READ one host
-      access per word.
+    * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
+      inputs are complete.
+    * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
+      them; other commands that need a memory are answered with BUSY.
+    * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
+      while the port keeps up, and until all of them are in their places; a READ one host access per word.
 
     Members
     -------
@@ -78,8 +51,8 @@ class CommandEngine(wiring.Component):
         self.info = info
         super().__init__(
             {
-                "i": In(stream.Signature(Received)),
-                "o": Out(stream.Signature(8)),
+                "i": In(streams.Signature(Received)),
+                "o": Out(streams.Signature(8)),
                 "host_space": Out(4),
                 "host_addr": Out(24),
                 "host_wdata": Out(32),
@@ -89,6 +62,8 @@ class CommandEngine(wiring.Component):
                 "host_rdata": In(32),
                 "host_rvalid": In(1),
                 "host_waiting": In(1),
+                "input_busy": In(1),
+                "input_over": In(1),
                 "running": In(1),
                 "input_free": In(1),
                 "baked": In(1),
@@ -113,9 +88,10 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
         checks, state = FrameChecks(self.info.external), State()
-        m.d.sync += [self.host_we.eq(0), self.host_re.eq(0)]
+        arrives, one = Signal(), ~checks.command[Command.RESET]
+        m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
-            self.host_wdata.eq(Cat(Mux(state.first, checks.command[Command.RUN], frame.r_data[0]), frame.r_data[1:])),
+            self.host_wdata.eq(Cat(Mux(state.first, one, frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
@@ -130,12 +106,16 @@ class CommandEngine(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
-            checks.judge(m, frame, session=state.session, due=state.due, running=self.running, load_crc=load_crc)
+            checks.judge(
+                m, frame, session=state.session, due=state.due, following=state.following, running=self.running,
+                load_crc=load_crc,
+            )  # fmt: skip
             self._decide(m, frame, checks, state, sender, answers)
             self._accept(m, frame, checks, state, load_crc)
             self._write(m, frame, checks, state, load_crc)
+            stream(m, state, self)
             self._answer(m, frame, checks, state, sender)
-            flags = Cat(state.loaded, Const(0, 15), state.dropped)
+            flags = Cat(state.loaded, state.armed, state.complete, Const(0, 13), state.dropped)
             own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
@@ -146,6 +126,7 @@ class CommandEngine(wiring.Component):
         """Wait for a frame."""
         with m.State("LISTEN"):
             m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0), state.again.eq(0)]
+            m.d.sync += state.late.eq(0)
             with m.If(frame.held):
                 m.next = "CHECK"
 
@@ -162,7 +143,8 @@ class CommandEngine(wiring.Component):
         ]
         is_, status = checks.command, state.status
         reads = is_[Command.READ] | is_[Command.POLL]
-        early = self.running & ((is_[Command.WRITE] & checks.act & ~self.input_free) | checks.waits)
+        to_input = is_[Command.WRITE] & checks.input
+        early = self.running & ((is_[Command.WRITE] & (checks.act | checks.input) & ~self.input_free) | checks.waits)
         recent = checks.distance[-1]
         with m.State("DECIDE"):
             m.d.sync += [
@@ -188,6 +170,8 @@ class CommandEngine(wiring.Component):
                 m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(is_[Command.HELLO]):
                 m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
+                with m.If(~checks.ours):  # another host's: nobody would know of the run
+                    m.d.sync += state.armed.eq(0)
             with m.Elif(is_[Command.INFO]):
                 m.d.sync += state.left.eq(frame.rest[24:])
             with m.Elif(~checks.ours):
@@ -204,10 +188,13 @@ class CommandEngine(wiring.Component):
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(read.data[:24])
             with m.Elif(early):
+                m.d.sync += state.late.eq(1)
                 m.next = "DECIDE"
+            with m.Elif(to_input & ~checks.begins & ~checks.continues):
+                m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(checks.blocked):
                 m.d.sync += status.eq(Status.BUSY)
-            with m.Elif(is_[Command.RUN] & ~state.loaded):
+            with m.Elif((is_[Command.RUN] | to_input) & ~state.loaded):
                 m.d.sync += status.eq(Status.NOT_LOADED)
             with m.Elif(is_[Command.COMMIT] & ~checks.same_crc):
                 m.d.sync += status.eq(Status.BAD_LOAD)
@@ -233,8 +220,16 @@ class CommandEngine(wiring.Component):
         is_ = checks.command
         with m.State("ACCEPT"):
             m.next = "WRITE"
-            with m.If(is_[Command.WRITE] & ~checks.data):
+            with m.If(is_[Command.WRITE] & checks.input):
+                # The first cycle of STREAM makes an access to INPUT of what follows.
+                m.d.sync += [self.host_we.eq(~state.late), self.host_space.eq(Space.CONTROL)]
+                m.d.sync += [self.host_addr.eq(Control.LATENCY), state.first.eq(0), state.complete.eq(0)]
+                m.d.sync += state.step.eq(0)
+                m.d.sync += state.following.eq(frame.rest[:24] + frame.rest[24:])
+                m.next = "STREAM"
+            with m.Elif(is_[Command.WRITE] & ~checks.data):
                 m.d.sync += state.loaded.eq(0)
+                self._forget_inputs(m, state)
             with m.If(is_[Command.COMMIT]):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
                 m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(COMMIT_WORDS - 1)]
@@ -242,10 +237,17 @@ class CommandEngine(wiring.Component):
                 m.d.comb += load_crc.start.eq(1)
                 m.d.sync += state.loaded.eq(0)
             with m.If(is_[Command.RUN]):
-                m.d.sync += state.token.eq(frame.rest[:24])
-            with m.If(is_[Command.RUN] | is_[Command.RESET]):
-                m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
+                m.d.sync += [state.token.eq(frame.rest[:24]), state.armed.eq(~state.complete), state.complete.eq(0)]
+                m.d.sync += [self.host_we.eq(state.complete), state.left.eq(0)]
                 m.next = "HEAD"
+            with m.If(is_[Command.RESET]):
+                m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
+                self._forget_inputs(m, state)
+                m.next = "HEAD"
+
+    @staticmethod
+    def _forget_inputs(m: Module, state: State) -> None:
+        m.d.sync += [state.following.eq(0), state.complete.eq(0), state.armed.eq(0)]
 
     def _write(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""

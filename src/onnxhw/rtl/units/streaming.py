@@ -3,7 +3,7 @@ activation words, and say where sums go."""
 
 from typing import Any
 
-from amaranth import Const, Module, Mux, Signal, Value
+from amaranth import Array, Const, Module, Mux, Signal, Value
 
 from ...config import bits_for
 from ...isa.instructions import UNITS
@@ -13,7 +13,7 @@ from ..accumulator import target
 from ..decode import Decoded
 from ..delay import delay
 from ..loops import LoopNest
-from ..ports import UnitComponent, by_name
+from ..ports import UnitComponent, by_name, reads_unaligned, unturned
 
 ALWAYS, NEVER = Const(1), Const(0, 1)
 
@@ -74,17 +74,35 @@ class StreamingUnit(UnitComponent):
         pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
         group_4 = delay(m, group, ACT_READ, name="group", reset=False)
         lanes = Signal(8 * count * groups)
+        at = loops.value.a
         m.d.comb += [
             within.eq((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)),
             read.request.en.eq(self.status.busy & within),
-            read.request.addr.eq(loops.value.a),
+            read.request.addr.eq(at),
             lanes.eq(read.word),
         ]
         x_5 = Signal(8 * count, name="x", reset_less=True)
-        m.d.sync += x_5.eq(
-            Mux(within_4, lanes.word_select(group_4[: bits_for(groups)], 8 * count), pad_4.replicate(count))
-        )
+        inside: Value = lanes.word_select(group_4[: bits_for(groups)], 8 * count)
+        if reads_unaligned(self.UNIT, self.config):
+            inside = self._unaligned(m, read, at, now, inside)
+        m.d.sync += x_5.eq(Mux(within_4, inside, pad_4.replicate(count)))
         return x_5
+
+    def _unaligned(self, m: Module, read: Any, at: Value, now: Decoded, aligned: Value) -> Value:
+        """The operand, `aligned` or, where the instruction reads bytes from address `at` on, turned into its lanes."""
+        config, left = self.config, unturned(self.config)
+        grain, width = config.unaligned.bit_length() - 1, config.word.bit_length() - 1
+        m.d.comb += [
+            read.request.addr.eq(Mux(now.unaligned, at[width:], at)),
+            read.request.byte.eq(at),
+            read.request.unaligned.eq(now.unaligned),
+            read.request.split.eq(now.split),
+            read.request.jump.eq(now.jump),
+        ]
+        number_5 = delay(m, at[grain:][: left.bit_length() - 1], ACT_READ, name="turn", reset=False) if left > 1 else 0
+        unaligned_5 = delay(m, now.unaligned, ACT_READ, name="unaligned", reset=False)
+        turned = Array(read.turned.rotate_right(8 * config.unaligned * turn) for turn in range(left))[number_5]
+        return Mux(unaligned_5, turned, aligned)
 
     def _place(
         self, m: Module, loops: LoopNest, now: Decoded, last: Value, cycles: int, *,

@@ -8,7 +8,15 @@ from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
 from ...isa.instructions import SETTINGS, Vector, VectorOp
 from ...isa.memory import PARAM_BITS, Space, param_shape
-from ...isa.timing import ACT_READ, DRAIN_READ, MEMORY, REQUANTIZE, vector_issue_interval, vector_latency
+from ...isa.timing import (
+    ACT_READ,
+    DRAIN_READ,
+    MEMORY,
+    REQUANTIZE,
+    results_later,
+    vector_issue_interval,
+    vector_latency,
+)
 from ...isa.units import Unit
 from ..cells import BlockRam, DuplicatedRegister
 from ..decode import Decoded
@@ -38,7 +46,7 @@ class VectorUnit(UnitComponent):
 
     An instruction is taken when the one before is done; or if it `follows` it, as soon as that one's last group has
     been read, but no sooner than `vector_issue_interval` cycles after it: what it does not share with it are the loops,
-    and those of the results begin as many cycles late. Activation operands come `ACT_READ` cycles after their address,
+    and those of the results begin `results_later`. Activation operands arrive `ACT_READ` cycles after their address,
     accumulator rows `DRAIN_READ`, and are read so much later that they arrive with the sums of windows. Each group's
     parameters, a row of `params`, are read with its operands; if in two halves (`HwConfig.param_reads`), with the first
     word of a plane only, and held by the lanes.
@@ -322,10 +330,15 @@ class VectorUnit(UnitComponent):
         at_last = Signal()  # the group that comes next is its word's last
         word_ends = valid & at_last
         # The loops of the results: those of the instruction before are at their end when these begin.
-        starts = delay(m, self.issue.take, vector_issue_interval() - 1, name="take")
+        # What they take from it waits in two registers: in the first while that one's results are still written.
+        taken = delay(m, self.issue.take, vector_issue_interval() - 1, name="take")
+        starts = delay(m, taken, results_later() - vector_issue_interval(), name="taken")
+        waiting = {name: Signal.like(now[name], name=f"waiting_{name}", reset_less=True) for name in OUT_FIELDS}
         own = {name: Signal.like(now[name], name=f"out_{name}", reset_less=True) for name in OUT_FIELDS}
+        with m.If(taken):
+            m.d.sync += [register.eq(now[name]) for name, register in waiting.items()]
         with m.If(starts):
-            m.d.sync += [register.eq(now[name]) for name, register in own.items()]
+            m.d.sync += [register.eq(waiting[name]) for name, register in own.items()]
         m.d.sync += out_loops.start.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
         with m.If(out_loops.start):

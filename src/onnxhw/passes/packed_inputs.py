@@ -1,0 +1,232 @@
+"""`packed_inputs`: an input that convolutions read lies as bytes in a row, and they read them unaligned.
+
+An array of R rows multiplies R input channels at a time, and a first layer has one or three. In a row of the input the
+elements that a row of the window meets are bytes side by side; so one read of R bytes brings a row of the window, or
+part of it, from wherever it begins::
+
+    x (1, C, H, W)                    x' (1, R, 1, n), bytes in a row
+    y = Conv KHxKW(x)           ->    y = PackedConv(x')
+
+Rows are a pitch apart that is ``L`` modulo R, L bytes being a row of the window. Then what follows in the next row
+comes at a jump of whole words, and the same read brings it: elements per read are what patches would have. Between the
+rows, above and below lies the zero point, so padding is read like anything else. Columns may take the part of rows.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ..config import HwConfig
+from ..ir.graph import Conv, Graph, Op
+from ..ir.ops.conv import PackedConv, PackedTile
+from ..ir.windows import Window
+from ..program.kept import Kept, Packed, Shape
+from ..program.variant import Variant
+
+MOST_JUMP = 63
+"""What the field `jump` of an `Array` instruction holds."""
+
+
+def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
+    """Graphs with such inputs, those that take the fewest reads first; none if no input qualifies.
+
+    An input does if only convolutions of one window, without groups, read it, if reads become fewer, and if it is no
+    output of the model.
+    """
+    if not config.unaligned:
+        return []
+    outputs = {port.tensor for port in graph.outputs}
+    inner = {name: ops for name, ops in _readers(graph).items() if name not in outputs}
+    found = {name: _plans(graph.tensors[name].shape, ops, config)[0] for name, ops in inner.items()}
+    ways = {name: plans for name, plans in found.items() if plans}
+    if not ways:
+        return []
+    levelled = zip(*_levelled([*ways.values()]), strict=True)
+    return [_variant(graph, dict(zip(ways, one, strict=True))) for one in levelled]
+
+
+def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
+    """As many plans for each input: the last of one that has fewer is repeated."""
+    most = max(map(len, ways))
+    return [plans + plans[-1:] * (most - len(plans)) for plans in ways]
+
+
+def _readers(graph: Graph) -> dict[str, list[Op]]:
+    """Who reads each input."""
+    readers: dict[str, list[Op]] = {port.tensor: [] for port in graph.inputs}
+    for op in graph.ops:
+        for name in readers.keys() & op.inputs:
+            readers[name].append(op)
+    return readers
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an input is packed, and read: tiles, the taps of their lanes, bytes from one position to the next.
+
+    `taps` has, for each tile and lane, the element ``(kh, kw, c)`` of the window, or None.
+    """
+
+    packed: Packed
+    tiles: tuple[PackedTile, ...]
+    taps: tuple[tuple[int, int, int] | None, ...]
+    pitch: tuple[int, int]
+
+
+def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
+    """Why inputs lie one pixel to a word (or as patches) though a convolution over few channels reads them; by name."""
+    found = {}
+    outputs = {port.tensor for port in graph.outputs}
+    for name, readers in _readers(graph).items():
+        shape = graph.tensors[name].shape
+        if not any(isinstance(op, Conv) and op.groups == 1 and op.window.kernel != (1, 1) for op in readers):
+            continue
+        if shape[1] >= config.word:
+            continue
+        reason = _plans(shape, readers, config)[1] if config.unaligned else f"{config.name} reads whole words"
+        if reason or name in outputs:
+            found[name] = reason or "it is an output, too"
+    return found
+
+
+def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
+    """Ways to pack an input of that shape, best first; why there is none."""
+    windows = set[Window]()
+    for op in readers:
+        if not isinstance(op, Conv):
+            return [], f"{op.name!r}, no convolution, reads it"
+        if op.groups > 1:
+            return [], f"{op.name!r}, a convolution of groups, reads it"
+        windows.add(op.window)
+    if len(windows) != 1:
+        return [], f"convolutions of {len(windows)} windows read it"
+    window = windows.pop()
+    plain = window.kernel[0] * window.kernel[1] * -(-shape[1] // config.word)
+    pixels = {shape[1], -(-shape[1] // config.unaligned) * config.unaligned}
+    ways = product((False, True), sorted(pixels))
+    plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel))]
+    if not plans:
+        return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
+    fewer = [plan for plan in plans if len(plan.tiles) < plain]
+    if not fewer:
+        return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
+    near = [plan for plan in fewer if plan.packed.words <= config.unaligned_words]
+    if not near:
+        least = min(plan.packed.words for plan in fewer)
+        return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
+    return sorted(near, key=lambda plan: (len(plan.tiles), plan.packed.words)), ""
+
+
+def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> Plan | None:
+    """The plan with rows of the input, or its columns, one after the other, and so many bytes for each pixel; None if
+    reads would begin where they cannot."""
+    step, (_, channels, *spatial) = config.unaligned, shape
+    outer, inner = (1, 0) if transposed else (0, 1)
+    positions = window.size((shape[2], shape[3]))
+    before, _, kernel, stride, dilation = window.axis(inner)
+    reach = (positions[inner] - 1) * stride - before + (kernel - 1) * dilation + 1
+    around = max(0, before, reach - spatial[inner])  # columns of padding that two rows share
+    row = (kernel - 1) * pixel + channels if dilation == 1 else channels
+    pitch = _pitch((spatial[inner] + around) * pixel, window.axis(outer), row, config)
+    pads = [window.pads[axis] for axis in (outer, inner)]
+    first = max(0, pads[0]) * pitch + max(0, pads[1]) * pixel
+    origin = max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
+    tiles, taps = [], list[tuple[int, int, int] | None]()
+    for tile, lanes in _tiles(_segments(window, channels, pitch, pixel, outer), config):
+        tiles.append(PackedTile(origin + tile.first, tile.split, tile.jump))
+        taps += lanes
+    if any(at % step for tile in tiles for at in (tile.first, tile.split)):
+        return None
+    steps = {outer: window.strides[outer] * pitch, inner: window.strides[inner] * pixel}
+    last = sum((positions[axis] - 1) * steps[axis] for axis in (0, 1))
+    ends = (tile.first + config.word * (1 + tile.jump * (tile.split > 0)) for tile in tiles)
+    elements = first + (spatial[outer] - 1) * pitch + (spatial[inner] - 1) * pixel + channels
+    words = -(-max(last + max(ends), elements) // config.word)
+    by_axis = {outer: pitch, inner: pixel}
+    packed = Packed(config.word, words, first, by_axis[0], by_axis[1])
+    # A single position needs no step, whatever it would be.
+    moves = tuple(steps[axis] if positions[axis] > 1 else 0 for axis in (0, 1))
+    if any(at % step for at in moves):
+        return None
+    return Plan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]))
+
+
+def _pitch(least: int, axis: tuple[int, int, int, int, int], row: int, config: HwConfig) -> int:
+    """Bytes from row to row, at `least` so many: such that the next `row` bytes of the window come at a jump of whole
+    words, if some do."""
+    _, _, kernel, _, dilation = axis
+    step = config.unaligned
+    able = range(-(-least // step) * step, least + config.word + step, step)
+    joined = [pitch for pitch in able if kernel > 1 and (dilation * pitch - row) % config.word == 0]
+    return joined[0] if joined else able[0]
+
+
+Segment = tuple[int, list[tuple[int, int, int] | None]]
+"""The first byte of elements that lie side by side, and which they are."""
+
+
+def _segments(window: Window, channels: int, pitch: int, pixel: int, outer: int) -> list[Segment]:
+    """The rows of the window in order, or its single taps where a dilation leaves bytes between them."""
+    (k_outer, k_inner), (d_outer, d_inner) = (
+        (numbers[outer], numbers[1 - outer]) for numbers in (window.kernel, window.dilations)
+    )
+    segments: list[Segment] = []
+    for o, i in product(range(k_outer), range(k_inner)):
+        kh, kw = (o, i) if outer == 0 else (i, o)
+        taps: list[tuple[int, int, int] | None] = [(kh, kw, c) for c in range(channels)]
+        if i and d_inner == 1:
+            segments[-1][1].extend([None] * (pixel - channels) + taps)
+        else:
+            segments.append((o * d_outer * pitch + i * d_inner * pixel, taps))
+    return segments
+
+
+def _tiles(segments: list[Segment], config: HwConfig) -> Iterator[tuple[PackedTile, list[tuple[int, int, int] | None]]]:
+    """Reads that bring all segments: each part of one, and of the next if that is a jump of whole words further."""
+    word, step = config.word, config.unaligned
+    left = [(first, list(taps)) for first, taps in segments]
+    while left:
+        first, taps = left.pop(0)
+        lanes, rest = taps[:word], taps[word:]
+        split = jump = 0
+        if rest:
+            left.insert(0, (first + word, rest))
+        elif left and len(lanes) < word and len(lanes) % step == 0:
+            begin, following = left[0]
+            words, odd = divmod(begin - first - len(lanes), word)
+            count = min(len(following), word - len(lanes))
+            if not odd and 0 <= words <= MOST_JUMP:
+                split, jump = len(lanes), words
+                lanes += following[:count]
+                left[0] = begin + count, following[count:]
+                if not following[count:]:
+                    left.pop(0)
+        yield PackedTile(first, split, jump), lanes + [None] * (word - len(lanes))
+
+
+def _variant(graph: Graph, plans: dict[str, Plan]) -> Variant:
+    kept: dict[str, tuple[Kept, Shape]] = {}
+    tensors = dict(graph.tensors)
+    for name, plan in plans.items():
+        x = graph.tensors[name]
+        kept[name] = plan.packed, x.shape
+        tensors[name] = dataclasses.replace(x, shape=plan.packed.kept(x.shape))
+    ops = [_convolved(op, plans[op.inputs[0]]) if isinstance(op, Conv) and op.inputs[0] in plans else op
+           for op in graph.ops]  # fmt: skip
+    return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), kept)
+
+
+def _convolved(op: Conv, plan: Plan) -> PackedConv:
+    """The convolution over packed bytes: weights by tile and lane, 0 where a lane has no element."""
+    weight = np.zeros((len(op.weight), len(plan.taps), 1, 1), np.int8)
+    for lane, tap in enumerate(plan.taps):
+        if tap is not None:
+            kh, kw, c = tap
+            weight[:, lane, 0, 0] = op.weight[:, c, kh, kw]
+    return PackedConv(
+        op.name, op.inputs, op.output, op.nodes, weight=weight, bias=op.bias, multiplier=op.multiplier,
+        lo=op.lo, hi=op.hi, pitch=plan.pitch, tiles=plan.tiles, elements=tuple(tap is not None for tap in plan.taps),
+    )  # fmt: skip

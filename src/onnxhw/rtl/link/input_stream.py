@@ -1,0 +1,35 @@
+"""Words of input on their way from a frame to the core."""
+
+from typing import Any
+
+from amaranth import Module
+
+from ...isa.memory import Control, Space
+from .state import State
+
+
+def stream(m: Module, state: State, host: Any) -> None:
+    """Words of input, one per cycle while the core takes them; each is there two cycles after its address. Then
+    wait until they are in their places, and begin the run that waits for them if they are all.
+
+    States STREAM and PLACE of the FSM at hand, which end in its state HEAD. `host` has the ports to the core.
+    """
+    with m.State("STREAM"):
+        with m.If(state.phase == 0):
+            m.d.sync += [host.host_space.eq(Space.INPUT), host.host_addr.eq(state.reply_address)]
+            m.d.sync += state.phase.eq(1)
+        with m.If(~host.host_waiting):
+            m.d.comb += state.read.eq(1)
+            m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
+            with m.If(state.left == 1):
+                m.d.sync += state.phase.eq(0)
+                m.next = "PLACE"
+    with m.State("PLACE"):
+        with m.If(state.phase != 7):
+            m.d.sync += state.phase.eq(state.phase + 1)
+        with m.Elif(~host.input_busy & ~(host.input_over & state.armed & host.running)):
+            m.next = "HEAD"
+            with m.If(host.input_over):
+                m.d.sync += [state.following.eq(0), state.complete.eq(~state.armed), state.armed.eq(0)]
+                m.d.sync += [state.first.eq(1), host.host_space.eq(Space.CONTROL), host.host_addr.eq(Control.RUN)]
+                m.d.sync += host.host_we.eq(state.armed)

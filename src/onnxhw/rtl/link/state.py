@@ -1,0 +1,46 @@
+"""`State`: what the link remembers."""
+
+from amaranth import Signal
+
+from ...isa.link import Status
+
+
+class State:
+    """What the link remembers from frame to frame, and the answer under way."""
+
+    def __init__(self) -> None:
+        self.session = Signal(8)
+        self.due = Signal(8)
+        self.gap = Signal()
+        """The host knows already that frames are missing."""
+        self.token = Signal(24)
+        self.loaded = Signal()
+        self.dropped = Signal(16)
+        self.status = Signal(Status)
+        self.seq = Signal(8)
+        self.kind = Signal(7)
+        self.reply_address = Signal(24)
+        self.index = Signal(8)
+        self.left = Signal(8)
+        """Words of the payload that are still to be written or sent."""
+        self.phase = Signal(3)
+        self.step = Signal(4)
+        """Host words that a READ or WRITE passes over after each."""
+        self.again = Signal()
+        """A READ or POLL that was performed before."""
+        self.kept = Signal(8)
+        """Where the next word of the answer is kept, or was."""
+        self.keep = Signal(8)
+        """Where the next answer will be kept."""
+        self.first = Signal()
+        """The record of a WRITE begins: where to."""
+        self.following = Signal(24)
+        """The word of input that is next; 0 when they are complete, too."""
+        self.complete = Signal()
+        """Inputs are in their places, and no run has taken them."""
+        self.armed = Signal()
+        """A RUN waits for them."""
+        self.late = Signal()
+        """The frame at hand had to wait for a run."""
+        self.read = Signal()
+        """In this cycle a word of input was read from the frame, which comes in the next but one."""

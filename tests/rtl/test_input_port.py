@@ -1,0 +1,99 @@
+"""The input port in gateware: every write of `isa.input_port.steps`, in its cycle, or as late as others make it."""
+
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from onnxhw.config import HwConfig
+from onnxhw.isa.input_port import LANES, Region, steps, stream_words, table_words
+from onnxhw.rtl.input_path import InputPath
+
+SMALL = {"act_banks": 2, "act_depth": 64, "weight_depth": 16, "param_depth": 16}
+KWS = Region(64, 13, 3, 1, 9, 3, 17, 30, fill=0x85)
+PIXELS = Region(7, 3, 2, 4, 6, 3, 0, 0)
+FILLED = Region(7, 3, 2, 4, 6, 3, 5, 40, fill=0x80, ends=True)
+
+
+def run(
+    config: HwConfig, regions: Sequence[Region], data: bytes, stalls: float, times: int
+) -> list[tuple[int, int, int, int]]:
+    """The writes of the inputs, sent so often: cycle, address, lanes and data."""
+    dut, rng = InputPath(config), random.Random(len(data))
+    found: list[tuple[int, int, int, int]] = []
+    words = [int.from_bytes(data[at : at + LANES], "little") for at in range(0, len(data), LANES)]
+
+    async def feed(ctx: Any) -> None:
+        for address, word in enumerate(table_words(regions, config.word)):
+            ctx.set(dut.table_addr, address)
+            ctx.set(dut.table_data, word)
+            ctx.set(dut.table_en, 1)
+            await ctx.tick()
+        ctx.set(dut.table_en, 0)
+        for number in range(times):
+            for at, word in enumerate(words):
+                while ctx.get(dut.full) or rng.random() < stalls:
+                    ctx.set(dut.w_en, 0)
+                    await ctx.tick()
+                ctx.set(dut.w_data, word)
+                ctx.set(dut.begins, at == 0)
+                ctx.set(dut.w_en, 1)
+                await ctx.tick()
+                ctx.set(dut.begins, 0)
+            ctx.set(dut.w_en, 0)
+            await ctx.tick().repeat(3)
+            await ctx.tick().until(~dut.busy)
+            assert ctx.get(dut.over) == 1, number
+        ctx.set(dut.o.ready, 1)
+        await ctx.tick().repeat(50)  # nothing else is written
+
+    async def watch(ctx: Any) -> None:
+        cycle = 0
+        while True:
+            ctx.set(dut.o.ready, rng.random() >= stalls)
+            _, _, valid, taken, write = await ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload)
+            cycle += 1
+            if valid and taken:
+                found.append((cycle, write.addr, write.en, write.data))
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(feed)
+    sim.add_testbench(watch, background=True)
+    sim.run()
+    return found
+
+
+def wanted(regions: Sequence[Region], data: bytes, word: int) -> list[tuple[int, int, dict[int, int]]]:
+    """Cycle, address and bytes by lane of every write."""
+    begins = [sum(1 for _ in steps(regions[:number], word)) for number in range(1, len(regions))]
+    found = []
+    for cycle, step in enumerate(steps(regions, word)):
+        fill = regions[bisect_right(begins, cycle)].fill
+        if step.count:
+            source = [fill] * step.count if step.source is None else data[step.source : step.source + step.count]
+            found.append((cycle, step.at // word, dict(enumerate(source, step.at % word))))
+    return found
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("stalls", [0, 0.3])
+@pytest.mark.parametrize("word", [3, 4, 8, 10, 16])
+def test_writes_are_those_of_the_definition(word: int, stalls: float) -> None:
+    """Fills that end in the word in which they begin or words later; runs across words; an input's last, odd bytes; and
+    the same inputs for a second time."""
+    config = HwConfig("x", rows=word, cols=2, word=word, lanes=1, acc_bits=24, **SMALL)
+    regions = [KWS, PIXELS, FILLED, Region(0, 33), Region(160, 5, ends=True), Region(3, 9, ends=True)]
+    data, times = random.Random(word).randbytes(LANES * stream_words(regions)), 2
+    expected, found = wanted(regions, data, word), []
+    for cycle, address, enable, values in run(config, regions, data, stalls, times):
+        found.append((cycle, address, {lane: values >> 8 * lane & 255 for lane in range(word) if enable >> lane & 1}))
+    assert [each[1:] for each in found] == times * [each[1:] for each in expected]
+    if not stalls:
+        for number in range(times):
+            these = found[number * len(expected) :][: len(expected)]
+            begun = these[0][0] - expected[0][0]
+            assert [cycle - begun for cycle, *_ in these] == [cycle for cycle, *_ in expected]
