@@ -192,10 +192,10 @@ class DeviceModel:
         if behind:
             return self._again(header) if reads else self._done(header)
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
-        reads_act = command == Command.READ and header.space & 15 in DATA
+        reads_act = command == Command.READ and header.space & 15 == Space.ACT
         to_input = command == Command.WRITE and header.space & 15 == Space.INPUT
-        writes_act = command == Command.WRITE and header.space & 15 in (Space.ACT, Space.INPUT)
-        touches = reads_act or not (writes_act or command in (Command.READ, Command.RESET, Command.POLL))
+        writes_data = command == Command.WRITE and header.space & 15 in (*DATA, Space.INPUT)
+        touches = reads_act or not (writes_data or command in (Command.READ, Command.RESET, Command.POLL))
         if to_input and header.address not in (0, self._following):
             return self._refuse(header, Status.BAD_COMMAND)
         if running and touches:

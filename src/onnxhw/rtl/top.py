@@ -150,6 +150,7 @@ class Device(wiring.Component):
             host.wdata.eq(loader.host_wdata),
             host.we.eq(loader.host_we & mine),
             host.re.eq(loader.host_re & mine),
+            host.last.eq(loader.host_last),
             core.host_we.eq(loader.host_we & ~mine),
             core.host_re.eq(loader.host_re & ~mine),
             loader.host_rdata.eq(Mux(mine, host.rdata, core.host_rdata)),

@@ -84,8 +84,8 @@ class FrameChecks:
             ]
             any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
             needs = [
-                is_[Command.READ] & self.data,
-                is_[Command.WRITE] & ~self.act & ~self.input,
+                is_[Command.READ] & self.act,
+                is_[Command.WRITE] & ~self.data & ~self.input,
                 is_[Command.RUN],
                 is_[Command.COMMIT],
             ]

@@ -32,14 +32,16 @@ class CommandEngine(wiring.Component):
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
       inputs are complete.
     * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
-      them; other commands that need a memory are answered with BUSY.
+      them; other commands that need a memory of the core are answered with BUSY.
     * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
-      while the port keeps up, and until all of them are in their places; a READ one host access per word.
+      while the port keeps up, and until all of them are in their places; to EXTERNAL until its last is in the memory.
+      A READ takes one host access per word.
 
     Members
     -------
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
+    host_last : Out(1), of a device with external memory: see `HostPort`.
     running, input_free : In(1), from the core.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
@@ -49,6 +51,7 @@ class CommandEngine(wiring.Component):
 
     def __init__(self, info: Info) -> None:
         self.info = info
+        more = {"host_last": Out(1)} if info.external else {}
         super().__init__(
             {
                 "i": In(streams.Signature(Received)),
@@ -70,6 +73,7 @@ class CommandEngine(wiring.Component):
                 "loaded": Out(1),
                 "busy": Out(1),
                 "bad_frame": Out(1),
+                **more,
             }
         )
 
@@ -98,6 +102,8 @@ class CommandEngine(wiring.Component):
             frame.keep_addr.eq(state.kept),
             description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
+        if self.info.external:
+            m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
         with m.If(self.host_we):
             m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
         with m.If(self.baked):
