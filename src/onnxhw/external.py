@@ -137,9 +137,9 @@ class External:
 
     @property
     def start_wait(self) -> int:
-        """Most cycles that the start of a run waits for the memory once it is initialised: a sequence that has just
-        begun, one that was due meanwhile, and that of the start."""
-        return 3 * self.sequence
+        """Cycles from the start of a run to the first one after its sequence, once the memory is initialised: what has
+        just begun may end, and then two refreshes come."""
+        return self.sequence + 1 + self.rp + 2 * self.rfc + self.slot
 
 
 ULX3S = External(

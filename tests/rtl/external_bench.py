@@ -83,9 +83,10 @@ class Found:
 
 def simulate(
     external: External, requests: Sequence[Request], host: Sequence[Request], cycles: int, *, running: bool = True,
-    start: int | None = None, memory: SdramModel | None = None,
+    start: int | None = None, clear: int | None = None, then: Sequence[Request] = (), memory: SdramModel | None = None,
 ) -> Found:  # fmt: skip
-    """So many cycles behind initialisation, with the memory at the pins if there is one."""
+    """So many cycles behind initialisation, with the memory at the pins if there is one. In cycle `clear` requests are
+    forgotten, and those of `then` are what follows."""
     harness, found = Harness(external), Found()
     c = harness.controller
 
@@ -98,7 +99,7 @@ def simulate(
 
     async def bench(ctx):
         ctx.set(c.running, running)
-        t, taken, served = -1, 0, 0
+        t, taken, served, waiting = -1, 0, 0, requests
         while t < cycles + PREPARE:
             value = ctx.get(harness.pins)
             levels = []
@@ -115,7 +116,10 @@ def simulate(
                 t = 0
             if t >= 0:
                 ctx.set(c.start, start == t)
-                offer(ctx, c.request, requests, taken, t)
+                ctx.set(c.clear, clear == t)
+                if clear == t:
+                    waiting, taken = then, 0
+                offer(ctx, c.request, waiting, taken, t)
                 offer(ctx, c.host, host, served, t)
                 flags = ctx.get(harness.flags)
                 if flags & 2:

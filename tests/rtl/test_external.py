@@ -50,19 +50,48 @@ def test_words_come_back_and_no_rule_is_violated(seed):
     assert len(found.host_read) == 8
 
 
-def test_the_start_of_a_run_waits_no_longer_than_is_told():
+def test_the_start_of_a_run_waits_as_long_as_is_told():
     """From any cycle on: host bursts between runs, refreshes that are due."""
-    waits = []
     host = [Request(cycle, True, 8 * (cycle % 64), 8) for cycle in range(0, 1500, 61)]
     for start in range(300, 300 + SMALL.refresh):
         timing = Timing(SMALL, [], host, running=False, start=start)
         refreshes = [given.cycle for given in timing.commands(start + 3 * SMALL.start_wait) if given.op == Op.REFRESH]
-        assert timing.started is not None
-        waits.append(timing.started - start)
-        of_start = max(cycle for cycle in refreshes if cycle < timing.started)
-        assert timing.due % SMALL.refresh == (of_start + SMALL.refresh) % SMALL.refresh
-    assert max(waits) <= SMALL.start_wait
-    assert min(waits) >= SMALL.rp + SMALL.rfc + SMALL.slot
+        assert timing.started == start + SMALL.start_wait
+        first, second = [cycle for cycle in refreshes if start < cycle < timing.started][-2:]
+        assert second == first + SMALL.rfc
+        assert timing.due % SMALL.refresh == (second + SMALL.refresh) % SMALL.refresh
+
+
+def test_a_start_refreshes_for_one_that_was_due_meanwhile():
+    """However runs begin, no row waits longer for its refresh, but for the cycles of one sequence."""
+    for start in range(600, 600 + SMALL.refresh):
+        timing = Timing(SMALL, [], start=start)
+        refreshes = [given.cycle for given in timing.commands(start + 400) if given.op == Op.REFRESH]
+        for number in range(2, len(refreshes)):
+            assert refreshes[number] - refreshes[number - 2] <= 2 * SMALL.refresh + SMALL.sequence
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_abort_forgets_requests_and_the_next_run_is_as_any(seed):
+    """Whatever is under way when it comes: rows that are open, columns to be read; no rule of the memory is broken."""
+    rng = random.Random(seed)
+    before = random_requests(rng, SMALL, 60)
+    clear = rng.randrange(200, 500)
+    start = clear + rng.randrange(1, 40)
+    run = [Request(start + SMALL.start_wait + cycle, write, address, count)
+           for cycle, write, address, count in random_requests(rng, SMALL, 10)]  # fmt: skip
+    before = [each for each in before if each.cycle < clear] + [Request(clear - 1, False, 5, 200)]
+    with SdramModel(Numbers.of(SMALL)) as memory:
+        found = simulate(SMALL, before, [], start + 800, start=start, clear=clear, then=run, memory=memory)
+        assert memory.violation == ""
+        assert memory.counts.lost == 0
+    begin = start + SMALL.start_wait
+    assert found.started == [begin]
+    wanted = [given for given in Timing(SMALL, run, start=start).commands(start + 800) if given.cycle >= begin]
+    assert [given for given in found.commands(start + 800) if given.cycle >= begin] == wanted
+    reads = [given for given in found.commands(begin) if given.cycle > clear and given.op == Op.READ]
+    assert not reads
+    assert len(wanted) > 100
 
 
 def test_the_cycles_after_a_start_do_not_depend_on_what_was_before():

@@ -6,7 +6,7 @@ are known: the current one, whose columns are transferred, one per cycle, and th
 
 In each cycle, what of this comes first and is allowed:
 
-1. a sequence begins, if a refresh is due (or, with nothing under way, the host or the start of a run asks for one);
+1. a sequence begins, if a refresh is due (or, with nothing under way, the host asks for one);
 2. ACTIVATE or PRECHARGE for the current segment;
 3. ACTIVATE or PRECHARGE for the next segment, if it is in another bank;
 4. a column of the current segment: READ or WRITE.
@@ -15,8 +15,12 @@ A *sequence* precharges all banks as soon as ``ras`` and ``wr`` allow, refreshes
 ``rfc`` cycles later by the host's slot, whose cycles pass whether it is used or not: cycle 0 ACTIVATE, ``rcd`` the
 first of at most 8 columns, `External.slot_precharge` PRECHARGE of all banks, ``rp`` later the slot ends.
 
-Refreshes are due every ``refresh`` cycles. A sequence for the start of a run sets that timer: the next one is due
-``refresh`` cycles after its REFRESH.
+Refreshes are due every ``refresh`` cycles.
+
+The start of a run keeps other sequences from beginning while nothing is under way; after `External.sequence` cycles,
+when any has ended, its own begins, which refreshes twice, for one that was due meanwhile, too, and sets the timer: the
+next one is due ``refresh`` cycles after the second REFRESH. So a run begins `External.start_wait` cycles after its
+start, and finds all rows closed and the timer as it always is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -199,15 +203,16 @@ class Timing:
 
     def _sequence_begins(self) -> int:
         """The first cycle in which a sequence may begin."""
-        begin = max(self.due, self.cycle)
         idle = NEVER if self._current is None else self._current.accepted
-        for asked in (
-            self.host[0].cycle if self.host and not self.running else NEVER,
-            self.start + 1 if self.start is not None else NEVER,
-        ):
-            if (cycle := max(asked, self.cycle)) <= idle:
-                begin = min(begin, cycle)
-        return begin
+        start = NEVER if self.start is None else self.start
+        begin = max(self.due, self.cycle)
+        if start < begin <= idle:
+            begin = idle + 1
+        asked = max(self.host[0].cycle, self.cycle) if self.host and not self.running else NEVER
+        if asked <= min(start, idle):
+            begin = min(begin, asked)
+        of_start = max(start + self.external.sequence, self.cycle)
+        return min(begin, of_start) if of_start <= idle else begin
 
     def _row(self, segment: Segment | None, current: Segment | None) -> int:
         """When ACTIVATE or PRECHARGE may come for a segment that is current or next; `NEVER` if none does."""
@@ -267,11 +272,13 @@ class Timing:
             self.due += timing.refresh
         precharge = max(begin + 1, *(bank.closes for bank in self._banks))
         refresh = precharge + timing.rp
-        slot = refresh + timing.rfc
         yield Given(precharge, Op.PRECHARGE, 0, ALL)
         yield Given(refresh, Op.REFRESH)
         if of_start:
+            refresh += timing.rfc
+            yield Given(refresh, Op.REFRESH)
             self.due = refresh + timing.refresh
+        slot = refresh + timing.rfc
         if self.host and self.host[0].cycle <= slot:
             _, write, address, count = self.host.pop(0)
             row, number, column = place(timing, address)

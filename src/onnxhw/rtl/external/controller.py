@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ...external import SLOT_COLUMNS, External
 from ...isa.external import ALL, INITIAL_REFRESHES, Op, mode
 from .banks import Banks
+from .countdown import Countdown
 from .segments import Segments, request_shape
 
 
@@ -38,6 +39,7 @@ class Controller(wiring.Component):
     host_w_data, host_w_next, host_r_valid : as `w_data`, `w_next`, `r_valid`, of the host's burst (`r_data` is shared).
     running : In(1), the host waits for slots of refreshes that are due.
     start : In(1), one cycle asks for the sequence that a run begins with; `started`: Out(1), one cycle after it.
+    clear : In(1), requests are forgotten, but for the column of this cycle and words that are being read.
     initialised : Out(1).
     cke, cs, ... : see `pins`.
     """
@@ -49,7 +51,8 @@ class Controller(wiring.Component):
             "w_data": In(external.data_bits), "w_next": Out(1), "r_data": Out(external.data_bits), "r_valid": Out(1),
             "host": In(stream.Signature(host_shape(external))), "host_w_data": In(external.data_bits),
             "host_w_next": Out(1), "host_r_valid": Out(1),
-            "running": In(1), "start": In(1), "started": Out(1), "initialised": Out(1), **pins(external),
+            "running": In(1), "clear": In(1), "start": In(1), "started": Out(1), "initialised": Out(1),
+            **pins(external),
         })  # fmt: skip
 
     def elaborate(self, platform: Any) -> Module:
@@ -64,13 +67,17 @@ class Controller(wiring.Component):
         """The command is the host's; the state is RUN."""
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
+        self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
+        """When its sequence may begin; its first refresh has been."""
+        self._before_start.run(m)
+        m.d.comb += segments.clear.eq(self.clear)
         longest = max(external.power_up, external.rp, external.rfc, external.mrd)
         self._wait, self._of_start = Signal(range(longest + 1)), Signal()
         m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
         with m.If(self.start):
-            m.d.sync += self._asked.eq(1)
+            m.d.sync += [self._asked.eq(1), *self._before_start.start(external.sequence)]
         with m.FSM():
             self._initialise(m)
             self._run(m, segments, banks)
@@ -117,10 +124,13 @@ class Controller(wiring.Component):
             segments.following_opened.eq(banks.then & ~banks.then_open),
             banks.enable.eq(self._in_run & ~self._due),
         ]  # fmt: skip
+        # With nothing under way there is no command that a sequence could displace.
+        of_start, begins = segments.idle & self._asked, Signal()
+        of_others = self._due | (segments.idle & self.host.valid & ~self.running)
+        m.d.comb += begins.eq(Mux(of_start, self._before_start.ready, of_others))
         with m.State("RUN"):
-            # With nothing under way there is no command that a sequence could displace.
-            with m.If(self._due | (segments.idle & (self._asked | (self.host.valid & ~self.running)))):
-                m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(self._asked & segments.idle)]
+            with m.If(begins):
+                m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(of_start)]
                 m.d.sync += self._in_run.eq(0)
                 m.next = "CLOSE"
             with m.Elif(banks.now):
@@ -145,11 +155,14 @@ class Controller(wiring.Component):
         with m.State("REFRESH"), m.If(wait == 0):
             m.d.comb += self._op.eq(Op.REFRESH)
             m.d.sync += wait.eq(external.rfc - 1)
-            with m.If(self._of_start):
-                m.d.sync += [self._timer.eq(external.refresh - 2), self._due.eq(0), self._asked.eq(0)]
             m.next = "SLOT_WAIT"
             if external.rfc == 1:
                 m.next = "SLOT"
+            with m.If(self._of_start):
+                m.d.sync += [self._timer.eq(external.refresh - 2), self._due.eq(0), self._asked.eq(0)]
+                m.d.sync += self._again.eq(~self._again)
+                with m.If(~self._again):
+                    m.next = "REFRESH"
 
     def _slot(self, m: Module) -> None:
         """The host's slot: cycle 0 is the one in which `_wait` has run out."""

@@ -34,6 +34,7 @@ class Segments(wiring.Component):
     step : In(1), a column of the current segment is transferred in this cycle.
     current_opened, following_opened : In(1), its row is opened in this cycle.
     rows : In, by bank: the row that was opened last.
+    clear : In(1), forgets requests.
     idle : Out(1), no request is under way.
     """
 
@@ -44,7 +45,7 @@ class Segments(wiring.Component):
             "request": In(stream.Signature(request_shape(external))),
             "current": Out(shape), "current_valid": Out(1), "following": Out(shape), "following_valid": Out(1),
             "step": In(1), "current_opened": In(1), "following_opened": In(1),
-            "rows": In(external.row_bits).array(external.banks), "idle": Out(1),
+            "rows": In(external.row_bits).array(external.banks), "clear": In(1), "idle": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform: Any) -> Module:
@@ -103,4 +104,6 @@ class Segments(wiring.Component):
                 m.d.sync += current.match.eq(current.row == following.row)
             with m.If(self.following_valid):
                 m.d.sync += self.following_valid.eq(0)
+        with m.If(self.clear):
+            m.d.sync += [busy.eq(0), self.following_valid.eq(0), self.current_valid.eq(0)]
         return m
