@@ -7,6 +7,7 @@ from amaranth.lib import io, wiring
 from amaranth.lib.wiring import Out
 
 from ...external import External
+from ..cells import BidirectionalPads
 from .controller import pins
 
 NAMES = {"cke": "clk_en", "cs": "cs", "ras": "ras", "cas": "cas", "we": "we", "dqm": "dqm", "ba": "ba", "a": "a"}
@@ -79,7 +80,7 @@ class BoardPads(wiring.Component):
                 port, value = getattr(raw, called), getattr(self, f"inner_{name}")
                 m.submodules[f"pad_{name}"] = buffer = io.FFBuffer("o", port)
                 m.d.comb += buffer.o.eq(value[: len(port)])
-        m.submodules.pad_dq = data = io.FFBuffer("io", raw.dq)
+        m.submodules.pad_dq = data = BidirectionalPads(raw.dq)
         m.d.comb += [data.o.eq(self.inner_dq_o), data.oe.eq(self.inner_dq_oe), self.inner_dq_i.eq(data.i)]
         return m
 
