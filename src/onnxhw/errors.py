@@ -62,12 +62,20 @@ class OnnxhwError(Exception):
         }
 
 
-class DeclaredShapeWarning(UserWarning):
-    """W3391: a result has another shape than the model declares, and inference knows nothing that confirms it."""
+class OnnxhwWarning(UserWarning):
+    """Something that a user should know and that stops nothing; `code` as of `OnnxhwError`."""
 
     def __init__(self, code: str, what: str) -> None:
         self.code = code
         super().__init__(f"{code} {what}")
+
+
+class DeclaredShapeWarning(OnnxhwWarning):
+    """W3391: a result has another shape than the model declares, and inference knows nothing that confirms it."""
+
+
+class LineRateWarning(OnnxhwWarning):
+    """W9158: a device's serial line is slower than the device can, for it does not answer at its first rate."""
 
 
 class InternalError(OnnxhwError):

@@ -47,8 +47,8 @@ def digits_program(digits_graph):
 def board():
     """A function that makes a model of a device; `Info.of`'s arguments may be given."""
 
-    def make(core=None, config=MINI, **info):
-        return DeviceModel(Info.of(config, clock_hz=100_000_000, baud=BAUD, **info), core or EmulatedCore(config))
+    def make(core=None, config=MINI, baud=BAUD, **info):
+        return DeviceModel(Info.of(config, clock_hz=100_000_000, baud=baud, **info), core or EmulatedCore(config))
 
     return make
 

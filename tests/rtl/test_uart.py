@@ -3,18 +3,19 @@
 import random
 
 import pytest
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
 from onnxhw.errors import UsageError
-from onnxhw.rtl.link.uart import UartReceiver, UartTransmitter, bit_phase
+from onnxhw.rtl.link import uart
+from onnxhw.rtl.link.uart import LineRate, UartReceiver, UartTransmitter, bit_phase, bit_phases
 
 CLOCK = 25_000_000
 
 
 def receive(levels, *, baud, taken=None):
     """Items of a receiver that sees one level per clock cycle; `taken(cycle)` says when `o` is ready."""
-    dut = UartReceiver(clock_hz=CLOCK, baud=baud)
+    dut = UartReceiver(clock_hz=CLOCK, rates=[baud])
     items, broken = [], []
 
     async def bench(ctx):
@@ -93,7 +94,7 @@ def test_a_byte_that_nobody_takes_is_marked_in_the_next():
 @pytest.mark.parametrize("ratio", [8, 8.333, 12.9, 104.17])
 def test_transmitter_bits_are_in_time(ratio):
     """Every edge lies within a cycle of its place, counted from the byte's start; no gap between bytes."""
-    dut = UartTransmitter(clock_hz=CLOCK, baud=CLOCK / ratio)
+    dut = UartTransmitter(clock_hz=CLOCK, rates=[CLOCK / ratio])
     data = [0x55, 0x00, 0xFF, 0x93]
     levels = []
 
@@ -127,8 +128,8 @@ def test_transmitter_bits_are_in_time(ratio):
 
 def test_transmitter_into_receiver():
     """Every byte value, at the least ratio."""
-    transmitter = UartTransmitter(clock_hz=CLOCK, baud=CLOCK / 8)
-    receiver = UartReceiver(clock_hz=CLOCK, baud=CLOCK / 8)
+    transmitter = UartTransmitter(clock_hz=CLOCK, rates=[CLOCK / 8])
+    receiver = UartReceiver(clock_hz=CLOCK, rates=[CLOCK / 8])
     m = Module()
     m.submodules += [transmitter, receiver]
     m.d.comb += receiver.rx.eq(transmitter.tx)
@@ -155,6 +156,53 @@ def test_transmitter_into_receiver():
     sim.add_testbench(watch, background=True)
     sim.run()
     assert items == [(byte, 0) for byte in range(256)]
+
+
+def test_a_long_break_chooses_the_next_rate(monkeypatch):
+    """Through reset and a line that is low since, short breaks and long ones: bytes at each rate, around and again."""
+    monkeypatch.setattr(uart, "BREAK_SECONDS", 400 / CLOCK)
+    rates = [CLOCK / 8, CLOCK / 20, CLOCK / 50]
+    transmitter, receiver = (kind(clock_hz=CLOCK, rates=rates) for kind in (UartTransmitter, UartReceiver))
+    chosen = LineRate(clock_hz=CLOCK, rates=3)
+    m, low, sent, items = Module(), Signal(init=1), [], []
+    m.submodules += [transmitter, receiver, chosen]
+    m.d.comb += [receiver.rx.eq(transmitter.tx & ~low), chosen.line_break.eq(receiver.line_break)]
+    m.d.comb += [transmitter.rate.eq(chosen.rate), receiver.rate.eq(chosen.rate)]
+
+    async def feed(ctx):
+        ctx.set(receiver.o.ready, 1)
+        for hold in (2000, 300, 370, 500, 900, 420, 600):  # of a byte's time, the receiver knows no break yet
+            await ctx.tick().repeat(hold + round(10 * CLOCK / rates[ctx.get(chosen.rate)] if sent else 0))
+            ctx.set(low, 0)
+            await ctx.tick().repeat(20)
+            wanted = ctx.get(chosen.rate)
+            ctx.set(transmitter.i.payload, 0xA5 ^ len(sent))
+            ctx.set(transmitter.i.valid, 1)
+            await ctx.tick().until(transmitter.i.ready)
+            ctx.set(transmitter.i.valid, 0)
+            await ctx.tick().repeat(round(12 * CLOCK / rates[wanted]))
+            sent.append((wanted, 0xA5 ^ len(sent)))
+            ctx.set(low, 1)
+
+    async def watch(ctx):
+        async for _, _, valid, payload in ctx.tick().sample(receiver.o.valid, receiver.o.payload):
+            if valid and not payload.error:
+                items.append(payload.data)
+
+    sim = Simulator(m)
+    sim.add_clock(1 / CLOCK)
+    sim.add_testbench(feed)
+    sim.add_testbench(watch, background=True)
+    sim.run()
+    assert [rate for rate, _ in sent] == [0, 0, 0, 1, 2, 0, 1]
+    assert items == [byte for _, byte in sent]
+
+
+@pytest.mark.parametrize("clock", [25e6, 50e6, 100e6, 125e6])
+def test_dividers_of_several_rates(clock):
+    rates = [3e6, 1e6, 115200]
+    width, steps = bit_phases(clock, rates)
+    assert all(abs(clock * step / 2**width / rate - 1) <= 1 / 2048 for rate, step in zip(rates, steps, strict=True))
 
 
 @pytest.mark.parametrize(

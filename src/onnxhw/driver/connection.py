@@ -1,10 +1,13 @@
 """From an address to the client of a device that has answered."""
 
 import math
+import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ..config import HwConfig
-from ..errors import LinkError, UsageError
+from ..errors import LineRateWarning, LinkError, UsageError
+from ..isa.link import SLOWER, Info, line_rates
 from . import discover
 from .address import SIMULATED, Address, open_transport, parse
 from .client import Client
@@ -15,6 +18,8 @@ from .transport import SerialTransport, Transport
 RATES = (3_000_000, 1_000_000, 2_000_000, 1_500_000, 115_200)
 """Line speeds that are tried if none is asked for: what `synth` builds for a board with an FT231X, what it built before
 it could choose, and what slower clocks and adapters have."""
+MOST_RATES = 1 + len(SLOWER)
+"""Rates of a device: as many breaks bring it around."""
 SIMULATED_BAUD = 1_000_000
 """What the lines of emulated devices and of simulated boards (``onnxhw serve``) have unless asked otherwise."""
 
@@ -43,19 +48,49 @@ def _open(address: Address, baud: int | None, scale: float, config: HwConfig | N
     base = open_transport(address, baud=rates[0], timeout_scale=scale, config=config)
     try:
         if address.scheme in SIMULATED:
-            return _ask(base, base, str(address), rates[:1])
+            return _ask(base, base, str(address), rates[:1], fixed=True)
         line = follow(base, address.rest if address.scheme == "serial" else str(address))
         if isinstance(line, PacedTransport) and not baud:
             rates = (line.clock.board.baud,)  # known, and slow to be asked at others
-        return _ask(base, line, str(address), rates)
+        return _ask(base, line, str(address), rates, fixed=bool(baud))
     except BaseException:
         with suppress(Exception):
             base.close()
         raise
 
 
-def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...]) -> Opened:
-    """The device at the first of the speeds at which it answers."""
+def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...], *, fixed: bool) -> Opened:
+    """The device at the first of the speeds at which it answers; `fixed`: the caller has chosen it.
+
+    A serial line on which nothing answers asks for the device's next rate by a break (`isa.link.line_rates`). A device
+    that answers at a slower rate, perhaps one that an earlier host has left, is brought to the first that bears.
+    """
+    found = _answering(base, line, where, rates)
+    if isinstance(base, SerialTransport) and line is base:
+        turns = 0
+        while found is None and (turns := turns + 1) < MOST_RATES:
+            base.send_break()
+            found = _answering(base, line, where, rates if fixed else SLOWER)
+        if found is not None and not fixed:
+            found = _fastest(base, where, found)
+    if found is not None:
+        return found[0], where
+    tried = ", ".join(f"{rate:,}" for rate in rates)
+    raise NoAnswerError(
+        "E9155",
+        f"nothing answers at {tried} baud",
+        where=where,
+        hint="is an onnxhw bitstream on the board? `onnxhw program DIR` puts one there; if it was built for another "
+        "speed, try --baud (manifest.json has it)",
+    )
+
+
+Answer = tuple[Client, Info]
+"""A client and the head of what its device says of itself."""
+
+
+def _answering(base: Transport, line: Transport, where: str, rates: Sequence[int]) -> Answer | None:
+    """Who answers, at the first of the speeds at which somebody does."""
     for rate in rates:
         if rate != base.baud and isinstance(base, SerialTransport):
             base.set_baud(rate)
@@ -68,15 +103,26 @@ def _ask(base: Transport, line: Transport, where: str, rates: tuple[int, ...]) -
             continue
         if info.usb or not isinstance(base, SerialTransport):
             line.baud = info.baud  # for timeouts: the transport itself has no speed
-        return client, where
-    tried = ", ".join(f"{rate:,}" for rate in rates)
-    raise NoAnswerError(
-        "E9155",
-        f"nothing answers at {tried} baud",
-        where=where,
-        hint="is an onnxhw bitstream on the board? `onnxhw program DIR` puts one there; if it was built for another "
-        "speed, try --baud (manifest.json has it)",
-    )
+        return client, info
+    return None
+
+
+def _fastest(line: SerialTransport, where: str, found: Answer) -> Answer | None:
+    """The device at the first of its rates at which it answers; a warning if that is not its first."""
+    rates = line_rates(found[1].baud)
+    if found[1].usb or line.baud not in rates[1:]:
+        return found
+    for _ in rates[rates.index(line.baud) + 1 :]:
+        line.send_break()
+    answer: Answer | None = None
+    for rate in rates:
+        line.send_break()
+        if answer := _answering(line, line, where, [rate]):
+            break
+    if line.baud != rates[0]:
+        what = f"the line has {line.baud:,} baud, for the device does not answer at {rates[0]:,}: adapter, hub or cable"
+        warnings.warn(LineRateWarning("W9158", f"{what} ({where})"), stacklevel=2)
+    return answer
 
 
 def _only(baud: int | None, scale: float, likely: int | None) -> Opened:

@@ -16,6 +16,10 @@ except ImportError:  # Windows
     _TERMINAL_ERRORS = ()
 
 
+BREAK = 0.1
+"""Seconds of a break: three times what a device waits for, for operating systems count roughly."""
+
+
 class Transport(Protocol):
     """Bytes to and from a device, on a clock of its own (a simulated line is slow in our time, not in its own).
 
@@ -103,6 +107,14 @@ class SerialTransport:
         except self._failures as error:
             raise _no_speed(self.port, baud, error) from error
         self.baud = baud
+
+    def send_break(self) -> None:
+        """Hold the line low, which asks the device for its next rate; what has arrived is dropped."""
+        try:
+            self._serial.send_break(BREAK)
+            self._serial.reset_input_buffer()
+        except self._failures as error:
+            raise self._lost(error) from error
 
     def close(self) -> None:
         with contextlib.suppress(*self._failures):  # closing an unplugged port may fail, and is done all the same

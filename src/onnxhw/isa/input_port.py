@@ -54,7 +54,8 @@ class Region:
 
         Words 0 to 4: first, lead, gap, row_gap, tail, each memory word (bits 15..0) and lanes below one (23..16);
         with `fill` in bits 31..24 of the first, and of the second bit 24 fills, 25 ends, 26 final. Word 5: run; word 6:
-        runs (15..0) and rows (31..16).
+        runs (15..0) and rows (31..16). Counts are 1 at least; the device takes a run of 0 for 1, so that the bytes of a
+        frame bound its work.
         """
         lengths = self.first, self.lead, self.gap, self.row_gap, self.tail
         words = [length // word | length % word << 16 for length in lengths]

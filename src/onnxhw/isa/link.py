@@ -58,8 +58,15 @@ RECENT = 128
 USB_BAUD = 12_000_000
 """What a link over USB at full speed counts as, ten bits to a byte: it has 12 Mbit/s, of which at most 19 packets of 64
 bytes in a millisecond remain, in both directions together."""
+SLOWER = 1_000_000, 115_200
+"""Rates that every usual adapter has, for lines that do not bear a device's first one."""
 REGISTERS = 10
 """Address space of `Register`: the link's own registers, read-only."""
+
+
+def line_rates(baud: int) -> tuple[int, ...]:
+    """The rates of a serial line whose first one is `baud`, in the order in which breaks choose them."""
+    return (baud, *(rate for rate in SLOWER if rate < baud))
 
 
 class Command(IntEnum):

@@ -89,7 +89,7 @@ class Core(wiring.Component):
             self.input_free.eq(control.input_free),
         ]
         m.submodules.inputs = path = InputPath(config)
-        m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.over)]
+        m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.complete)]
         m.d.sync += self.host_waiting.eq(act.blocked | path.full)
         self._host(m, control, act, path, units, fetchers)
         return m

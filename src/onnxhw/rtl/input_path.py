@@ -28,7 +28,7 @@ class InputPath(wiring.Component):
     o : writes of lanes of a word.
     full : Out(1), no more words may be sent.
     busy : Out(1), a cycle late: something is left to be done with the words that are here.
-    over : Out(1), a cycle late: all inputs are in their places, or none was begun.
+    complete : Out(1), a cycle late: all inputs are in their places, or none was begun.
     """
 
     def __init__(self, config: HwConfig) -> None:
@@ -44,7 +44,7 @@ class InputPath(wiring.Component):
                 "o": Out(stream.Signature(write_request(config))),
                 "full": Out(1),
                 "busy": Out(1),
-                "over": Out(1, init=1),
+                "complete": Out(1, init=1),
             }
         )
 
@@ -69,14 +69,14 @@ class InputPath(wiring.Component):
             self.full.eq(words.level >= WORDS // 2),
         ]
         # Words behind the last of all inputs are dropped.
-        complete = port.idle & table.over
+        ended = port.idle & table.over
         m.d.comb += [
             port.i.payload.eq(words.r_data),
             port.i.valid.eq(words.r_rdy),
-            words.r_en.eq(port.i.ready | complete),
+            words.r_en.eq(port.i.ready | ended),
         ]
         m.d.sync += [
-            self.busy.eq(~(port.hungry | (complete & ~words.r_rdy)) | entered),
-            self.over.eq(complete),
+            self.busy.eq(~(port.hungry | (ended & ~words.r_rdy)) | entered),
+            self.complete.eq(ended),
         ]
         return m

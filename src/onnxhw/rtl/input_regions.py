@@ -40,7 +40,9 @@ class InputRegions(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.table = table = memory.Memory(shape=32, depth=REGIONS * REGION_STRIDE, init=[])
+        # Lookup tables: the smallest devices have no block RAM left, and synthesis would merge a register into one.
+        style = {"ram_style": "distributed"}
+        m.submodules.table = table = memory.Memory(shape=32, depth=REGIONS * REGION_STRIDE, init=[], attrs=style)
         write, read = table.write_port(), table.read_port(domain="comb")
         m.d.comb += [write.addr.eq(self.w_addr), write.data.eq(self.w_data), write.en.eq(self.w_en)]
         number, index = Signal(range(REGIONS)), Signal(range(REGION_STRIDE))
@@ -61,5 +63,8 @@ class InputRegions(wiring.Component):
             place = getattr(shown, name)
             m.d.comb += [place.word.eq(word[:16]), place.lane.eq(word[16:24])]
         m.d.comb += [shown.fill.eq(words[0][24:]), shown.fills.eq(words[1][24]), shown.ends.eq(words[1][25])]
-        m.d.comb += [shown.run.eq(words[5]), shown.runs.eq(words[6][:16]), shown.rows.eq(words[6][16:])]
+        # A run of no byte would take no word: whatever the table says, each word of the stream keeps the port busy for
+        # its four bytes, with a gap of the whole memory behind each at most.
+        empty = words[5][: len(shown.run)] == 0
+        m.d.comb += [shown.run.eq(words[5] | empty), shown.runs.eq(words[6][:16]), shown.rows.eq(words[6][16:])]
         return m

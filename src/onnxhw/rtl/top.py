@@ -8,7 +8,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
-from ..isa.link import USB_BAUD, Info
+from ..isa.link import USB_BAUD, Info, line_rates
 from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
@@ -17,7 +17,7 @@ from .external.controller import pins as external_pins
 from .external.host import HostPort
 from .external.pads import BoardPads
 from .link.commands import CommandEngine
-from .link.uart import UartReceiver, UartTransmitter
+from .link.uart import LineRate, UartReceiver, UartTransmitter
 from .link.usb import UsbSerial
 
 BAUD = 1_000_000
@@ -32,7 +32,8 @@ class Device(wiring.Component):
 
     Parameters
     ----------
-    clock_hz, baud : the clock of domain "sync" and the line's speed (at least 8 cycles per bit).
+    clock_hz, baud : the clock of domain "sync" and the line's speed (at least 8 cycles per bit), the first of
+        `isa.link.line_rates`.
     usb : ids of vendor and product: the line is USB instead, with domains "usb_io" and "usb" as of `UsbSerial`.
     standalone : counts of a program baked into the memories, or None. In a routed design the contents of
         the memories "autorun" and "description" can be replaced later (`Standalone.words`, `Info.to_words`).
@@ -68,8 +69,10 @@ class Device(wiring.Component):
         self.core = core if core is not None else Core(config)
         self.usb = None if usb is None else UsbSerial(vendor=usb[0], product=usb[1])
         if usb is None:
-            self.receiver = UartReceiver(clock_hz=clock_hz, baud=baud)
-            self.transmitter = UartTransmitter(clock_hz=clock_hz, baud=baud)
+            rates = line_rates(baud)
+            self.receiver = UartReceiver(clock_hz=clock_hz, rates=rates)
+            self.transmitter = UartTransmitter(clock_hz=clock_hz, rates=rates)
+            self.rate = LineRate(clock_hz=clock_hz, rates=len(rates))
             line = {"rx": In(1, init=1), "tx": Out(1, init=1)}
         else:
             line = {name: In(1) for name in USB_INPUTS} | {name: Out(1) for name in USB_OUTPUTS}
@@ -86,7 +89,9 @@ class Device(wiring.Component):
             m.submodules.transmitter = transmitter = self.transmitter
             wiring.connect(m, receiver.o, loader.i)
             wiring.connect(m, loader.o, transmitter.i)
-            m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
+            m.submodules.rate = rate = self.rate
+            m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx), rate.line_break.eq(receiver.line_break)]
+            m.d.comb += [receiver.rate.eq(rate.rate), transmitter.rate.eq(rate.rate)]
         else:
             m.submodules.usb = usb = self.usb
             wiring.connect(m, usb.o, loader.i)

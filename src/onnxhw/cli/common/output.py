@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...errors import DeclaredShapeWarning, OnnxhwError
+from ...errors import OnnxhwError, OnnxhwWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,12 +94,12 @@ class Output:
 
     @contextmanager
     def warned(self) -> Iterator[None]:
-        """Within it, a warning that a result is not of its declared shape is a message."""
+        """Within it, a warning of ours is a message."""
         with warnings.catch_warnings():
             usual = warnings.showwarning
 
             def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
-                if issubclass(category, DeclaredShapeWarning):
+                if issubclass(category, OnnxhwWarning):
                     self.message(f"warning: {message}")
                 else:
                     usual(message, category, *more, **named)

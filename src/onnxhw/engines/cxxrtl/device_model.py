@@ -6,7 +6,6 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 """
 
 import ctypes
-import re
 import sys
 from importlib import metadata, resources
 from pathlib import Path
@@ -38,14 +37,9 @@ OUTPUTS = {
     "input_free": "top control input_free",
     "host_waiting": "top host_waiting",
     "input_busy": "top inputs busy",
-    "input_over": "top inputs over",
+    "input_over": "top inputs complete",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
-
-
-def suffixed(core: Design, name: str) -> str:
-    """A register's name in the design: Amaranth puts a number behind a name that is in its module twice."""
-    return next((each for each in core.names() if re.fullmatch(rf"{re.escape(name)}\$\d+", each)), name)
 
 
 def driver_text(*names: str) -> str:
@@ -126,7 +120,7 @@ class DeviceModel(Closeable):
         self.core, self.around = Design(libraries.core), Design(libraries.around)
         core, around = self.core, self.around
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(suffixed(core, name)).curr for name in OUTPUTS.values()]
+        inside += [core.item(name).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))

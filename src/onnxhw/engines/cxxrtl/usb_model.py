@@ -17,7 +17,7 @@ from ...errors import UsageError
 from .build import Progress, build
 from .core_model import core_library
 from .design import CHUNK, Design
-from .device_model import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers, suffixed
+from .device_model import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
 
 DOMAINS = ("usb_io", "usb")
 """Domains of a USB link besides the core's."""
@@ -95,7 +95,7 @@ class UsbModel(Closeable):
         self.clock_hz = clock_hz
         self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(suffixed(core, name)).curr for name in OUTPUTS.values()]
+        inside += [core.item(name).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))

@@ -1,9 +1,10 @@
 """A serial line, 8 data bits, no parity, 1 stop bit: receiver and transmitter."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth import Cat, Module, Signal
+from amaranth import Array, Cat, Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -30,6 +31,47 @@ def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
     return width, round((1 << width) / ratio)
 
 
+def bit_phases(clock_hz: float, rates: Sequence[float]) -> tuple[int, list[int]]:
+    """As `bit_phase` for several rates: one width, and the step of each."""
+    width = max(bit_phase(clock_hz, rate)[0] for rate in rates)
+    return width, [round((1 << width) * rate / clock_hz) for rate in rates]
+
+
+BREAK_SECONDS = 0.03
+"""How long the line must be low, behind a byte's time, to ask for the next rate: no noise on a connected line is that
+long, and a host that holds it for `driver.transport.BREAK` is heard."""
+
+
+class LineRate(wiring.Component):
+    """Which of the line's rates applies: the first after reset, and after each long break the next one, around.
+
+    So a host whose adapter or cable does not do the first rate comes to one that it can have. A line that has been low
+    since reset asks for nothing: nobody is connected.
+
+    Members
+    -------
+    line_break : In(1), as of `UartReceiver`.
+    rate : Out, the number of the rate; it changes as the break ends.
+    """
+
+    def __init__(self, *, clock_hz: float, rates: int) -> None:
+        self.rates, self.cycles = rates, max(1, round(clock_hz * BREAK_SECONDS))
+        super().__init__({"line_break": In(1), "rate": Out(range(rates))})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        left, connected = Signal(range(self.cycles + 1)), Signal()
+        with m.If(~self.line_break):
+            m.d.sync += [left.eq(self.cycles), connected.eq(1)]
+            with m.If(connected & (left == 0)):
+                m.d.sync += self.rate.eq(self.rate + 1)
+                with m.If(self.rate == self.rates - 1):
+                    m.d.sync += self.rate.eq(0)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        return m
+
+
 def fastest(clock_hz: float, most: int) -> int:
     """The fastest of the usual rates, at most `most`, that a clock allows: `most` itself if it can.
 
@@ -42,6 +84,13 @@ Received = data.StructLayout({"data": 8, "error": 1})
 """One item of the receiver: a byte, or (`error`) the mark that it or bytes before it are lost or unreadable."""
 
 
+def _step(m: Module, steps: Sequence[int], width: int, rate: Signal) -> Signal:
+    """The phase's step at a rate, in a register."""
+    step = Signal(width, init=steps[0])
+    m.d.sync += step.eq(Array(Const(each, width) for each in steps)[rate])
+    return step
+
+
 class UartReceiver(wiring.Component):
     """Bytes of the line `rx`, each sampled three times and decided by majority.
 
@@ -49,8 +98,13 @@ class UartReceiver(wiring.Component):
     bit ends with its last sample: later than half would let a transmitter 2 % fast run ahead at 8 to 11
     cycles per bit, byte by byte.
 
+    Parameters
+    ----------
+    rates : in baud; the least ratio of clock and rate is `MIN_RATIO`.
+
     Members
     -------
+    rate : In, the number of the rate that applies.
     o : Out(stream of Received)
         `error` is set if the stop bit was low (framing error, break) or the byte before was lost because
         nobody had taken it in time: data is then not to be trusted.
@@ -58,19 +112,27 @@ class UartReceiver(wiring.Component):
         The line has been low since a missing stop bit (or since reset).
     """
 
-    def __init__(self, *, clock_hz: float, baud: float) -> None:
-        self.width, self.step = bit_phase(clock_hz, baud)
-        super().__init__({"rx": In(1, init=1), "o": Out(stream.Signature(Received)), "line_break": Out(1)})
+    def __init__(self, *, clock_hz: float, rates: Sequence[float]) -> None:
+        self.width, self.steps = bit_phases(clock_hz, rates)
+        super().__init__(
+            {
+                "rx": In(1, init=1),
+                "rate": In(range(len(rates))),
+                "o": Out(stream.Signature(Received)),
+                "line_break": Out(1),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        rx = Signal(init=1)
-        m.submodules.synchronizer = FFSynchronizer(self.rx, rx, init=1)
+        # Low at reset: a line that stays so has no other end, and is no break that somebody sends.
+        rx = Signal()
+        m.submodules.synchronizer = FFSynchronizer(self.rx, rx)
 
-        phase = Signal(self.width)
+        phase, step = Signal(self.width), _step(m, self.steps, self.width, self.rate)
         eighth, eighth_was = phase[-3:], Signal(3)
         entered = Signal()
-        m.d.sync += [phase.eq(phase + self.step), eighth_was.eq(eighth)]
+        m.d.sync += [phase.eq(phase + step), eighth_was.eq(eighth)]
         m.d.comb += entered.eq(eighth != eighth_was)
 
         samples, bit = Signal(2), Signal()
@@ -87,7 +149,7 @@ class UartReceiver(wiring.Component):
                 with m.If(rx):
                     m.next = "IDLE"
             with m.State("IDLE"), m.If(~rx):
-                m.d.sync += [phase.eq(self.step), eighth_was.eq(0), index.eq(0)]
+                m.d.sync += [phase.eq(step), eighth_was.eq(0), index.eq(0)]
                 m.next = "START"
             with m.State("START"), m.If(decided):
                 m.next = "BITS"
@@ -122,20 +184,23 @@ class UartReceiver(wiring.Component):
 
 
 class UartTransmitter(wiring.Component):
-    """Sends the bytes of `i` on the line `tx`; one byte takes ten bit times and at most two cycles."""
+    """Sends the bytes of `i` on the line `tx`; one byte takes ten bit times and at most two cycles.
 
-    def __init__(self, *, clock_hz: float, baud: float) -> None:
-        self.width, self.step = bit_phase(clock_hz, baud)
-        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
+    `rates` and `rate` as of `UartReceiver`.
+    """
+
+    def __init__(self, *, clock_hz: float, rates: Sequence[float]) -> None:
+        self.width, self.steps = bit_phases(clock_hz, rates)
+        super().__init__({"i": In(stream.Signature(8)), "rate": In(range(len(rates))), "tx": Out(1, init=1)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        phase = Signal(self.width + 1)
+        phase, step = Signal(self.width + 1), _step(m, self.steps, self.width, self.rate)
         bits, left = Signal(9), Signal(4)
         m.d.comb += self.i.ready.eq(left == 0)
-        m.d.sync += phase.eq(phase[:-1] + self.step)
+        m.d.sync += phase.eq(phase[:-1] + step)
         with m.If(self.i.ready & self.i.valid):
-            m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1)), left.eq(10), phase.eq(self.step)]
+            m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1)), left.eq(10), phase.eq(step)]
         with m.Elif(~self.i.ready & phase[-1]):
             m.d.sync += left.eq(left - 1)
             with m.If(left != 1):
