@@ -49,9 +49,8 @@ class Clocked(Elaboratable):
 def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None = None) -> Libraries:
     """The compiled device of a configuration; from the cache, if there, without elaborating it.
 
-    `ToolError` E7120 if luna-usb is not installed.
+    `ToolError` E7120 if luna-usb is not installed. The configuration has no external memory.
     """
-
     def make() -> str:
         from onnxhw.rtl.top import Device
 

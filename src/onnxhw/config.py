@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
+from .external import ULX3S, External
 from .files import parse_json
 
 FORMAT = 5
@@ -64,6 +65,7 @@ class HwConfig:
     unaligned : the array may read its operands' bytes from any multiple of so many bytes on in bank 0
         (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie. Presets
         take the fewest bytes that cost no block RAM, being what one holds of a word anyway; `mini` pays two for one.
+    external : memory outside of the device, if there is any.
     """
 
     name: str
@@ -90,6 +92,7 @@ class HwConfig:
     depthwise: int = 0
     window_depth: int = 512
     unaligned: int = 0
+    external: External | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -99,6 +102,8 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
+        if type(memory := getattr(self, "external")) not in (External, type(None)):  # noqa: B009  (for mypy it is)
+            self._refuse(f"external must be an external memory or nothing, not {memory!r}")
         for wrong, why in self._rules():
             if wrong:
                 self._refuse(why)
@@ -257,9 +262,16 @@ class HwConfig:
         return self.rows * self.cols
 
     # -- identity ------------------------------------------------------------------------------
+    def _record(self) -> dict[str, Any]:
+        """All fields as plain data; without external memory there is no such field."""
+        record = {"format": FORMAT, **dataclasses.asdict(self)}
+        if self.external is None:
+            del record["external"]
+        return record
+
     def to_json(self) -> str:
         """Canonical text of all fields; `from_json` reads it back."""
-        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True)
+        return json.dumps(self._record(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "HwConfig":
@@ -269,6 +281,8 @@ class HwConfig:
             version = record.pop("format")
             if version != FORMAT:
                 raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
+            if "external" in record:
+                record["external"] = External(**record["external"])
             return cls(**record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error
@@ -276,9 +290,9 @@ class HwConfig:
     @property
     def fingerprint(self) -> str:
         """16 hex digits over everything but the name: equal if and only if programs are interchangeable."""
-        record = dataclasses.asdict(self)
+        record = self._record()
         del record["name"]
-        text = json.dumps({"format": FORMAT, **record}, sort_keys=True)
+        text = json.dumps(record, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -399,9 +413,15 @@ SIMULATED = {"virtual": "it fits no board", "ulx3s-45f": "it is not routed: no p
 """Presets that no board offers, and why: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
+SDRAM = "+sdram"
+"""Behind the name of a preset: with the external memory of the ULX3S."""
+
+
 def preset(name: str) -> HwConfig:
-    """The preset of that name; a `UsageError` lists the names there are."""
+    """The preset of that name, with `SDRAM` behind it one with external memory; a `UsageError` lists the names there
+    are."""
     try:
-        return PRESETS[name]
+        found = PRESETS[name.removesuffix(SDRAM)]
+        return dataclasses.replace(found, name=name, external=ULX3S) if name.endswith(SDRAM) else found
     except KeyError:
         raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

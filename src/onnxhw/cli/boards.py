@@ -50,14 +50,16 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
         presets.append(record | (fits[name] if fits else {}))
     rows = [
         {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
-         "presets": list(b.presets), "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
+         "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0,
+         "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
         for b in found.values()
     ]  # fmt: skip
     output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
     output.table(
-        ("board", "also", "device", "LUT4", "DSP", "block RAM", "preset", "other presets"),
+        ("board", "also", "device", "LUT4", "DSP", "block RAM", "external", "preset", "other presets"),
         [
-            (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr, b.preset,
+            (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr,
+             f"{b.external.size >> 20} MB SDRAM, {b.external.data_bits} bits" if b.external else "none", b.preset,
              ", ".join(name for name in b.presets if name != b.preset))
             for b in found.values()
         ],

@@ -85,9 +85,10 @@ def command(
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
-    require(chosen.board, link)
-    folder = out_folder(out, model, chosen.config)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    chosen = chosen.at(clock_hz)
+    require(chosen.board, link, chosen.config.external)
+    folder = out_folder(out, model, chosen.config)
     speed = baud or line_speed(chosen.board, clock_hz, link)
     choice = Choice(prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)

@@ -74,12 +74,13 @@ class Client(Closeable):
     def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
         """Write 32-bit words from host-word `address` of a memory on.
 
-        Any but ACT belongs to the program: the device then holds none that could run until one is loaded.
+        Any but ACT and EXTERNAL belongs to the program: the device then holds none that could run until one is loaded.
         """
         self.link.perform(list(_writes(space, address, np.asarray(words))))
 
     def read(self, space: int, address: int, count: int) -> Words:
-        """Read `count` 32-bit words from host-word `address` of CONTROL or ACT on (a core reads no others)."""
+        """Read `count` 32-bit words from host-word `address` of CONTROL, ACT or EXTERNAL on (a core reads no
+        others)."""
         return self._words(Command.READ, space, address, count)
 
     def control(self, register: Control) -> int:

@@ -1,10 +1,10 @@
 """Steps that several commands share: names to objects, a model to a program."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...board import Board, find
-from ...config import SIMULATED, HwConfig, preset
+from ...config import SDRAM, SIMULATED, HwConfig, preset
 from ...errors import UsageError
 from ...partition.partitioned import PartitionedModel
 from ...preprocess import Preprocess
@@ -32,12 +32,22 @@ class Target:
 
         return Rates(baud or line_rate(self.board), clock_hz or self.board.core_hz)
 
+    def at(self, clock_hz: int) -> "Target":
+        """The same at another clock: external memory keeps its times, hence other numbers of cycles. E2373 if it
+        cannot; E2374 if the board has none."""
+        if self.config.external is None:
+            return self
+        if self.board.external is None:
+            hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
+            raise UsageError("E2374", "the board has no external memory", where=f"board {self.board.name}", hint=hint)
+        return Target(self.board, replace(self.config, external=self.board.external.external(clock_hz)))
+
 
 def target(board_name: str, preset_name: str | None) -> Target:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
     Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
-    bitstream can be made.
+    bitstream can be made, those of `Target.at`.
     """
     from ...devices import family_of
 
@@ -45,19 +55,20 @@ def target(board_name: str, preset_name: str | None) -> Target:
     family_of(chosen).check_part(chosen)
     name = preset_name or chosen.preset
     config = preset(name)
-    if name not in chosen.presets and name not in SIMULATED:
+    plain = name.removesuffix(SDRAM)
+    if plain not in chosen.presets and plain not in SIMULATED:
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
-    return Target(chosen, config)
+    return Target(chosen, config).at(chosen.core_hz)
 
 
 def refuse_simulated(chosen: Target) -> None:
     """A `UsageError` E2913 if the preset is for simulation only."""
-    if chosen.config.name in SIMULATED:
+    if (name := chosen.config.name.removesuffix(SDRAM)) in SIMULATED:
         raise UsageError(
             "E2913",
-            f"preset {chosen.config.name!r} is for simulation only: {SIMULATED[chosen.config.name]}",
+            f"preset {name!r} is for simulation only: {SIMULATED[name]}",
             hint=f"presets of {chosen.board.name}: {', '.join(chosen.board.presets)}",
         )
 

@@ -17,9 +17,12 @@ from amaranth import Elaboratable, Module, Signal
 from ...build.cache import sources
 from ...closeable import Closeable
 from ...config import HwConfig
+from ...errors import InternalError
+from ...external import External
 from .build import Progress, build, elaborate
 from .core_model import core_library
 from .design import CHUNK, Design
+from .sdram_model import Numbers
 
 ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
@@ -62,6 +65,7 @@ class Libraries(NamedTuple):
 
     core: Path
     around: Path
+    external: External | None = None
 
 
 def device_libraries(
@@ -77,10 +81,11 @@ def device_libraries(
     """
 
     def make() -> str:
+        from ...rtl.external.pads import with_pads
         from ...rtl.top import Device
 
         hole = BlackBox()
-        device = Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole)
+        device = with_pads(Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
         ports = [getattr(device, name) for name in device.signature.members]
         return elaborate(device, [*ports, *hole.signals.values()])
 
@@ -95,10 +100,10 @@ def device_libraries(
         "amaranth": metadata.version("amaranth"),
         "python": sys.version,
     }
-    driver = driver_text("serial_line.cc")
+    driver = driver_text("sdram_part.h", "serial_line.cc")
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, {baud} baud"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
-    return Libraries(core_library(config, progress=progress).path, around.path)
+    return Libraries(core_library(config, progress=progress).path, around.path, config.external)
 
 
 class PinModel(Closeable):
@@ -151,9 +156,11 @@ class DeviceModel(PinModel):
     """
 
     def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
-        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud)
+        memory = Numbers.of(libraries.external).array() if libraries.external else None
+        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud, more=[memory])
         self._baud = baud
         self.around.library.onnxhw_line_run.restype = ctypes.c_uint64
+        self.around.library.onnxhw_line_violation.restype = ctypes.c_char_p
         self._found = (ctypes.c_uint64 * 5)()
         self._room = ctypes.create_string_buffer(ROOM)
 
@@ -175,7 +182,8 @@ class DeviceModel(PinModel):
         Ends early in the cycle in which nothing has happened for `patience` cycles (0: never), or when many
         bytes have been received. Nothing happens while both pins are idle, no run is in progress and no command
         is performed. Calls are of at most `CHUNK` cycles, so that an interrupt is soon noticed. A byte per cycle
-        is appended to `trace`: bit 0 tx, bit 1 rx.
+        is appended to `trace`: bit 0 tx, bit 1 rx. `InternalError` E1470 if the design violates a rule of its external
+        memory.
         """
         cycles = min(cycles, CHUNK)
         levels = ctypes.create_string_buffer(cycles) if trace is not None else None
@@ -190,6 +198,8 @@ class DeviceModel(PinModel):
             self._found,
             levels,
         )
+        if violation := self.around.library.onnxhw_line_violation(self._pins):
+            raise InternalError("E1470", f"a rule of the external memory was violated in {violation.decode()}")
         if trace is not None and levels is not None:
             trace += levels.raw[:done]
         return self._found[0], self._room.raw[: self._found[1]]
