@@ -179,8 +179,8 @@ def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]
     step = np.float32(max(last - first + 1, 1)) / np.float32(count)
     cells = np.arange(count, dtype=np.float32)
     starts, ends = np.floor(cells * step).astype(int).tolist(), np.ceil((cells + 1) * step).astype(int).tolist()
-    edges = zip(starts, ends, strict=True)
-    return [(min(max(start + first, 0), size), min(max(end + first, 0), size)) for start, end in edges]
+    pairs = zip(starts, ends, strict=True)
+    return [(min(max(start + first, 0), size), min(max(end + first, 0), size)) for start, end in pairs]
 
 
 OPERATORS = (
