@@ -20,8 +20,8 @@ from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextErro
 from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
 from ..onnxmodel.specification.functions import every_node
 from ..onnxmodel.specification.signatures import canonical
-from .native import has_kernel
 from .nodes import HostNode, is_native
+from .onnxruntime_node import has_kernel
 from .operators import implementations, sizes
 from .operators.control import IterationsError
 from .operators.quantized import NotANumberError

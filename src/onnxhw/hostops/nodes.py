@@ -10,7 +10,7 @@ from onnx import helper
 from ..errors import UnsupportedError
 from ..onnxmodel.specification.lengths import fault
 from ..onnxmodel.specification.signatures import canonical
-from .native import LACKING, NativeError, NativeNode, NoKernelError, native_version
+from .onnxruntime_node import LACKING, NativeError, NativeNode, NoKernelError, native_version
 from .operators import deviations, is_ours, ranges
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..native import NativeNode
+from ..onnxruntime_node import NativeNode
 from .adapter import Array, HostOp
 from .trees import ml_node, transformed
 
