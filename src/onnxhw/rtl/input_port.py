@@ -69,9 +69,16 @@ class InputPort(wiring.Component):
         size = Signal(position(config), reset_less=True)
         run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
         taken, complete, going = Signal(2), Signal(), Signal()
-        m.d.comb += going.eq(~self.o.valid | self.o.ready)
-        with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+        # A step whose write finds its register taken puts it into another one: whether the memory takes a write is
+        # known late in a cycle, and the next step asks only whether that other register is empty.
+        write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
+        m.d.comb += going.eq(~waiting.valid)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
+            m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
+            m.d.sync += waiting.valid.eq(0)
+        with m.Elif(write.valid):
+            m.d.sync += [waiting.valid.eq(1), waiting.payload.eq(write.payload)]
 
         # What the steps ask of long counters is told a cycle late, from registers: a gap is between any two runs, and
         # what has 16 bytes left has 12 a step later.
@@ -80,8 +87,8 @@ class InputPort(wiring.Component):
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
 
         with m.FSM() as fsm:
-            m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid)
-            m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid)
+            m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid & ~waiting.valid)
+            m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid & ~waiting.valid)
             with m.State("REGION"):
                 m.d.comb += self.regions.ready.eq(going)
                 m.d.sync += [kept[name].eq(value) for name, value in shown.items()]
@@ -99,7 +106,7 @@ class InputPort(wiring.Component):
                 m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0), words.eq(words - 1), filled.eq(words == 1)]
                 lanes = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
                 with m.If(now.fills & ~(filled & (at.lane == end))):
-                    self._write(m, at.word, lanes, now.fill.replicate(LANES))
+                    self._write(m, write, at.word, lanes, now.fill.replicate(LANES))
                 with m.If(filled | ~now.fills):
                     m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end)]
                     m.next = "RUN"
@@ -110,7 +117,7 @@ class InputPort(wiring.Component):
                             m.d.sync += taken.eq(0)
             with m.State("RUN"), m.If(going & self.i.valid):
                 step = self._step(m, run, far, taken, at.lane)
-                self._write(m, at.word, step.lanes, self._turned(at.lane, taken))
+                self._write(m, write, at.word, step.lanes, self._turned(at.lane, taken))
                 m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count), run.eq(run - step.count)]
                 m.d.comb += self.i.ready.eq(step.word_taken)
                 with m.If(step.word_full):
@@ -160,13 +167,11 @@ class InputPort(wiring.Component):
         turns = (lane[:2] - taken)[:2]
         return Array([self.i.payload.rotate_left(8 * turn) for turn in range(LANES)])[turns]
 
-    def _write(self, m: Module, address: Value, lanes: Value, word: Value) -> None:
+    def _write(self, m: Module, write: Any, address: Value, lanes: Value, word: Value) -> None:
         """The bytes of some lanes of a word."""
-        config, request = self.config, self.o.payload
-        wide = Cat(word for _ in range(-(-config.word // LANES)))[: 8 * config.word]
-        place = Signal(len(request.addr))
-        m.d.comb += place.eq(address)
-        m.d.sync += [self.o.valid.eq(1), request.eq(Cat(lanes, place, wide))]
+        wide = Cat(word for _ in range(-(-self.config.word // LANES)))[: 8 * self.config.word]
+        m.d.comb += [write.valid.eq(1), write.payload.addr.eq(address), write.payload.en.eq(lanes)]
+        m.d.comb += write.payload.data.eq(wide)
 
 
 def all_of(values: Iterable[Any]) -> Value:
