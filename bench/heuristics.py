@@ -204,7 +204,7 @@ def cycles(graph: Graph, name: str, off: str = "") -> int | None:
     """Cycles of the fastest program, with one heuristic off; None if there is no room."""
     use = replace(ALL, **{off: False}) if off else ALL
     try:
-        return fastest(variants(graph), preset(name), use=use).cycles
+        return fastest(variants(graph, preset(name)), preset(name), use=use).cycles
     except DoesNotFitError:
         return None
 

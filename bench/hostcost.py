@@ -1,6 +1,6 @@
 """What an inference costs the host: quantize, frame, unframe, dequantize.
 
-    python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--no-patches] [--count 100] [--json]
+    python bench/hostcost.py [MODEL.onnx] [--preset ulx3s-85f] [--count 100] [--json]
     python bench/hostcost.py --rates       the host instead of the device, against the constants of `compiler.cost`
 
 Runs a compiled model (by default the image classification network of `onnxhw bench`) through `onnxhw.Device` and the
@@ -137,7 +137,6 @@ def main() -> None:
     parser.add_argument("model", nargs="?")
     parser.add_argument("--preset", default="ulx3s-85f")
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rates", action="store_true", help="what the host takes for the networks instead")
     asked = parser.parse_args()
@@ -145,7 +144,7 @@ def main() -> None:
         rates()
         return
     model = asked.model or TOPOLOGIES["ic"]().SerializeToString()
-    program = compiler.compile(model, preset(asked.preset), patches=not asked.no_patches).only()
+    program = compiler.compile(model, preset(asked.preset)).only()
     found = {"model": program.model, "preset": asked.preset, **measure(program, asked.count)}
     if asked.json:
         print(json.dumps(found, indent=2))

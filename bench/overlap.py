@@ -86,8 +86,8 @@ def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
 @contextmanager
 def over_usb(config: HwConfig, clock_hz: int) -> Iterator[ByteLine]:
     """The gateware with a USB link, compiled, behind a USB host."""
-    from onnxhw.engines.cxxrtl.usb_model import UsbModel, usb_libraries
-    from onnxhw.serve.usb.line import UsbLine
+    from usb_host.line import UsbLine
+    from usb_host.model import UsbModel, usb_libraries
 
     with UsbModel(usb_libraries(config, clock_hz=clock_hz), clock_hz=clock_hz) as gateware:
         yield UsbLine(gateware)
@@ -106,12 +106,12 @@ USB_BYTES = 19 * 64 * 1000
 
 
 def measure(
-    model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str, patches: bool
+    model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str
 ) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
     source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
     graph, config = load(source), preset(preset_name)
-    program = compile_graph(graph, config, patches=patches)
+    program = compile_graph(graph, config)
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [
@@ -164,13 +164,12 @@ def main() -> None:
     parser.add_argument("--clock", type=float, default=50e6)
     parser.add_argument("--baud", type=int, default=3_000_000)
     parser.add_argument("--count", type=int, default=8)
-    parser.add_argument("--no-patches", action="store_true", help="inputs as they are, as with `compile --no-patches`")
     parser.add_argument("--pins", dest="through", action="store_const", const="pins", default="model")
     parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()
     clock_hz = round(asked.clock)
-    how = {"through": asked.through, "patches": not asked.no_patches}
-    print(json.dumps(measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, **how), indent=2))
+    found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

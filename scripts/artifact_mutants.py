@@ -133,7 +133,7 @@ def bases() -> Base:
         resources={"LUT4": {"used": 1, "available": 2}}, clocks={"clk": {"achieved": 31.5, "wanted": 25.0}},
         shapes=["N=1"], limits=["nodes=1000"],
         preprocess={"scale": 1.0, "mean": [0.0], "std": [1.0], "layout": "nchw"},
-        choice={"patches": None, "prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
+        choice={"prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
     )  # fmt: skip
     noted.add_file("program.ohw", programs[0])
     record = {"engine": "cxxrtl", "inferences": 1, "cycles": whole.cycles, "predicted_cycles": whole.cycles,

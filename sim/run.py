@@ -13,7 +13,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from onnxhw.config import HwConfig
-from onnxhw.engines.cosim import Outcome, run_tests
+from onnxhw.engines.cosim.run import Outcome, build, require, simulate
 from onnxhw.engines.verilog import to_verilog
 from onnxhw.errors import OnnxhwError
 from onnxhw.isa.timing import ACT_READ, DRAIN_READ, FETCH_OVERHEAD, LOAD_TO_SHADOW, MULTIPLY, array_pipeline
@@ -134,6 +134,16 @@ def benches() -> list[Bench]:
     core = HwConfig("core", rows=4, cols=4, word=4, lanes=2, act_depth=1024, weight_depth=4096, acc_bits=24)
     out += [Bench("core", "bench_core", lambda: Core(core), {}, core)]
     return out
+
+
+def run_tests(
+    verilog: str, top: str, module: str, folder: Path, *, environment: Mapping[str, str] | None = None,
+    waves: bool = False, seed: int | None = None,
+) -> Outcome:  # fmt: skip
+    """`require`, `build` and `simulate`."""
+    require()
+    build(verilog, top, folder, waves=waves)
+    return simulate(module, top, folder, environment=environment, waves=waves, seed=seed)
 
 
 def run(bench: Bench, *, seed: int | None = None) -> Outcome:

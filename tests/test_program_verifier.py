@@ -80,7 +80,6 @@ WRONG = {
     "weights": lambda p: dataclasses.replace(p, weights=p.weights[:-1]),
     "lo beyond hi": lambda p: changed(p, "vector", 0, lo=5, hi=4),
     "a maximum of nothing": lambda p: changed(p, "vector", vector(p, VectorOp.MAX), ih0=-100),
-    "positions beyond 16 bits": lambda p: changed(p, "array", 0, ih0=32767),
     "a sum left out": lambda p: changed(p, "vector", vector(p, VectorOp.ADD), in_h=1, ih_oh=1),
     "a second multiplier": beyond,
     "a million tiles": lambda p: dataclasses.replace(p, code={**p.code, "load": [p.code["load"][0].but(tiles=65535)]}),
@@ -89,7 +88,6 @@ WRONG = {
     "lanes that nobody wrote": lambda p: place(p, "dense", shape=(1, p.config.word, 1, 1), lane=0),
     "a tensor of petabytes": lambda p: place(p, "dense", shape=(1, 1 << 30, 1 << 30, 1)),
     "an address beyond 64 bits": lambda p: place(p, "dense", base=(1 << 32) - 1, plane=(1 << 32) - 1),
-    "two pixels in one word": lambda p: place(p, "x", row=1),
     "a scale": lambda p: entry(p, "dense", scale=float("nan")),
     "a zero point": lambda p: entry(p, "dense", zero_point=1 << 20),
     "a layer": lambda p: dataclasses.replace(p, layers=[Layer("l", "Conv", 0, {"array": [(0, 99)]})]),
@@ -101,14 +99,21 @@ WRONG = {
     "another shape": lambda p: port(p, shape=(1, 3)),
     "one input twice": lambda p: dataclasses.replace(p, inputs=[p.inputs[0], p.inputs[0]]),
 }  # fmt: skip
+WRONG_OF_WORDS = {
+    "positions beyond 16 bits": lambda p: changed(p, "array", 0, ih0=32767),
+    "two pixels in one word": lambda p: place(p, "x", row=1),
+}
+"""Of a program that reads its input by whole words: packed inputs have neither rows of places nor positions."""
 
 
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("what", [*WRONG, *WRONG_OF_WORDS])
 def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, tmp_path: Path, what: str) -> None:
     """As read from a file whose checksum is right. The code is no bug of ours, the exit status 2."""
     path = tmp_path / "program.ohw"
+    if what in WRONG_OF_WORDS:
+        program = compiled(network(), dataclasses.replace(preset("mini"), unaligned=0))
     try:
-        path.write_bytes(container.dumps(Program.of(WRONG[what](program))))
+        path.write_bytes(container.dumps(Program.of((WRONG | WRONG_OF_WORDS)[what](program))))
     except ValueError:
         pytest.fail("cannot be written")
     for load in (artifact.read, loading.load):

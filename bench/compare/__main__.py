@@ -22,8 +22,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from onnxhw import engines
 from onnxhw.bench.measure import measure, model
 from onnxhw.build.cache import Cache, key_of
 from onnxhw.config import HwConfig, preset
-from onnxhw.program.model import DeviceProgram
 
 SCALE_SIM_SCRIPT = Path(__file__).with_name("scale_sim_run.py")
 NNGEN_POINTS = ((1, 1, 32), (2, 2, 32), (4, 4, 128))
@@ -78,13 +76,10 @@ def ours(name: str, config: HwConfig, rtl: bool) -> dict[str, Any]:
     """Predicted and simulated cycles of a model."""
     tell(f"{name} on {config.name}")
 
-    @contextmanager
-    def runner(program: DeviceProgram) -> Iterator[Any]:
-        with engines.open("cxxrtl", config, progress=tell) as engine:
-            engine.load(program)
-            yield lambda inputs, trace: engine.run(program, inputs, trace)
+    def engine(config: HwConfig) -> engines.Engine:
+        return engines.open("cxxrtl", config, progress=tell)
 
-    return measure(model(name), config, runner if rtl else None, None).row.record()
+    return asdict(measure(model(name), config, engine if rtl else None, None).row)
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .runtime.session import InferenceSession
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Device", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
     "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions", "__version__", "disable_telemetry_events",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .board_memory import KEYS, BoardMemory, require_memory
 from .config import PRESETS
 from .errors import ToolError, UsageError, short
 from .files import read_text, reason
@@ -42,7 +43,8 @@ class Board:
     the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
     `link` is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB
     connector of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself,
-    ``vendor:product``; `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should run at;
+    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `clock_hz` the oscillator at
+    `clock_resource`, `core_hz` the clock that the core should run at;
     `idcode` what the device answers over JTAG; `connect` what to look at if none answers. In the commands
     ``{bitstream}`` stands for the file.
     """
@@ -74,6 +76,7 @@ class Board:
     link: str = "uart"
     usb_resource: str = ""
     usb_id: str = ""
+    external: BoardMemory | None = None
 
     @property
     def usb_ids(self) -> tuple[int, int]:
@@ -99,7 +102,7 @@ SECTIONS: dict[str, dict[str, type]] = {
     "bringup": {"connect": str, "notes": str},
 }
 """Every table of a board file and its keys; all are required and no others are allowed but for `OPTIONAL`."""
-OPTIONAL: dict[str, dict[str, type]] = {"": {"link": str}, "usb": {"resource": str, "id": str}}
+OPTIONAL: dict[str, dict[str, type]] = {"": {"link": str}, "usb": {"resource": str, "id": str}, "external": KEYS}
 """Keys of the top level that may be there, and tables that may be missing; one that is there has all its keys."""
 LINKS = ("uart", "usb")
 """How bytes reach a board: over a serial line, or USB at full speed."""
@@ -190,6 +193,8 @@ def _require(tables: dict[str, dict[str, Any]]) -> None:
         raise ValueError(f"link must be one of {', '.join(LINKS)}, not {short(link)}")
     if link == "usb" and "usb" not in tables:
         raise ValueError('link "usb" needs the table usb, which names the pins')
+    if "external" in tables:
+        require_memory(tables["external"])
     if "usb" in tables and not USB_ID.fullmatch(tables["usb"]["id"]):
         raise ValueError(f"usb.id must be like '1209:0001', not {short(tables['usb']['id'])}")
     if "usb" in tables and not tables["usb"]["resource"]:
@@ -234,6 +239,7 @@ def _board(record: dict[str, Any]) -> Board:
         link=tables[""].get("link", LINKS[0]),
         usb_resource=tables.get("usb", {}).get("resource", ""),
         usb_id=tables.get("usb", {}).get("id", ""),
+        external=BoardMemory(**tables["external"]) if "external" in tables else None,
     )
 
 

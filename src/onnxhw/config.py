@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
+from .external import ULX3S, External
 from .files import parse_json
 
 FORMAT = 5
@@ -22,6 +23,11 @@ EBR_BITS = 36
 """Bits of a block RAM's widest word."""
 LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0}
 """Least values of fields for which 0 means something."""
+ADDRESS_BITS = {
+    "act_words": 16, "weight_depth": 20, "acc_depth": 15, "window_depth": 15, "param_depth": 16, "load_ucode": 14,
+    "array_ucode": 14, "depthwise_ucode": 14, "vector_ucode": 14,
+}  # fmt: skip
+"""Bits of the addresses of memories, by what says how many words each has."""
 
 
 def bits_for(n: int) -> int:
@@ -57,7 +63,9 @@ class HwConfig:
         its microcode).
     window_depth : rows of the depthwise unit's sums (D each, of `sum_bits`).
     unaligned : the array may read its operands' bytes from any multiple of so many bytes on in bank 0
-        (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie.
+        (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie. Presets
+        take the fewest bytes that cost no block RAM, being what one holds of a word anyway; `mini` pays two for one.
+    external : memory outside of the device, if there is any.
     """
 
     name: str
@@ -84,6 +92,7 @@ class HwConfig:
     depthwise: int = 0
     window_depth: int = 512
     unaligned: int = 0
+    external: External | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -93,45 +102,44 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
-        if self.rows > self.word:
-            self._refuse(f"rows must be at most word ({self.word}), not {self.rows}")
-        if self.rows > 64 or self.cols > 64 or self.word > 64:
-            self._refuse(f"rows, cols and word must be at most 64, not {self.rows}, {self.cols}, {self.word}")
-        if self.word % self.lanes:
-            self._refuse(f"lanes must divide word ({self.word}), not {self.lanes}")
-        if self.lanes > self.cols:
-            self._refuse(f"lanes must be at most cols ({self.cols}), not {self.lanes}")
-        if self.rows % self.load_rows:
-            self._refuse(f"load_rows must divide rows ({self.rows}), not {self.load_rows}")
-        if not 20 <= self.acc_bits <= 32:
-            self._refuse(f"acc_bits must be 20..32, not {self.acc_bits}")
-        if self.acc_bits < self.psum_bits:
-            self._refuse(f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}")
-        if self.act_depth & (self.act_depth - 1):
-            self._refuse(f"act_depth must be a power of two, not {self.act_depth}")
-        for name, bits in (
-            ("act_words", 16), ("weight_depth", 20), ("acc_depth", 15), ("window_depth", 15), ("param_depth", 16),
-            ("load_ucode", 14), ("array_ucode", 14), ("depthwise_ucode", 14), ("vector_ucode", 14),
-        ):  # fmt: skip
-            if getattr(self, name) > 1 << bits:
-                self._refuse(f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
-        if self.tables > 16:
-            self._refuse(f"tables must be at most 16, not {self.tables}")
-        if self.requant_dsps > 5:
-            self._refuse(f"requant_dsps must be 0..5, not {self.requant_dsps}")
-        if self.depthwise and not WINDOW <= self.depthwise < 1 << 12:
-            self._refuse(f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}")
-        if self.multiplier not in ("dsp", "fabric"):
-            self._refuse(f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}")
-        if self.inner_product not in ("plain", "fast"):
-            self._refuse(f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}")
-        if self.array_fabric > (self.array_multipliers if self.multiplier == "dsp" else 0):
-            self._refuse(f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}")
-        if self.unaligned and (self.word % self.unaligned or self.rows != self.word or self.word & (self.word - 1)):
-            what = f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned}"
-            self._refuse(f"{what} with word {self.word}")
-        if self.rows % self.element_rows:
-            self._refuse(f"rows must be even where inner_product is 'fast', not {self.rows}")
+        if type(memory := getattr(self, "external")) not in (External, type(None)):  # noqa: B009  (for mypy it is)
+            self._refuse(f"external must be an external memory or nothing, not {memory!r}")
+        for wrong, why in self._rules():
+            if wrong:
+                self._refuse(why)
+
+    def _rules(self) -> tuple[tuple[object, str], ...]:
+        """What must not hold of the fields together, in the order in which it is looked at, and what is then said."""
+        sizes = f"{self.rows}, {self.cols}, {self.word}"
+        fabric = self.array_multipliers if self.multiplier == "dsp" else 0
+        square = self.rows == self.word and not self.word & (self.word - 1)
+        return (
+            (self.rows > self.word, f"rows must be at most word ({self.word}), not {self.rows}"),
+            (max(self.rows, self.cols, self.word) > 64, f"rows, cols and word must be at most 64, not {sizes}"),
+            (self.word % self.lanes, f"lanes must divide word ({self.word}), not {self.lanes}"),
+            (self.lanes > self.cols, f"lanes must be at most cols ({self.cols}), not {self.lanes}"),
+            (self.rows % self.load_rows, f"load_rows must divide rows ({self.rows}), not {self.load_rows}"),
+            (not 20 <= self.acc_bits <= 32, f"acc_bits must be 20..32, not {self.acc_bits}"),
+            (self.acc_bits < self.psum_bits,
+             f"acc_bits must be at least {self.psum_bits} for {self.rows} rows, not {self.acc_bits}"),
+            (self.act_depth & (self.act_depth - 1), f"act_depth must be a power of two, not {self.act_depth}"),
+            *((getattr(self, name) > 1 << bits, f"{name} must be at most {1 << bits}, not {getattr(self, name)}")
+              for name, bits in ADDRESS_BITS.items()),
+            (self.tables > 16, f"tables must be at most 16, not {self.tables}"),
+            (self.requant_dsps > 5, f"requant_dsps must be 0..5, not {self.requant_dsps}"),
+            (self.depthwise and not WINDOW <= self.depthwise < 1 << 12,
+             f"depthwise must be 0 or {WINDOW}..{(1 << 12) - 1}, not {self.depthwise}"),
+            (self.multiplier not in ("dsp", "fabric"),
+             f"multiplier must be 'dsp' or 'fabric', not {self.multiplier!r}"),
+            (self.inner_product not in ("plain", "fast"),
+             f"inner_product must be 'plain' or 'fast', not {self.inner_product!r}"),
+            (self.array_fabric > fabric,
+             f"array_fabric must be at most the array's multiplier cells, not {self.array_fabric}"),
+            (self.unaligned and (self.word % self.unaligned or not square),
+             f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned} with "
+             f"word {self.word}"),
+            (self.rows % self.element_rows, f"rows must be even where inner_product is 'fast', not {self.rows}"),
+        )  # fmt: skip
 
     def _refuse(self, why: str) -> None:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
@@ -254,9 +262,16 @@ class HwConfig:
         return self.rows * self.cols
 
     # -- identity ------------------------------------------------------------------------------
+    def _record(self) -> dict[str, Any]:
+        """All fields as plain data; without external memory there is no such field."""
+        record = {"format": FORMAT, **dataclasses.asdict(self)}
+        if self.external is None:
+            del record["external"]
+        return record
+
     def to_json(self) -> str:
         """Canonical text of all fields; `from_json` reads it back."""
-        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, sort_keys=True)
+        return json.dumps(self._record(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "HwConfig":
@@ -266,6 +281,8 @@ class HwConfig:
             version = record.pop("format")
             if version != FORMAT:
                 raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
+            if "external" in record:
+                record["external"] = External(**record["external"])
             return cls(**record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error
@@ -273,9 +290,9 @@ class HwConfig:
     @property
     def fingerprint(self) -> str:
         """16 hex digits over everything but the name: equal if and only if programs are interchangeable."""
-        record = dataclasses.asdict(self)
+        record = self._record()
         del record["name"]
-        text = json.dumps({"format": FORMAT, **record}, sort_keys=True)
+        text = json.dumps(record, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -311,7 +328,7 @@ PRESETS: dict[str, HwConfig] = {
         _FULL,
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
-            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=0, act_depth=512, weight_depth=1040,
+            _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=4, act_depth=512, weight_depth=1040,
             param_depth=512, load_ucode=512, vector_ucode=512, requant_dsps=2,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
@@ -337,6 +354,7 @@ PRESETS: dict[str, HwConfig] = {
             inner_product="fast",
             depthwise=16,
             window_depth=128,
+            unaligned=2,
         ),
         # All 28 multipliers: 6 in the requantizer, where they save most, 22 in the array; also the 12F (same die).
         HwConfig(
@@ -381,6 +399,7 @@ PRESETS: dict[str, HwConfig] = {
             array_ucode=512,
             vector_ucode=512,
             requant_dsps=5,
+            unaligned=1,
         ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(
@@ -394,9 +413,15 @@ SIMULATED = {"virtual": "it fits no board", "ulx3s-45f": "it is not routed: no p
 """Presets that no board offers, and why: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
+SDRAM = "+sdram"
+"""Behind the name of a preset: with the external memory of the ULX3S."""
+
+
 def preset(name: str) -> HwConfig:
-    """The preset of that name; a `UsageError` lists the names there are."""
+    """The preset of that name, with `SDRAM` behind it one with external memory; a `UsageError` lists the names there
+    are."""
     try:
-        return PRESETS[name]
+        found = PRESETS[name.removesuffix(SDRAM)]
+        return dataclasses.replace(found, name=name, external=ULX3S) if name.endswith(SDRAM) else found
     except KeyError:
         raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

@@ -3,14 +3,13 @@
 import os
 import platform
 import sys
-import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
 
 from . import __version__
 from .errors import ToolError, UsageError
+from .files import unwritable
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,6 @@ class Check:
     found: str
     purpose: str
     hint: str = ""
-
-    def record(self) -> dict[str, Any]:
-        """The finding for ``--json``."""
-        return asdict(self)
 
 
 PACKAGES = (
@@ -97,22 +92,19 @@ def _tool(name: str, purpose: str) -> Check:
 
 def _serial() -> list[Check]:
     """Serial ports, and whether this user may open them."""
+    from .driver.discover import ports
+    from .driver.transport import permission_hint
+
     purpose = "link to a board"
     if util.find_spec("serial") is None:
         return []
-    from serial.tools import list_ports
-
-    ports = [port.device for port in list_ports.comports()]
-    if not ports:
-        return [Check("serial ports", "optional", "none", purpose, "connect the board by USB")]
-    checks = []
-    for device in ports:
-        if os.access(device, os.R_OK | os.W_OK):
-            checks.append(Check(device, "ok", "may be opened", purpose))
-        else:
-            hint = f"sudo usermod -aG dialout {os.environ.get('USER', '$USER')}, then log in again"
-            checks.append(Check(device, "optional", "no permission", purpose, hint))
-    return checks
+    checks = [
+        Check(port.device, "ok", "may be opened", purpose)
+        if os.access(port.device, os.R_OK | os.W_OK)
+        else Check(port.device, "optional", "no permission", purpose, permission_hint(port.device))
+        for port in ports()
+    ]
+    return checks or [Check("serial ports", "optional", "none", purpose, "connect the board by USB")]
 
 
 def _boards() -> list[Check]:
@@ -144,12 +136,7 @@ def _caches() -> list[Check]:
 
 
 def _writable(name: str, folder: Path, purpose: str, variable: str, otherwise: str) -> Check:
-    place = folder
-    while not os.path.exists(place) and place.parent != place:
-        place = place.parent
-    try:
-        with tempfile.TemporaryFile(dir=place):  # rights alone do not tell: root has them everywhere
-            return Check(name, "ok", str(folder), purpose)
-    except OSError:
-        hint = f"make it writable, or point {variable} at another directory"
-        return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)
+    if unwritable(folder) is None:
+        return Check(name, "ok", str(folder), purpose)
+    hint = f"make it writable, or point {variable} at another directory"
+    return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)

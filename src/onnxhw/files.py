@@ -10,6 +10,8 @@ import json
 import math
 import os
 import stat
+import tempfile
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 SMALL = 16 << 20
@@ -85,6 +87,35 @@ def parse_json(text: str) -> Any:
         if not level:
             return found
     raise ValueError(f"its brackets are nested more than {DEPTH} deep")
+
+
+def unwritable(folder: str | os.PathLike[str]) -> OSError | None:
+    """Why no file can be made in a folder, or, if it is not there, in the nearest one above it; None if one can.
+
+    One is made: rights alone do not tell, root has them everywhere.
+    """
+    place = os.fspath(folder)
+    while not os.path.exists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place or os.curdir):
+            return None
+    except OSError as error:
+        return error
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, prefix: str, mode: int = 0o600) -> None:
+    """Write a file completely, or not at all: by way of one beside it whose name begins with `prefix`. `OSError`."""
+    handle, temporary = tempfile.mkstemp(prefix=prefix, dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

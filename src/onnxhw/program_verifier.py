@@ -22,7 +22,7 @@ from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
 from .isa.units import Unit
 from .program.kept import Constants
-from .program.model import DeviceProgram, Entry, Layer
+from .program.model import DeviceProgram, Layer
 
 ELEMENTS = 1 << 24
 """Most elements of a model's tensor that a program keeps or transfers: 4 times the largest activation memory."""
@@ -72,18 +72,12 @@ def _table(program: DeviceProgram) -> None:
         _require(isfinite(entry.scale) and entry.scale > 0, f"{name} has the scale {entry.scale}")
         _require(-128 <= entry.zero_point <= 127, f"{name} has the zero point {entry.zero_point}")
         _require(0 < prod(entry.shape) <= ELEMENTS, f"{name} has {prod(entry.shape)} elements")
-    inputs, outputs = ([port.tensor for port in ports] for ports in (program.inputs, program.outputs))
+    inputs = [port.tensor for port in program.inputs]
     _require(len(set(inputs)) == len(inputs), "two inputs are one tensor")
     for name in inputs:
         entry = program.tensors[name]
         _require(not isinstance(entry.kept, Constants), f"input {name!r} has constants")
         _require(entry.ready == 0, f"input {name!r} is not ready at the start")
-    for name in outputs:
-        _require(_whole(program.tensors[name]), f"output {name!r} is not kept as a whole")
-
-
-def _whole(entry: Entry) -> bool:
-    return entry.kept is None or entry.whole
 
 
 def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:

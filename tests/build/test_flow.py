@@ -1,5 +1,6 @@
 """The bitstream flow on a small design: timing is a hard limit, bytes repeat, memories are exchanged after routing."""
 
+import hashlib
 import importlib.util
 import random
 import re
@@ -57,7 +58,7 @@ def test_the_bitstream_is_for_the_board(built):
     manifest = built.manifest()
     assert manifest.timing_met
     assert manifest.fmax_mhz > 100
-    assert manifest.mismatches({"top.bit": built.bitstream}) == []
+    assert manifest.files["top.bit"] == hashlib.sha256(built.bitstream).hexdigest()
 
 
 def test_the_clock_stands_still_until_the_pll_has_locked_and_nothing_is_reset(built):

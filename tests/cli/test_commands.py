@@ -6,6 +6,7 @@ import json
 import shutil
 from importlib import metadata
 
+import onnx
 import pytest
 
 from onnxhw import compiler
@@ -98,6 +99,27 @@ def test_a_damaged_manifest_is_named(compiled, tmp_path, capsys):
     assert "manifest.json" in error["where"]
 
 
+def test_check_says_why_an_input_is_not_packed(digits, tmp_path, capsys):
+    """The array of every preset reads bytes from where they lie, if convolutions alone read the input."""
+    for name in PRESETS:
+        assert run_json(capsys, "check", digits, "-p", name)["unpacked"] == [], name
+    model, grid = onnx.load(digits), ["input_scale", "input_zero_point"]
+    model.graph.node.extend(
+        [
+            onnx.helper.make_node("MaxPool", ["input_dq"], ["seen"], kernel_shape=[2, 2]),
+            onnx.helper.make_node("QuantizeLinear", ["seen", *grid], ["seen_q"]),
+            onnx.helper.make_node("DequantizeLinear", ["seen_q", *grid], ["seen_dq"]),
+        ]
+    )
+    model.graph.output.append(onnx.helper.make_tensor_value_info("seen_dq", onnx.TensorProto.FLOAT, [1, 1, 7, 7]))
+    onnx.save(model, tmp_path / "seen.onnx")
+    (one,) = run_json(capsys, "check", tmp_path / "seen.onnx", "-p", "mini")["unpacked"]
+    assert one["input"] == "input_q"
+    assert one["reason"].endswith("no convolution, reads it")
+    assert main(["check", str(tmp_path / "seen.onnx"), "-p", "mini"]) == 0
+    assert f"input 'input_q' is not packed: {one['reason']}" in capsys.readouterr().out
+
+
 def test_boards(capsys):
     record = run_json(capsys, "boards")
     assert {"ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"} <= {board["board"] for board in record["boards"]}
@@ -109,7 +131,7 @@ def test_boards_given_a_model(digits, reference_models, capsys):
     fits = {one["preset"]: one for one in run_json(capsys, "boards", digits)["presets"]}
     for name, one in fits.items():
         assert one["fits"] is True
-        chosen = compile(digits, preset(name), patches=None, rates=board_rates(preset(name)))
+        chosen = compile(digits, preset(name), rates=board_rates(preset(name)))
         assert one["predicted_cycles"] == chosen.latency
     record = run_json(capsys, "boards", reference_models / "ic_resnet8_int8_qdq.onnx")
     fits = {one["preset"]: one for one in record["presets"]}

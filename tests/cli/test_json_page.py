@@ -63,7 +63,7 @@ def missing(record: Any, command: str) -> list[str]:
 def folder(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, compiled."""
     out = tmp_path_factory.mktemp("page") / "out"
-    assert main(["compile", str(digits), "-p", "mini", "--patches", "-o", str(out), "-q"]) == 0
+    assert main(["compile", str(digits), "-p", "mini", "-o", str(out), "-q"]) == 0
     return out
 
 
@@ -71,7 +71,7 @@ def folder(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_field_is_in_the_page(command: str, folder: Path, digits: Path, digits_test: Path, capsys: Any) -> None:
     arguments = {
         "check": [digits, "-p", "mini"],
-        "compile": [digits, "-p", "mini", "--patches", "-o", folder],
+        "compile": [digits, "-p", "mini", "-o", folder],
         "simulate": [folder, "-e", "emulator"],
         "run": [folder, "-d", "emu:", "-i", digits_test, "-n", 1, "--profile"],
         "bench": ["--models", digits, "--no-rtl", "-p", "mini"],

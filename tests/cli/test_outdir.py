@@ -96,7 +96,7 @@ def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
     def denied(**arguments):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr("tempfile.TemporaryFile", denied)
     with pytest.raises(UsageError) as caught:
         refuse_unwritable(tmp_path / "out")
     assert caught.value.text() == (

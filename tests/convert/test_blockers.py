@@ -45,7 +45,7 @@ def test_all_blockers_are_named_in_order(model: Any) -> None:
     assert [blocker.op_type for blocker in error.blockers] == ["LRN", "LpPool", "Div"]
     assert error.code == "E4001"
     assert str(error).startswith("E4001 unsupported: model: 3 nodes cannot run on this release:")
-    assert error.as_dicts()[0]["op_type"] == "LRN"
+    assert error.blockers[0].op_type == "LRN"
 
 
 def test_a_node_behind_a_blocked_one_is_not_blamed(model: Any) -> None:

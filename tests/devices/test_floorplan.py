@@ -44,6 +44,8 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
         if name in KEYS:
             mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
             expected = [len(block_ram.plan(*shape))] * count
+            if name == "activations":
+                expected[0] = len(block_ram.plan(*shape, config.slices))
             assert [len(sites) for sites in mine] == expected or (not mine and KEYS[name] not in optional)
     assert len(memories.get("tables", ())) in (0, config.lanes)
     assert len(memories.get("link", ())) in (0, sum(len(block_ram.plan(*shape)) for shape in estimate.LINK_MEMORIES))
@@ -51,6 +53,20 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+@pytest.mark.parametrize("unaligned", [0, 1, 2, 4])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-45f", "ulx3s-25f", "mini"])
+def test_slices_of_bank_0_have_places_of_their_own_or_none(name, unaligned):
+    """Each slice takes whole block RAMs, which may be more than the other banks have."""
+    config = dataclasses.replace(PRESETS[name], unaligned=unaligned)
+    sites = memory_sites(DEVICE, config)
+    needed = len(block_ram.plan(8 * config.word, config.act_depth, 8, config.slices))
+    assert len(sites.get("act_0", ())) in (0, needed)
+    placed = [site for found in sites.values() for site in found]
+    assert len(set(placed)) == len(placed)
+    if name == "mini":
+        assert len(sites["act_0"]) == needed == {0: 2, 1: 4, 2: 2, 4: 2}[unaligned]
 
 
 def test_nothing_is_placed_beside_a_row_of_the_device():

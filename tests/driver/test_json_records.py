@@ -20,7 +20,7 @@ FULL = Manifest(
     "ulx3s-85f", "LFE5U-85F", "mini", "0" * 16, "0" * 64, "0" * 40, 25_000_000, 3_000_000, 1, 31.5, True, "a to b",
     True, {"yosys": "0.70"}, {"LUT4": {"used": 1, "available": 2}}, {"clk": {"achieved": 31.5, "wanted": 25}}, ["N=1"],
     ["nodes=10"], False, {"scale": 1.0, "mean": [], "std": [], "layout": "nchw"},
-    {"patches": None, "prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
+    {"prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
     {"program.ohw": "0" * 64},
 )  # fmt: skip
 RECORD = {"engine": "cxxrtl", "inferences": 1, "cycles": None, "predicted_cycles": 5, "reference": "emulator",
@@ -50,13 +50,13 @@ def test_a_field_of_another_type_is_refused_by_name(name: str):
 
 
 RATES = {"baud": 3_000_000, "clock_hz": 25_000_000}
-CHOICE = {"patches": None, "prefer": "speed", "rates": RATES}
+CHOICE = {"prefer": "speed", "rates": RATES}
 MALFORMED: list[dict[str, Any]] = [
     {"schema": 99}, {"schema": 0}, {"schema": 1.0}, {"schema": True}, {"config": "x" * 16}, {"model_sha256": "0" * 63},
     {"design": "5"}, {"baud": 299}, {"baud": 12_000_001}, {"clock_hz": 10**9 + 1}, {"shapes": ["N"]},
     {"shapes": ["=1"]}, {"shapes": ["N=" + "1" * 19]}, {"limits": ["nodes"]}, {"files": {"top.bit": "0"}},
     *({"choice": choice} for choice in (
-        {"patches": None}, {**CHOICE, "patches": 1}, {**CHOICE, "patches": "x"}, {**CHOICE, "prefer": "x"},
+        {"prefer": "speed"}, {"rates": RATES}, {**CHOICE, "prefer": "x"},
         {**CHOICE, "prefer": None}, {**CHOICE, "rates": []}, {**CHOICE, "rates": {}}, {**CHOICE, "rates": -1},
         {**CHOICE, "rates": {**RATES, "baud": -1}}, {**CHOICE, "rates": {**RATES, "baud": True}},
         {**CHOICE, "rates": {**RATES, "clock_hz": 0}}, {**CHOICE, "rates": {**RATES, "clock_hz": 1e9}},
@@ -72,10 +72,9 @@ def test_what_is_of_the_right_type_and_cannot_be_is_refused(wrong: dict[str, Any
 
 
 @pytest.mark.parametrize("prefer", get_args(Prefer))
-@pytest.mark.parametrize("patches", [None, True, False])
 @pytest.mark.parametrize("rates", [None, Rates(300, 1), Rates(12_000_000, 10**9)])
-def test_every_choice_is_read_as_it_was_written(prefer: Prefer, patches: bool | None, rates: Rates | None):
-    choice = Choice(patches, prefer, rates)
+def test_every_choice_is_read_as_it_was_written(prefer: Prefer, rates: Rates | None):
+    choice = Choice(prefer, rates)
     record = {"schema": 1, "choice": json.loads(json.dumps(choice.record()))}
     assert wrong_manifest(record) == ""
     assert Choice.recorded(record) == choice

@@ -105,8 +105,8 @@ def test_an_array_instruction_may_end_before_its_load() -> None:
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ({}, "the inputs are x, not none"),
-        ({"z": np.zeros((1, 4, 6, 6), np.int8)}, "the inputs are x, not z"),
+        ({}, "the inputs must be x, not none"),
+        ({"z": np.zeros((1, 4, 6, 6), np.int8)}, "the inputs must be x, not z"),
         ({"x": np.zeros((1, 4, 6, 6), np.float32)}, r"input 'x': must be int8 \(1, 4, 6, 6\), not float32"),
         ({"x": np.zeros((4, 6, 6), np.int8)}, r"not int8 \(4, 6, 6\)"),
     ],

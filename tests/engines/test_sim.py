@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from amaranth import Module
 
-from onnxhw.engines.cosim import run as icarus
 from onnxhw.errors import ToolError
 from onnxhw.isa.timing import MULTIPLY
 from onnxhw.rtl.cells import Multiplier
@@ -70,11 +69,11 @@ def test_a_wrong_component_fails_and_leaves_its_waveform(
     assert (tmp_path / "waves" / "wrong.fst").stat().st_size > 0
 
 
-def test_verilog_that_does_not_compile(tmp_path: Path) -> None:
+def test_verilog_that_does_not_compile(sim: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"(?s)E7412 .*syntax error"):
-        icarus.run_tests("module top(input clk; endmodule\n", "top", "bench_multiplier", tmp_path)
+        sim.run_tests("module top(input clk; endmodule\n", "top", "bench_multiplier", tmp_path)
 
 
-def test_a_test_module_that_does_not_load(tmp_path: Path) -> None:
+def test_a_test_module_that_does_not_load(sim: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="E7413"):
-        icarus.run_tests("module top(input clk); endmodule\n", "top", "no_such_module", tmp_path)
+        sim.run_tests("module top(input clk); endmodule\n", "top", "no_such_module", tmp_path)

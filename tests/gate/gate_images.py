@@ -68,10 +68,10 @@ def image(program: DeviceProgram) -> str:
     return f"{program.cycles} cycles, {counts} instructions, inputs free {free}, {words}"
 
 
-def compiled(model: bytes, config: HwConfig, patches: bool = True) -> list[str]:
+def compiled(model: bytes, config: HwConfig) -> list[str]:
     """The parts of a model in order: `image` of the hardware's, "host" for others; or the code of what refuses it."""
     try:
-        program = compile(model, config, patches=patches)
+        program = compile(model, config)
     except OnnxhwError as error:
         return [f"refused: {error.code}"]
     return [image(part) if isinstance(part, DeviceProgram) else "host" for part in program.parts]

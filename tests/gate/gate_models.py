@@ -89,7 +89,7 @@ class Net:
 
 
 def convolutions() -> bytes:
-    """Strides, dilations, uneven pads, groups, and a first layer of three channels (patches)."""
+    """Strides, dilations, uneven pads, groups, and a first layer of three channels."""
     net = Net(1)
     x = net.conv(net.input(1, 3, 12, 11), 10, 3, pads=SAME, strides=[2, 2])
     x = net.conv(x, 12, 5, pads=[0, 1, 2, 1], group=2)

@@ -28,8 +28,6 @@ LARGE = {
     "ad_autoencoder_int8_qdq": ("ulx3s-85f-dense", "virtual"),
 }
 """Networks that need `REFERENCE`, and the presets they are compiled for."""
-WITHOUT_PATCHES = ("convolutions",)
-"""Models that are compiled without patches, too."""
 DEVICES = {"ulx3s-85f": "LFE5U-85F", "ulx3s-85f-dense": "LFE5U-85F", "ulx3s-25f": "LFE5U-25F"}
 """Presets that are routed: their RTLIL is for that device, with its cells and sites; of others it is as simulated."""
 SMALL = HwConfig(
@@ -50,11 +48,7 @@ def images(name: str) -> dict[str, Any]:
         model = (REFERENCE / f"{name}.onnx").read_bytes()
         return {f"{name} {preset}": gate_images.compiled(model, PRESETS[preset]) for preset in LARGE[name]}
     model = gate_models.MODELS[name]()
-    found = {f"{name} {preset}": gate_images.compiled(model, config) for preset, config in PRESETS.items()}
-    if name in WITHOUT_PATCHES:
-        for preset, config in PRESETS.items():
-            found[f"{name} {preset} without patches"] = gate_images.compiled(model, config, patches=False)
-    return found
+    return {f"{name} {preset}": gate_images.compiled(model, config) for preset, config in PRESETS.items()}
 
 
 def rtlil_text(name: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 
 from onnxhw import worker
-from onnxhw.hostops import native
-from onnxhw.hostops.native import NativeError, NativeNode, NoKernelError
+from onnxhw.hostops import onnxruntime_node
+from onnxhw.hostops.onnxruntime_node import NativeError, NativeNode, NoKernelError
 
 pytestmark = pytest.mark.skipif(not worker.FORKS, reason="this system has no worker for it")
 X = np.array([[1.0, -2.0, 3.0]], np.float32)
@@ -37,7 +37,7 @@ def test_a_kernel_runs_elsewhere_and_gives_what_it_gives_here() -> None:
     (there,), (here,) = scaler.run([X]), scaler.run_here(kinds, [X])
     np.testing.assert_array_equal(there, here)
     assert worker._current().pid
-    assert scaler.key in native._sent
+    assert scaler.key in onnxruntime_node._sent
     np.testing.assert_array_equal(scaler.run([X + 1])[0], scaler.run_here(kinds, [X + 1])[0])
 
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw.errors import OnnxhwError
-from onnxhw.hostops import native, single_node
+from onnxhw.hostops import onnxruntime_node, single_node
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import deviations
 
@@ -118,22 +118,22 @@ def test_what_ends_a_kernel_is_refused_before() -> None:
 
 
 def test_nodes_share_a_session_by_what_they_are() -> None:
-    native._sessions.clear()
+    onnxruntime_node._sessions.clear()
     x = {"x": np.ones(3, F)}
     for opset in (14, 17, 21):
         evaluate(one_node("Relu", x, opset=opset), x)
-    assert len(native._sessions) == 1
+    assert len(onnxruntime_node._sessions) == 1
     evaluate(one_node("Relu", {"x": np.ones(3)}), {"x": np.ones(3)})
-    assert len(native._sessions) == 2
+    assert len(onnxruntime_node._sessions) == 2
 
 
 def test_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    native._sessions.clear()
-    monkeypatch.setattr(native, "CACHED", 3)
+    onnxruntime_node._sessions.clear()
+    monkeypatch.setattr(onnxruntime_node, "CACHED", 3)
     for axis in range(6):
         x = {"x": np.ones((1,) * 6, F)}
         evaluate(one_node("Softmax", x, axis=axis), x)
-    assert len(native._sessions) == 3
+    assert len(onnxruntime_node._sessions) == 3
 
 
 def test_every_deviation_is_of_an_operator_and_says_why() -> None:
@@ -162,7 +162,7 @@ def _sessions_that_fail(monkeypatch: pytest.MonkeyPatch, kind: str, text: str) -
     def fails(*_: Any, **__: Any) -> None:
         raise (MemoryError if kind == "MemoryError" else getattr(states, kind))(text)
 
-    native._sessions.clear()
+    onnxruntime_node._sessions.clear()
     monkeypatch.setattr(onnxruntime, "InferenceSession", fails)
 
 

@@ -88,7 +88,7 @@ WINDOWS = dataclasses.replace(PRESETS["mini"], depthwise=16)
 
 def test_tiles_of_both_units_share_the_load_unit() -> None:
     """In one order, of different numbers of weight words; each waits for the tile before of its own unit."""
-    config = dataclasses.replace(WINDOWS, cols=16, rows=2, load_rows=2, word=16)
+    config = dataclasses.replace(WINDOWS, cols=16, rows=2, load_rows=2, word=16, unaligned=0)
     strip = Depthwise(oh_n=3, ow_n=3)
     code = {
         "load": [Load(tiles=2), Load(tiles=2, depthwise=1), Load(tiles=1)],

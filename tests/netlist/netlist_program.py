@@ -97,7 +97,7 @@ def run_program(
     last = len(program.code.get(Unit.VECTOR, ()))
     shown = {port.tensor for port in program.outputs}
     if trace:
-        shown |= {name for name, entry in program.tensors.items() if entry.last >= last and entry.whole}
+        shown |= {name for name, entry in program.tensors.items() if entry.last >= last}
     reads = [(int(Space.CONTROL), int(Control.RUN)), (int(Space.CONTROL), int(Control.CYCLES))]
     for name in sorted(shown):
         reads += [(int(Space.ACT), address) for address in tensor_reads(program.tensors[name].place, word)]

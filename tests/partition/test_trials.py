@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from onnxhw import InferenceSession
 from onnxhw.errors import InvalidModelError
-from onnxhw.hostops import in_worker, native
+from onnxhw.hostops import in_worker, onnxruntime_node
 from onnxhw.onnxmodel.batch_analysis import OTHERS
 from onnxhw.partition import read, trials
 
@@ -97,8 +97,8 @@ def test_a_kernel_that_gives_another_shape_than_inferred_is_refused(monkeypatch:
         pickle.dumps((one.SerializeToString(), attempts))).decode())  # fmt: skip
     proto = model("Relu", "x", {})
     assert not read(proto).refused
-    run = native.NativeNode.run
-    monkeypatch.setattr(native.NativeNode, "run", lambda *given: tuple(one[None] for one in run(*given)))
+    run = onnxruntime_node.NativeNode.run
+    monkeypatch.setattr(onnxruntime_node.NativeNode, "run", lambda *given: tuple(one[None] for one in run(*given)))
     (row,) = read(proto).refused
     assert "value 'y' is" in row.reason
     assert "[1, 2, 3]" in row.reason

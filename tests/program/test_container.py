@@ -165,16 +165,24 @@ def break_shape(record) -> None:
     record.tensors[0].shape.append(3)
 
 
-def break_patches(record) -> None:
-    record.tensors[0].patches.kernel[1] = 3
+def break_packed(record) -> None:
+    record.tensors[0].packed.row = 26  # two elements share a byte
 
 
-def break_window(record) -> None:
-    record.tensors[0].patches.strides[0] = 0
+def break_first(record) -> None:
+    record.tensors[0].packed.first = 23  # the last element lies behind the last word
+
+
+def break_words(record) -> None:
+    record.tensors[0].packed.words = 39  # of another shape than where it lies
 
 
 def break_kept(record) -> None:
-    record.tensors[0].ClearField("patches")
+    record.tensors[0].ClearField("packed")
+
+
+def break_kinds(record) -> None:
+    record.tensors[0].constants.channels.append(0)
 
 
 def break_model(record) -> None:
@@ -210,9 +218,11 @@ def break_port(record) -> None:
         break_params,
         break_tables,
         break_shape,
-        break_patches,
-        break_window,
+        break_packed,
+        break_first,
+        break_words,
         break_kept,
+        break_kinds,
         break_model,
         break_channels,
         break_constants,

@@ -24,9 +24,9 @@ DONE = 0xFFFF
 class MemoryCore(wiring.Component):
     """The host port of `Core` before plain memories of `SPAN` words; a run lasts `run_cycles` cycles.
 
-    `wild` tells that an address beyond them, or a memory during a run but for ACT in time, was written, or a word
-    before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE is not 0 and
-    `free` is set; words wait while `bank_used`, and `stop` ends a run.
+    `wild` tells that an address beyond them, or a memory during a run but for EXTERNAL and ACT in time, was written, or
+    a word before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE is not 0
+    and `free` is set; words wait while `bank_used`, and `stop` ends a run.
     """
 
     latency = 5
@@ -89,8 +89,9 @@ class MemoryCore(wiring.Component):
         with m.If(self.host_we):
             m.d.sync += self.writes.eq(self.writes + 1)
             in_time = ((self.host_space == Space.ACT) | (self.host_space == Space.INPUT)) & self.input_free
+            any_time = (self.host_space == Space.CONTROL) | (self.host_space == Space.EXTERNAL)
             outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
-            with m.If(outside | (self.running & (self.host_space != Space.CONTROL) & ~in_time)):
+            with m.If(outside | (self.running & ~any_time & ~in_time)):
                 m.d.sync += self.wild.eq(1)
             with m.If(run & self.host_wdata[0]):
                 m.d.sync += [left.eq(self.run_cycles), ended.eq(0), self.runs.eq(self.runs + 1)]

@@ -29,6 +29,7 @@ from onnxhw.isa.link import (
 from onnxhw.isa.memory import ENDED, Control, Space
 
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
+WITH_EXTERNAL = Info.of(preset("mini+sdram"), clock_hz=CLOCK, baud=CLOCK)
 SESSION = 0x5A
 
 
@@ -54,13 +55,13 @@ def hello(token=1):
 class InStep:
     """A loader and its model side by side: the same bytes in, the same bytes out, the same memory."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, info: Info = INFO) -> None:
         self.rng, self.held = random.Random(seed), 0
-        self.bench = Bench(INFO, MemoryCore(run_cycles=1 << 30))
+        self.bench = Bench(info, MemoryCore(run_cycles=1 << 30))
         self.port = MemoryPort(cycles=0, input_words=INPUT_WORDS)
         self.port.lasting = True
         self.port.memory |= {(0, Control.ARRAY_DONE): DONE, (0, Control.VECTOR_DONE): DONE}
-        self.model = DeviceModel(INFO, self.port)
+        self.model = DeviceModel(info, self.port)
         self.statuses: set[int] = set()
 
     def send(self, items) -> bytes:
@@ -137,8 +138,8 @@ def random_items(rng, model):
     return [*line, 0]
 
 
-def run_in_step(seed, frames):
-    rng, both = random.Random(seed), InStep(seed)
+def run_in_step(seed, frames, info=INFO):
+    rng, both = random.Random(seed), InStep(seed, info)
     both.send(hello())
     for _ in range(frames):
         both.send(random_items(rng, both.model))
@@ -233,6 +234,30 @@ def test_a_run_takes_inputs_that_are_complete(bench):
     send(Command.WRITE, Space.INPUT, 0, words)
     assert (flags(), both.port.runs) == (LOADED, 2)
     both.check_memory()
+
+
+def test_external_memory_is_the_hosts_during_a_run_too():
+    """It holds no part of the program; no other memory of the core is touched."""
+    both, numbers = InStep(info=WITH_EXTERNAL), iter(range(100))
+
+    def send(kind, *args, **kwargs):
+        both.send(command(kind, next(numbers), *args, **kwargs).encode())
+
+    both.send(hello())
+    send(Command.COMMIT, words=[0, 1, 2, 3, 4, 5, 6])
+    send(Command.WRITE, Space.EXTERNAL, 9, [1, 2, 3])
+    send(Command.WRITE, Space.INPUT, 0, list(range(INPUT_WORDS)))
+    send(Command.RUN, address=7)
+    send(Command.WRITE, Space.EXTERNAL | 1 << 4, 10, [4, 5])
+    send(Command.READ, Space.EXTERNAL, 9, count=4)
+    assert both.statuses == {Status.OK}
+    assert (both.port.runs, both.model.loaded, both.model.load_crc) == (1, True, 0)
+    assert [both.port.memory[Space.EXTERNAL, 9 + i] for i in range(4)] == [1, 4, 3, 5]
+    both.check_memory()
+
+
+def test_loader_and_model_in_step_with_external_memory():
+    run_in_step(7, 20, WITH_EXTERNAL)
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
-from onnxhw.hostops import native
+from onnxhw.hostops import onnxruntime_node
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.runtime.session import InferenceSession
 
@@ -370,12 +370,12 @@ def test_onnxruntime_computes_products_of_uint8_and_int8_exactly(text: str) -> N
     proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     del proto.graph.input[1]
     feeds = {"x": rng.integers(160, 256, shapes[0], np.uint8)}
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), native.options())
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), onnxruntime_node.options())
     np.testing.assert_array_equal(session.run(None, feeds)[0], evaluate(proto, feeds)["y"])
     if text == SUMS:
         sums = feeds["x"].astype(np.int32) @ weights.astype(np.int32)
         np.testing.assert_array_equal(evaluate(proto, feeds)["y"], sums)
-    assert native.options().get_session_config_entry("session.x64quantprecision") == "1"
+    assert onnxruntime_node.options().get_session_config_entry("session.x64quantprecision") == "1"
 
 
 def test_an_empty_path_is_not_the_current_folder() -> None:

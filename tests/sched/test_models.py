@@ -35,8 +35,8 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_628),
         ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_628),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 20_170),
-        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 99_548),
-        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 24_753),
+        ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 101_529),
+        ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 26_774),
         ("kws_dscnn_int8_qdq", preset("ulx3s-25f"), 53_167),
     ],
 )

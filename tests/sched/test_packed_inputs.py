@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from onnxhw import emu, golden
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
-from onnxhw.errors import InternalError, UsageError
-from onnxhw.ir.graph import Graph
+from onnxhw.errors import DoesNotFitError, InternalError, UsageError
+from onnxhw.ir.graph import Graph, Port
 from onnxhw.ir.ops.conv import Conv, PackedConv
 from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
@@ -102,14 +102,21 @@ def test_programs_are_exact(new_net: Any, configure: Any, data: Any, word: int, 
         ((3, 48, 48), 8, (3, 3), (2, 2), (0, 0, 1, 1), 2),
         ((3, 40, 40), 8, (7, 7), (2, 2), (3, 3, 3, 3), 10),
         ((1, 28, 28), 8, (5, 5), (1, 1), (2, 2, 2, 2), 3),
+        ((1, 20, 20), 8, (1, 9), (1, 2), (0, 4, 0, 4), 1),
+        ((1, 20, 20), 8, (9, 1), (2, 1), (4, 0, 4, 0), 1),
+        ((3, 20, 20), 8, (1, 7), (1, 2), (0, 3, 0, 3), 2),
+        ((3, 20, 20), 8, (7, 1), (2, 1), (3, 0, 3, 0), 2),
+        ((3, 96, 96), 8, (7, 7), (2, 2), (2, 2, 3, 3), 10),
+        ((3, 20, 20), 8, (3, 3), (1, 1), (2, 2, 2, 2), 3),
     ],
-    ids=["IC", "KWS", "VWW", "7x7x3", "5x5x1"],
+    ids=["IC", "KWS", "VWW", "7x7x3", "5x5x1", "row", "column", "row of 3", "column of 3", "stem", "dilated"],
 )
 def test_reads_are_as_few_as_two_rows_allow(
     shape: Any, outputs: int, kernel: Any, strides: Any, pads: Any, reads: int, new_net: Any, configure: Any
 ) -> None:
     net = new_net(3)
-    graph = net.graph(net.conv(net.input(*shape), outputs, kernel, strides, pads=pads))
+    dilations = (2, 2) if (kernel, pads) == ((3, 3), (2, 2, 2, 2)) else (1, 1)
+    graph = net.graph(net.conv(net.input(*shape), outputs, kernel, strides, dilations, pads))
     (best, *_) = packed_inputs(graph, configure(16, 4, 16, 2, unaligned=1, act_depth=2048))
     (op,) = best.graph.ops
     assert isinstance(op, PackedConv)
@@ -117,12 +124,29 @@ def test_reads_are_as_few_as_two_rows_allow(
 
 
 def test_cycles_fall(new_net: Any, configure: Any) -> None:
+    """Of two layers, too, that read one input through one window; the ports are the model's."""
     net = new_net(5)
-    graph = net.graph(net.conv(net.input(3, 20, 20), 8, (3, 3), pads=PAD))
+    x = net.input(3, 20, 20)
+    graph = net.graph(net.conv(x, 8, (3, 3), pads=PAD), net.conv(x, 5, (3, 3), pads=PAD))
     hw = able(configure, 16, 1)
     program, plain = compile_graph(graph, hw), schedule(graph, hw)
     assert isinstance(program.tensors["t0"].kept, Packed)
     assert program.cycles < 0.5 * plain.cycles
+    assert program.inputs == [Port("t0", (1, 3, 20, 20), "int8", "t0")] == graph.inputs
+
+
+def test_what_fits_only_packed_is_packed(new_net: Any, configure: Any) -> None:
+    """A pixel to a word, the input takes 400 words of 384, its bytes in a row 120."""
+    net = new_net(5)
+    graph = net.graph(net.conv(net.input(1, 20, 20), 4, (3, 3), (3, 3), pads=PAD))
+    hw, whole_words = (configure(4, 4, 4, 2, act_depth=128, act_banks=3, unaligned=step) for step in (1, 0))
+    for config in (hw, whole_words):
+        with pytest.raises(DoesNotFitError, match="E5101"):
+            schedule(graph, config)
+    with pytest.raises(DoesNotFitError, match="E5101"):
+        compile_graph(graph, whole_words)
+    program, values = compile_graph(graph, hw), net.values()
+    np.testing.assert_array_equal(emu.run(program, values).outputs["t1"], golden.run(graph, values)["t1"])
 
 
 def test_lanes_between_taps_are_no_multiplications(new_net: Any, configure: Any) -> None:

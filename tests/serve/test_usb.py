@@ -6,6 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from usb_host import bus as usb_bus
+from usb_host.bus import BULK, ProtocolError, UsbBus, noise
+from usb_host.host import RESET, StalledError
+from usb_host.line import UsbLine
+from usb_host.model import IDS, UsbModel, usb_libraries
+from usb_host.packets import Pid
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
@@ -13,7 +19,6 @@ from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.engines.cxxrtl.device_model import Libraries
-from onnxhw.engines.cxxrtl.usb_model import IDS, UsbModel, usb_libraries
 from onnxhw.errors import LinkError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD
@@ -21,11 +26,6 @@ from onnxhw.isa.memory import Space
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 from onnxhw.serve.board import SimulatedBoard
-from onnxhw.serve.usb import bus as usb_bus
-from onnxhw.serve.usb.bus import BULK, ProtocolError, UsbBus, noise
-from onnxhw.serve.usb.host import RESET, StalledError
-from onnxhw.serve.usb.line import UsbLine
-from onnxhw.serve.usb.packets import Pid
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow]
 pytest.importorskip("luna", reason="the gateware of the USB link needs luna-usb")

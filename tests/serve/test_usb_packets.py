@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from onnxhw.serve.usb.packets import (
+from usb_host.packets import (
     OWN_TICKS,
     TICKS,
     Packet,

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import golden, partition
-from ..compiler import compile, place_and_schedule
+from ..compiler import place_and_schedule
 from ..compiler.cost import board_rates, waiting
 from ..config import HwConfig
+from ..engines import Engine
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Array8, Graph
 from ..program.input_regions import intake
 from ..program.model import DeviceProgram
 from ..program.parts import Program
-from ..program.result import Result
 from ..report.kept import premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
@@ -35,9 +34,6 @@ REFERENCE = {
 }
 """File names of the MLPerf Tiny reference models."""
 
-Execute = Callable[[dict[str, Array8], bool], Result]
-Runner = Callable[[DeviceProgram], AbstractContextManager[Execute]]
-
 
 @dataclass
 class Row:
@@ -49,10 +45,8 @@ class Row:
     run's, and `intake_cycles` a whole input takes that comes at the port's full rate.
     `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs executed / (cycles x
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
-    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `cycles_plain`: cycles with inputs
-    as they are, None where the model does not fit so. `waiting`: what a person waits for with these cycles, `quickest`
-    with the choice that takes least time of line and core (`compiler.cost.Waiting`, with `cycles`), at the rates of the
-    preset's board; None if it has none.
+    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `waiting`: what a person waits for
+    with these cycles (`compiler.cost.Waiting`), at the rates of the preset's board; None if it has none.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
     by device. `layers`: records of `report.profile.LayerRow`.
@@ -81,15 +75,9 @@ class Row:
     note: str = ""
     patches: list[dict[str, Any]] = field(default_factory=list)
     constant_channels: dict[str, int] = field(default_factory=dict)
-    cycles_plain: int | None = None
     waiting: dict[str, Any] | None = None
-    quickest: dict[str, Any] | None = None
     peers_ms: dict[str, float] = field(default_factory=dict)
     layers: list[dict[str, Any]] = field(default_factory=list)
-
-    def record(self) -> dict[str, Any]:
-        """The row for ``--json``."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -139,9 +127,10 @@ def model(name: str, random: bool = False) -> Model:
     raise UsageError("E2910", f"no benchmark model {name!r}", hint=f"models: {', '.join(TOPOLOGIES)}, or an .onnx file")
 
 
-def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[str, Any] | None) -> Measured:
-    """Compile, run one random inference of each program on `runner`'s engine against the golden model, add the routed
-    facts.
+def measure(
+    entry: Model, config: HwConfig, engine: Callable[[HwConfig], Engine] | None, routed: dict[str, Any] | None
+) -> Measured:
+    """Compile, run one random inference of each program on an engine against the golden model, add the routed facts.
 
     `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a cached bitstream of this
     preset.
@@ -160,20 +149,20 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
         return Measured(row)
     row.cycles_predicted, row.macs_executed = made.latency, made.macs
     row.run_cycles, row.intake_cycles = made.cycles, sum(map(intake, programs))
-    premise(row, entry, config, made)
+    premise(row, config, made)
     row.utilization = round(made.utilization, 4)
     row.layers = [asdict(layer) for _, one in found for layer in one.layers]
-    if runner:
+    if engine:
         graphs = [part.graph for part in placed.model.hardware]
         row.cycles_rtl, row.equal = 0, True
-        for graph, program in zip(graphs, programs, strict=True):
-            inputs = _random(graph)
-            with runner(program) as execute:
-                result = execute(inputs, False)
-            wanted = golden.run(graph, inputs)
-            row.cycles_rtl += result.latency or 0
-            got = result.outputs.items()
-            row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
+        with engine(config) as opened:
+            for graph, program in zip(graphs, programs, strict=True):
+                inputs = _random(graph)
+                result = opened.run(program, inputs)
+                wanted = golden.run(graph, inputs)
+                row.cycles_rtl += result.latency or 0
+                got = result.outputs.items()
+                row.equal &= all(np.array_equal(values, wanted[name].reshape(values.shape)) for name, values in got)
     if routed:
         for kind in ("lut", "ff", "dsp", "ebr"):
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])
@@ -182,19 +171,12 @@ def measure(entry: Model, config: HwConfig, runner: Runner | None, routed: dict[
     return Measured(row, tuple(found))
 
 
-def premise(row: Row, entry: Model, config: HwConfig, made: Program) -> None:
+def premise(row: Row, config: HwConfig, made: Program) -> None:
     """What the cycles of a row take for granted, and what a person waits for."""
     found = premises(made.programs)
     row.patches, row.constant_channels = found["patches"], found["constant_channels"]
-    row.cycles_plain, rates = made.latency, board_rates(config)
-    least = made
-    if row.patches:
-        plain = compile(entry.source, config, patches=False)
-        row.cycles_plain = None if premises(plain.programs)["patches"] else plain.latency
-        least = compile(entry.source, config, patches=None, rates=rates, prefer="hardware") if rates else made
-    if rates:
+    if rates := board_rates(config):
         row.waiting = waiting(made.programs, rates).record()
-        row.quickest = {"cycles": least.latency, **waiting(least.programs, rates).record()}
 
 
 def _note(programs: int, others: int) -> str:

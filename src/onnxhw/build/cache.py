@@ -28,7 +28,7 @@ from pathlib import Path
 import platformdirs
 
 from ..errors import UsageError
-from ..files import read_json, read_regular
+from ..files import read_json, read_regular, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -241,7 +241,7 @@ class Cache:
                 for place in (self.folder, self.folder / key):
                     place.mkdir(mode=0o700, parents=True, exist_ok=True)
                 for name, data in contents.items():  # the index last: it names the others
-                    self._write(key, name, data)
+                    write_whole(self.folder / key / name, data, NEW)
                 self._tidy(key, contents)
                 return
             except FileNotFoundError:  # another process has removed the entry
@@ -252,17 +252,6 @@ class Cache:
                 break
         with suppress(OSError):
             (self.folder / key).rmdir()
-
-    def _write(self, key: str, name: str, data: bytes) -> None:
-        """Write one file of an entry: completely, or not at all."""
-        handle, temporary = tempfile.mkstemp(prefix=NEW, dir=self.folder / key)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self.folder / key / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
 
     def _tidy(self, key: str, named: Mapping[str, bytes]) -> None:
         """Remove what lies in an entry's folder, is not named and has not been touched for a while."""

@@ -7,6 +7,7 @@ from typing import Any
 from ..board import Board
 from ..devices import family_of
 from ..errors import ToolError, UsageError
+from ..external import External
 from . import tools
 
 UART = ("uart", 0)
@@ -43,12 +44,12 @@ def platform_of(board: Board) -> Any:
     return platform
 
 
-def require(board: Board, link: str = "uart") -> None:
+def require(board: Board, link: str = "uart", external: External | None = None) -> None:
     """Refuse a board of which no bitstream can be made, before anything is compiled for it.
 
     `ToolError` E7101 or E7120 for what is not installed; `UsageError` E2371 for a part that the tools do not know,
     E2370 for a board without the clock that its file names, or without the pins of `link` (one of `board.LINKS`),
-    E2341 for one whose file names no USB pins.
+    E2341 for one whose file names no USB pins, E2375 for one without the pins of the design's external memory.
     """
     if link == "usb" and not board.usb_resource:
         hint = "--link uart; a board with USB pins of the FPGA's own names them in the table usb of its file"
@@ -67,5 +68,24 @@ def require(board: Board, link: str = "uart") -> None:
                 hint = f"clock.resource is one of: {', '.join(sorted(name for name, number in resources))}"
             text = f"{name} of {module} has no {what} {resource[0]!r}"
             raise UsageError("E2370", text, where=f"board {board.name}", hint=hint)
+    if external is not None:
+        _require_memory(board, external)
     if link == "usb":
         version_of(USB_PACKAGE)
+
+
+def _require_memory(board: Board, external: External) -> None:
+    """Refuse a platform without the pins of a memory, or with too few of them."""
+    platform, name = platform_of(board), board.external.resource if board.external else ""
+    where, hint = f"board {board.name}", "table external of the board's file; pins as SDRAMResource of amaranth-boards"
+    if (name, 0) not in platform.resources:
+        raise UsageError("E2375", f"the platform has no external memory {name!r}", where=where, hint=hint)
+    pins = {subsignal.name: len(getattr(subsignal.ios[0], "names", ())) for subsignal in platform.lookup(name, 0).ios}
+    needed = {"clk": 1, "ras": 1, "cas": 1, "we": 1, "ba": external.bank_bits, "a": external.address_pins}
+    found = {pin: (pins.get(pin, 0), least) for pin, least in needed.items()}
+    few = [f"{pin} has {count} pins, not {least}" for pin, (count, least) in found.items() if count < least]
+    if pins.get("dq", 0) != external.data_bits:
+        few.append(f"dq has {pins.get('dq', 0)} pins, not {external.data_bits}")
+    if few:
+        what = f"the pins of {name!r} are not the memory's: {'; '.join(few)}"
+        raise UsageError("E2375", what, where=where, hint=hint)

@@ -3,7 +3,6 @@ equal bytes."""
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,8 +17,8 @@ class Manifest:
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
     achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
     ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
-    (`Preprocess.record`), `choice` what ``--patches`` and ``--prefer`` said, and
-    the rates of line and core that decided.
+    (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that
+    decided.
     """
 
     board: str = ""
@@ -58,18 +57,3 @@ class Manifest:
     def to_json(self) -> str:
         """The manifest's text."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2, sort_keys=True) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> "Manifest":
-        """Read the text of `to_json`; `ValueError` for another schema."""
-        record: dict[str, Any] = json.loads(text)
-        schema = record.pop("schema", None)
-        if schema != SCHEMA:
-            raise ValueError(f"manifest schema must be {SCHEMA}, not {schema}")
-        return cls(**record)
-
-    def mismatches(self, files: Mapping[str, bytes]) -> list[str]:
-        """Names of files that are not as noted."""
-        return [
-            name for name, data in files.items() if self.files.get(name) != hashlib.sha256(data).hexdigest()
-        ]  # fmt: skip

@@ -1,7 +1,7 @@
 """``onnxhw bench``."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,17 +50,17 @@ def command(
     output: Output, presets: tuple[str, ...], models: str, random_weights: bool, layers: bool, no_rtl: bool,
     folder: Path | None,
 ) -> None:  # fmt: skip
+    from .. import engines
     from ..bench.measure import Row, latencies, measure, model
     from ..bench.peers import table
-    from ..config import preset
+    from ..config import HwConfig, preset
     from ..errors import UsageError
-    from ..program.model import DeviceProgram
-    from .common.engine import Execute, runner
     from .common.outdir import staged
     from .common.synthesis import cached_route
 
-    def rtl(program: DeviceProgram) -> AbstractContextManager[Execute]:
-        return runner("cxxrtl", program, output)
+    def rtl(config: HwConfig) -> engines.Engine:
+        with output.stage("prepare cxxrtl"):
+            return engines.open("cxxrtl", config, progress=output.message)
 
     if folder:
         _can_draw(folder)
@@ -88,9 +88,7 @@ def command(
         with staged(folder) as stage:
             for name, data in pictures.items():
                 (stage / name).write_bytes(data)
-    if output.json:
-        output.data([row.record() for row in rows])
-        return
+    output.data([asdict(row) for row in rows])
     output.table(
         ("model", "preset", "weights", "MACs nominal", "executed", "cycles predicted", "cycles RTL", "of the run",
          "equal", "utilisation %", "LUT", "FF", "DSP", "EBR", "Fmax MHz", "seed", "latency ms"),
@@ -116,15 +114,11 @@ def command(
 def print_premises(output: Output, rows: "Sequence[Row]") -> None:
     """What the cycles of the rows take for granted, and what a person waits for."""
     output.table(
-        ("model", "preset", "patches by the host", "constant channels left out", "cycles", "input as it is",
-         "bytes on the line", "line ms", "core ms", "with the least wait: cycles", "bytes", "line ms", "core ms",
+        ("model", "preset", "constant channels left out", "cycles", "bytes on the line", "line ms", "core ms",
          "host alone ms, about"),
         [
-            (r.model, r.preset, ", ".join("x".join(map(str, one["window"])) for one in r.patches) or "none",
-             f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}", r.cycles_predicted,
-             r.cycles_plain or "does not fit",
-             *_shown(r.waiting, "bytes", "line_ms", "core_ms"),
-             *_shown(r.quickest, "cycles", "bytes", "line_ms", "core_ms", "host_ms"))
+            (r.model, r.preset, f"{r.constant_channels['left_out']:,} of {r.constant_channels['of']:,}",
+             r.cycles_predicted, *_shown(r.waiting, "bytes", "line_ms", "core_ms", "host_ms"))
             for r in rows if r.cycles_predicted
         ],
         title="what the cycles take for granted, and what a person waits for (one inference alone, at the rates of the "

@@ -48,18 +48,18 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
             "boards": [board.name for board in found.values() if name in board.presets],
         }
         presets.append(record | (fits[name] if fits else {}))
-    if output.json:
-        rows = [
-            {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
-             "presets": list(b.presets), "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
-            for b in found.values()
-        ]  # fmt: skip
-        output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
-        return
+    rows = [
+        {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
+         "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0,
+         "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
+        for b in found.values()
+    ]  # fmt: skip
+    output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
     output.table(
-        ("board", "also", "device", "LUT4", "DSP", "block RAM", "preset", "other presets"),
+        ("board", "also", "device", "LUT4", "DSP", "block RAM", "external", "preset", "other presets"),
         [
-            (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr, b.preset,
+            (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr,
+             f"{b.external.size >> 20} MB SDRAM, {b.external.data_bits} bits" if b.external else "none", b.preset,
              ", ".join(name for name in b.presets if name != b.preset))
             for b in found.values()
         ],
@@ -106,7 +106,7 @@ def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str
         try:
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(
-                    source, PRESETS[name], limits=limits, shapes=shapes, patches=None, exact_softmax=exact,
+                    source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact,
                     rates=board_rates(PRESETS[name]),
                 )  # fmt: skip
             placed.require_hardware(PRESETS[name], str(model))

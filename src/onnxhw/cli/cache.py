@@ -25,13 +25,10 @@ def command(output: Output, action: str) -> None:
 
     if action == "clear":
         count, freed = len(cache.list_all()), cache.clear()
-        if output.json:
-            output.data({"folder": str(cache.root()), "removed": count, "freed_bytes": freed})
+        output.data({"folder": str(cache.root()), "removed": count, "freed_bytes": freed})
         output.line(f"removed {count} entries, {freed / 1e6:.1f} MB, from {cache.root()}")
         return
     entries = cache.list_all()
-    if output.json:
-        output.data({"folder": str(cache.root()), "entries": [entry.record() for entry in entries]})
-        return
+    output.data({"folder": str(cache.root()), "entries": [entry.record() for entry in entries]})
     rows = [(e.kind, e.key[:12], e.label, round(e.size / 1e6, 1), "yes" if e.intact else "NO") for e in entries]
     output.table(("kind", "key", "what", "MB", "intact"), rows, title=str(cache.root()))

@@ -10,7 +10,6 @@ from .common.options import (
     board_option,
     common,
     examples,
-    patches_option,
     prefer_option,
     preset_option,
     reading_options,
@@ -44,17 +43,16 @@ HARDLY = 0.05
     "host, so its status is 0; there is no program of it, and compile and synth end with 4 (field compiles).",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer", everything: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    everything: bool,
 ) -> None:  # fmt: skip
     import gc
     import os
@@ -72,7 +70,7 @@ def command(
     rates = chosen.rates()
 
     def attempt(partitioned: "PartitionedModel") -> "Fit":
-        found = fit([part.graph for part in partitioned.hardware], chosen.config, patches=patches, rates=rates)
+        found = fit([part.graph for part in partitioned.hardware], chosen.config)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
@@ -110,7 +108,7 @@ def command(
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
     }
-    if not output.json:
+    if not output.json:  # it takes a while for a large model
         _print(output, partitioned, record, everything)
     if partitioned.refused:
         output.found = record
@@ -118,8 +116,7 @@ def command(
     if too_large:
         output.found = record
         raise too_large
-    if output.json:
-        output.data(record)
+    output.data(record)
 
 
 def _share(partitioned: "PartitionedModel") -> float:

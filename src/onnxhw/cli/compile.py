@@ -10,7 +10,6 @@ from .common.options import (
     common,
     examples,
     out_option,
-    patches_option,
     prefer_option,
     preprocess_options,
     preset_option,
@@ -38,34 +37,27 @@ if TYPE_CHECKING:
     "are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @preprocess_options
-@out_option("build/MODEL-PRESET")
+@out_option
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer",
-    preprocess: "Preprocess",
-    out: Path | None,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    preprocess: "Preprocess", out: Path | None,
 ) -> None:  # fmt: skip
     from .common.choice import Choice
-    from .common.inputs import wanted_inputs
-    from .common.outdir import refuse_unwritable, staged
-    from .common.pipeline import compile_model, default_out, target
+    from .common.outdir import staged
+    from .common.pipeline import compile_model, out_folder, target
     from .common.result import print_result, result, write_artifacts
 
     chosen = target(board, preset)
-    folder = out or default_out(model, chosen.config)
-    refuse_unwritable(folder)
-    choice = Choice(patches, prefer, chosen.rates())
-    partitioned, program = compile_model(model, chosen.config, output, reading, choice)
-    if preprocess.record():
-        preprocess.check(wanted_inputs(partitioned.inputs))
+    folder = out_folder(out, model, chosen.config)
+    choice = Choice(prefer, chosen.rates())
+    partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     with staged(folder) as stage:
         manifest = write_artifacts(stage, partitioned, program, chosen, model, reading=reading, preprocess=preprocess,
                                    choice=choice)  # fmt: skip

@@ -40,10 +40,9 @@ def command(output: Output, pattern: str | None, processes: int, write: Path | N
     finally:
         logger.setLevel(level)
     failed = [verdict for verdict in verdicts if verdict.status == "failed"]
-    if output.json:
-        rows = conformance.score(verdicts)
-        scores = [vars(row) | {"share": row.share, "on_hardware": row.on_hardware} for row in rows]
-        output.data({"score": scores, "cases": [verdict.record() for verdict in verdicts]})
+    rows = conformance.score(verdicts)
+    scores = [vars(row) | {"share": row.share, "on_hardware": row.on_hardware} for row in rows]
+    output.data({"score": scores, "cases": [verdict.record() for verdict in verdicts]})
     output.table(conformance.COLUMNS, conformance.rows(verdicts))
     output.line(conformance.on_hardware(verdicts))
     for verdict in verdicts:

@@ -49,7 +49,7 @@ def command(output: Output, addresses: tuple[str, ...], baud: int | None, no_ask
         rows.append({**_row(address, "", "", [], ""), **answer})
     for row in rows:
         row.pop("error", None)
-    if output.json and failed is None:
+    if failed is None:
         output.data({"devices": rows})
     output.table(
         ("device", "what", "usb", "board", "says"),

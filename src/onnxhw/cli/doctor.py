@@ -1,5 +1,7 @@
 """``onnxhw doctor``."""
 
+from dataclasses import asdict
+
 import click
 
 from .common.options import common, examples
@@ -24,14 +26,12 @@ def command(output: Output) -> int:
 
     checks = examine()
     missing = [check for check in checks if check.status == "missing"]
-    if output.json:
-        output.data({"ok": not missing, "checks": [check.record() for check in checks]})
-    else:
-        width = max(len(check.name) for check in checks)
-        for check in checks:
-            mark, colour = MARKS[check.status]
-            found = check.found or "not installed"
-            output.line(f"{click.style(f'{mark:>7}', fg=colour)}  {check.name:<{width}}  {found}  ({check.purpose})")
-            if check.hint:
-                output.line(f"{'':9}{'':{width}}  -> {check.hint}")
+    output.data({"ok": not missing, "checks": [asdict(check) for check in checks]})
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        mark, colour = MARKS[check.status]
+        found = check.found or "not installed"
+        output.line(f"{click.style(f'{mark:>7}', fg=colour)}  {check.name:<{width}}  {found}  ({check.purpose})")
+        if check.hint:
+            output.line(f"{'':9}{'':{width}}  -> {check.hint}")
     return 7 if missing else 0

@@ -62,9 +62,7 @@ def command(
         }
         output.found = record
         raise_errors(found, str(model))
-        if output.json:
-            output.data(record)
-            return
+        output.data(record)
         for diagnostic in found:
             output.line(diagnostic.text())
         output.line(f"{model}: the documents have every operator")
@@ -76,10 +74,9 @@ def command(
     if target is not None:
         write_atomically(target, made.SerializeToString(deterministic=True))
     operators = [{"operator": one.op_type, "since_version": one.since_version} for one in made.operator]
-    if output.json:
-        record = {"domain": made.domain, "version": made.opset_version, "operators": operators}
-        output.data({**record, "written": None if target is None else str(target)})
-    elif target is not None:
+    record = {"domain": made.domain, "version": made.opset_version, "operators": operators}
+    output.data({**record, "written": None if target is None else str(target)})
+    if target is not None:
         output.line(f"{target}: {len(operators)} operators of {made.domain or 'ai.onnx'} {made.opset_version}")
     else:
         output.table(

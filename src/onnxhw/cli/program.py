@@ -63,8 +63,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     else:
         result, interrupted = tools.run(words[0], words[1:], directory), False
     record = {"board": chosen.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
-    if output.json:
-        output.data(record)
+    output.data(record)
     for line in () if output.json else result.output.splitlines():
         output.message(line)
     seconds = family_of(chosen).boot_seconds(chosen, bitstream.stat().st_size)

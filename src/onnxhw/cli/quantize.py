@@ -112,9 +112,7 @@ def _measured(labels: tuple[int, ...], count: int, used: int) -> tuple[int, ...]
 
 
 def _print(output: Output, report: "Report", record: dict[str, Any]) -> None:
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     rows = [(layer.name, layer.op_type, layer.low, layer.high, layer.scale, layer.zero_point,
              None if layer.snr_db is None else round(layer.snr_db, 1)) for layer in report.layers]  # fmt: skip
     output.table(["layer", "operator", "low", "high", "scale", "zero point", "SNR dB"], rows)

@@ -36,9 +36,7 @@ def command(output: Output, directory: Path) -> None:
     summaries = profiles(found.program)
     with staged(directory) as stage:
         refresh_report(stage, found, found.simulations, summaries)
-    if output.json:
-        output.data(report_record(found, summaries))
-        return
+    output.data(report_record(found, summaries))
     parts = found.program.programs
     for part, summary in zip(parts, summaries, strict=True):
         _print(output, part, summary)

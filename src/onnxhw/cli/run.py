@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from .common.device_options import device_options
-from .common.options import common, examples
+from .common.options import common, device_options, examples
 from .common.output import Output, pass_output
 
 
@@ -50,16 +49,13 @@ def command(
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
     from ..driver.artifact import baud_of, preprocess_of
-    from ..runtime.inputs import joined
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
     from .common import inference, onhost
     from .common.artifacts import read_directory
     from .common.device import bar, open_device
     from .common.device_profile import device_profile
-    from .common.inputs import file_inputs
-    from .common.mixing import refuse_mixing
-    from .common.outdir import refuse_unwritable_file
+    from .common.inputs import file_inputs, refuse_mixing
 
     if onhost.is_model(directory):
         onhost.run(output, directory, source, target, count, repeat, profile)
@@ -70,9 +66,7 @@ def command(
         read = read_directory(directory)
         program, design = read.program, read.manifest.get("design") or None
     likely = baud_of(directory)
-    inference.check_outputs(directory, program, target)
-    if target is not None:
-        refuse_unwritable_file(target, source)
+    inference.check_outputs(directory, program, target, source)
     inputs = file_inputs(program.inputs, source, count, preprocess_of(directory))
     refuse_mixing(program.batch, inputs.count, directory)
     with open_device(output, device, baud, timeout_scale, program.config, likely) as opened:
@@ -83,8 +77,7 @@ def command(
         with InferenceSession(program, device=opened) as session:
             found = inference.measure(session, opened, inputs, repeat, loaded, output)
         record = inference.record(program, opened, found, inputs, target)
-    names = [value.name for value in program.outputs]
-    outputs = {name: joined([one[name] for one in found.results], name, program.batch) for name in names}
+    outputs = inference.whole(found.results, program)
     if target is not None:
         inference.save(target, outputs)
     record["classes"] = inference.top_classes(outputs, inputs.count)
@@ -95,11 +88,10 @@ def command(
 
 def _print(output: Output, record: dict[str, Any]) -> None:
     from ..compiler.cost import waiting_sentence
-    from ..report.kept import Loaded, sentences
+    from ..report.kept import sentences
+    from .common.inference import print_outputs
 
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     output.line(f"{record['model']} on {record['device']}, {record['preset']} at {record['clock_mhz']:g} MHz: "
                 f"{record['runs']:,} inference{'s' if record['runs'] > 1 else ''} of {record['cycles']:,} cycles "
                 f"({record['core_ms']:.3f} ms), as predicted")  # fmt: skip
@@ -108,19 +100,12 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     output.line(f"the {record['bound']} bounds that to {record['bound_per_second']:.1f} per second: "
                 f"{record['line_ms']:.3f} ms on the line, {record['core_ms']:.3f} ms in the core, "
                 f"{record['host_ms']:.3f} ms in parts on the host")  # fmt: skip
-    if record["bound"] == "link" and record["patches"]:
-        output.line("inputs travel as patches, which saves the core cycles; `compile` without --patches chooses "
-                    "what takes least time of line and core")  # fmt: skip
-    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+    for line in sentences(record["constant_channels"]):
         output.line(line)
     output.line(waiting_sentence(record["waiting"]))
-    if record["classes"]:
-        shown = ", ".join(str(number) for number in record["classes"][:20])
-        output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
     if "profile" in record:
         from .common.device_profile import print_profile
 
         for part in record["profile"]["parts"]:
             print_profile(output, part)
-    if record["outputs"]:
-        output.line(f"outputs: {record['outputs']}")
+    print_outputs(output, record)

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from .common.device_options import device_options
-from .common.options import common, examples
+from .common.options import common, device_options, examples
 from .common.output import Output, pass_output
 
 RUNS = 3
@@ -44,8 +43,7 @@ def command(output: Output, device: str, baud: int | None, timeout_scale: float)
         output.found = record
         hint = "program the board again; if it stays, try a lower clock (`synth --freq`) or another board"
         raise LinkError("E9170", f"the self-test failed: {', '.join(failed)}", where=opened.address, hint=hint)
-    if output.json:
-        output.data(record)
+    output.data(record)
 
 
 def _network(device: Any, output: Output) -> dict[str, Any]:

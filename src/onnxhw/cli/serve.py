@@ -23,7 +23,7 @@ from .common.output import Output, pass_output
     "cycle, some hundred times slower than a board; drivers on this machine count their timeouts in simulated time. "
     "One client at a time; it may go and come again. Ctrl-C or SIGTERM ends it. See docs/simulated-board.md.",
 )
-@board_option()
+@board_option
 @preset_option
 @click.option("--tcp", "tcp", metavar="[HOST:]PORT", help="Listen on a TCP port, 0 for a free one; HOST: this machine.")
 @click.option("--pty", "pty", is_flag=True, help="Open a pseudo-terminal (the default).")
@@ -69,8 +69,7 @@ def command(
         )
         with simulated, ClockFile(what) as clock:
             place = f"serial:{link or endpoint.address}" if tcp is None else endpoint.address
-            if output.json:
-                output.data({**vars(what), "device": place})
+            output.data({**vars(what), "device": place})
             output.line(f"{what.board} with {what.preset} at {place}")
             output.line(f"{what.baud:,} baud, clock {what.clock_hz / 1e6:g} MHz, simulated; Ctrl-C ends it")
             sys.stdout.flush()

@@ -10,7 +10,6 @@ from .common.options import (
     board_option,
     common,
     examples,
-    patches_option,
     prefer_option,
     preprocess_options,
     preset_option,
@@ -78,10 +77,9 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
     "TARGET.",
 )
 @click.option("--trace", is_flag=True, help="Compare every intermediate tensor too.")
-@board_option()
+@board_option
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("hardware")
 @preprocess_options
 @common
@@ -89,15 +87,14 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
     seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
-    patches: bool | None, prefer: "Prefer", preprocess: "Preprocess",
+    prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..driver.artifact import preprocess_of
     from ..errors import UsageError
     from ..report.kept import premises
     from .common.artifacts import described, record_simulation
     from .common.choice import Choice
-    from .common.inputs import file_inputs, random_inputs
-    from .common.mixing import refuse_mixing
+    from .common.inputs import file_inputs, random_inputs, refuse_mixing
     from .common.outdir import refuse_unwritable_file
     from .common.simulation import mismatch_error, open_subject, run, save_outputs
 
@@ -110,7 +107,7 @@ def command(
             raise UsageError("E2560", "outputs are written as .npz", where=str(results))
         refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
-    subject = open_subject(target, board, preset, output, reading, Choice(patches, prefer))
+    subject = open_subject(target, board, preset, output, reading, Choice(prefer))
     program = subject.program
     subject.on(engine)
     place = results or subject.folder / "outputs.npz"
@@ -154,18 +151,16 @@ def command(
 
 def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
-    from ..report.kept import Loaded, sentences
+    from ..report.kept import sentences
 
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "
                 f"{record['inferences']} inferences, {record['tensors_compared']:,} tensors "
                 f"compared with the {record['reference']}: equal")  # fmt: skip
     if record["cycles"]:
         output.line(f"{record['cycles']:,} cycles per inference, as predicted; "
                     f"{100 * record['utilization']:.1f} % of the array's multiply-accumulates")  # fmt: skip
-        for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+        for line in sentences(record["constant_channels"]):
             output.line(line)
     if record["top1"]:
         output.line(f"top-1: {record['top1']['right']} of {record['top1']['of']} labels")

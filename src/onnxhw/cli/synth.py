@@ -14,7 +14,6 @@ from .common.options import (
     examples,
     no_cache_option,
     out_option,
-    patches_option,
     prefer_option,
     preprocess_options,
     preset_option,
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
     "run becomes a part of the program that the host runs, as with `compile`.",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@board_option()
+@board_option
 @preset_option
 @reading_options
-@patches_option
 @prefer_option("speed")
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
@@ -62,23 +60,22 @@ if TYPE_CHECKING:
     "Default: what the board's file says, the serial adapter if nothing.",
 )
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
-@out_option("build/MODEL-PRESET")
+@out_option
 @no_cache_option
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", patches: bool | None,
-    prefer: "Prefer", preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None,
-    link: str | None, standalone: bool, out: Path | None, no_cache: bool,
+    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, link: str | None,
+    standalone: bool, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
     from ..build.memory_contents import require_block_rams
     from .common.artifacts import BITSTREAM
     from .common.choice import Choice
-    from .common.inputs import wanted_inputs
-    from .common.outdir import refuse_unwritable, staged
-    from .common.pipeline import compile_model, default_out, refuse_simulated, target
+    from .common.outdir import staged
+    from .common.pipeline import compile_model, out_folder, refuse_simulated, target
     from .common.result import print_result, result, write_artifacts
     from .common.stages import Stages
     from .common.synthesis import finished, line_speed, options, recipe, top
@@ -88,15 +85,13 @@ def command(
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
-    require(chosen.board, link)
-    folder = out or default_out(model, chosen.config)
-    refuse_unwritable(folder)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    chosen = chosen.at(clock_hz)
+    require(chosen.board, link, chosen.config.external)
+    folder = out_folder(out, model, chosen.config)
     speed = baud or line_speed(chosen.board, clock_hz, link)
-    choice = Choice(patches, prefer, chosen.rates(clock_hz, speed))
-    partitioned, program = compile_model(model, chosen.config, output, reading, choice)
-    if preprocess.record():
-        preprocess.check(wanted_inputs(partitioned.inputs))
+    choice = Choice(prefer, chosen.rates(clock_hz, speed))
+    partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     if standalone and len(program.parts) > 1:
         raise UsageError(
             "E2908", f"--standalone: {len(program.parts)} parts of the model need a host between them",

@@ -21,8 +21,8 @@ from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph
-from ..passes.variants import choose, variants
-from ..program.traffic import Rates, Traffic, plain_traffic, traffic_of
+from ..passes.variants import variants
+from ..program.traffic import Traffic, plain_traffic, traffic_of
 
 QUICK = 64
 """Most operations that are scheduled."""
@@ -61,13 +61,7 @@ class Fit:
     """Of each part its cycles, as exact as all of them, and what travels for an inference; none if it does not fit."""
 
 
-def fit(
-    graphs: Sequence[Graph],
-    config: HwConfig,
-    quick: int = QUICK,
-    patches: bool | None = True,
-    rates: Rates | None = None,
-) -> Fit:
+def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     """The fit of a model's hardware parts on a configuration, with the choice of `onnxhw.compiler.compile`.
 
     `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
@@ -107,12 +101,11 @@ def fit(
                 sched.map_operations(graph, config)
         code, reason = over[0]
         return found(least, False, False, code, reason, larger(graphs, config, code))
-    by = rates if patches is None else None
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            parts = [choose(one, config, patches, lambda each: sched.draft_cycles(each, config, by)) for one in graphs]
+            parts = [sched.draft_cycles(groups, config) for groups in options]
             return found(sum(cycles for cycles, _ in parts), False, True, parts=parts)
-        programs = [choose(graph, config, patches, lambda each: sched.fastest(each, config, by)) for graph in graphs]
+        programs = [sched.fastest(groups, config) for groups in options]
         parts = [(program.cycles, traffic_of(program)) for program in programs]
         return found(sum(cycles for cycles, _ in parts), True, True, parts=parts)
     except DoesNotFitError as error:

@@ -9,7 +9,7 @@ from ..ir.parts import HardwarePart
 from ..onnxfile.limits import Limits
 from ..onnxmodel.prepared import Source
 from ..partition import PartitionedModel, refuse
-from ..passes.variants import choose
+from ..passes.variants import variants
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.traffic import Rates
@@ -25,7 +25,6 @@ def compile(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
-    patches: bool | None = True,
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
@@ -35,9 +34,6 @@ def compile(
     Parameters
     ----------
     limits, shapes, exact_softmax : as of `onnxhw.partition.read`; a graph has none.
-    patches : inputs of a first convolution are loaded as patches of its window if that takes fewer cycles; False: only
-        if the model does not fit as it is. None: what takes least time of line and core at these `rates`; as True if
-        they are None.
     rates, prefer : with `rates`, parts that the host runs quicker are left to it (`cost.slower`, W3480), unless
         `prefer` is "hardware".
 
@@ -46,22 +42,19 @@ def compile(
     (E5xxx) what is too large. What comes back has passed `onnxhw.sched.checker`.
     """
     if isinstance(source, Graph):
-        return Program.of(compile_graph(source, config, patches=patches, rates=rates))
+        return Program.of(compile_graph(source, config))
     return place_and_schedule(
-        source, config, limits=limits, shapes=shapes, patches=patches, rates=rates, prefer=prefer,
-        exact_softmax=exact_softmax,
-    ).made  # fmt: skip
+        source, config, limits=limits, shapes=shapes, rates=rates, prefer=prefer, exact_softmax=exact_softmax
+    ).made
 
 
-def compile_graph(
-    graph: Graph, config: HwConfig, *, patches: bool | None = True, rates: Rates | None = None
-) -> DeviceProgram:
-    """The checked program of one integer graph on the hardware as a whole; `patches` and `rates` as in `compile`.
+def compile_graph(graph: Graph, config: HwConfig) -> DeviceProgram:
+    """The checked program of one integer graph on the hardware as a whole.
 
     `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in the way.
     """
     try:
-        return _schedule(graph, config, patches, rates)
+        return _schedule(graph, config)
     except UnsupportedError as error:
         refused = causes(error)
         if too_large := size_error([graph], refused, config):
@@ -75,7 +68,6 @@ def place_and_schedule(
     *,
     limits: Limits | None = None,
     shapes: Mapping[str, int] | None = None,
-    patches: bool | None = True,
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
@@ -84,10 +76,7 @@ def place_and_schedule(
 
     def attempt(model: PartitionedModel) -> Program:
         refuse(model)
-        parts = [
-            _schedule(part.graph, config, patches, rates) if isinstance(part, HardwarePart) else part
-            for part in model.parts
-        ]
+        parts = [_schedule(part.graph, config) if isinstance(part, HardwarePart) else part for part in model.parts]
         return Program(model.name, model.inputs, model.outputs, parts, model.batch)
 
     def costs(model: PartitionedModel, made: Program) -> list[Cost]:
@@ -99,13 +88,12 @@ def place_and_schedule(
     return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax, costs=judge)
 
 
-def _schedule(graph: Graph, config: HwConfig, patches: bool | None, rates: Rates | None) -> DeviceProgram:
+def _schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
     """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
     from .. import sched  # only here: it takes long to import
 
-    by = rates if patches is None else None
     try:
-        return choose(graph, config, patches, lambda groups: sched.fastest(groups, config, by))
+        return sched.fastest(variants(graph, config), config)
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error

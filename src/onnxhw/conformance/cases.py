@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import UsageError
-from .quantized import quantizable, quantized
+from .quantized import array_of, quantizable, quantized
 
 SUITE = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 """The suite's kinds of cases, in the order of the table."""
@@ -23,6 +24,11 @@ CONSTANTS, QUANTIZED = DERIVED = ("constants", "quantized")
 """Kinds made of the node cases: see `_constant_operands` and `quantized`."""
 KINDS = (*SUITE, *DERIVED)
 
+READERS: dict[str | None, tuple[Any, Any]] = {
+    "sequence_type": (onnx.SequenceProto, numpy_helper.to_list),
+    "optional_type": (onnx.OptionalProto, numpy_helper.to_optional),
+}
+"""What a value of the suite is stored as, and how it is read, if it is no tensor."""
 Data = list[tuple[list[Any], list[Any]]]
 """Pairs of inputs and expected outputs."""
 
@@ -81,7 +87,7 @@ def load(case: Case) -> tuple[onnx.ModelProto, Data]:
     if case.kind == QUANTIZED:
         return quantized(source)
     if source.model is not None:
-        data = [([_array(x) for x in i], [_array(x) for x in o]) for i, o in source.data_sets]
+        data = [([array_of(x) for x in i], [array_of(x) for x in o]) for i, o in source.data_sets]
         return _constant_operands(source.model, data) if case.kind == CONSTANTS else (source.model, data)
     if source.model_dir:
         model = onnx.load(Path(source.model_dir) / "model.onnx")
@@ -98,8 +104,7 @@ def load(case: Case) -> tuple[onnx.ModelProto, Data]:
 
 def _constant_operands(model: onnx.ModelProto, data: Data) -> tuple[onnx.ModelProto, Data]:
     """The model with the values of all inputs but the first in it."""
-    constant = onnx.ModelProto()
-    constant.CopyFrom(model)
+    constant = deepcopy(model)
     constant.ir_version = max(model.ir_version, 4)  # before, every initializer had to be an input
     ((inputs, outputs),) = data
     for value, array in zip(model.graph.input[1:], inputs[1:], strict=True):
@@ -108,23 +113,14 @@ def _constant_operands(model: onnx.ModelProto, data: Data) -> tuple[onnx.ModelPr
     return constant, [(inputs[:1], outputs)]
 
 
-def _array(value: Any) -> Any:
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
-
-
 def _protos(folder: Path, stem: str, values: Iterable[onnx.ValueInfoProto]) -> list[Any]:
     found: list[Any] = []
     for index, value in enumerate(values):
         path = folder / f"{stem}_{index}.pb"
         if not path.exists():
             break
-        content, kind = path.read_bytes(), value.type.WhichOneof("value")
-        if kind == "sequence_type":
-            found.append(numpy_helper.to_list(onnx.SequenceProto.FromString(content)))
-        elif kind == "optional_type":
-            found.append(numpy_helper.to_optional(onnx.OptionalProto.FromString(content)))
-        else:
-            found.append(numpy_helper.to_array(onnx.TensorProto.FromString(content)))
+        proto, read = READERS.get(value.type.WhichOneof("value"), (onnx.TensorProto, numpy_helper.to_array))
+        found.append(read(proto.FromString(path.read_bytes())))
     return found
 
 

@@ -6,19 +6,15 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..onnxmodel.batching_rules import RANDOM
 from ..program.result import first_difference
-
-RANDOM = frozenset(
-    ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"]
-)
-"""Operators whose outputs are left to chance: the suite's expected values are one draw of another generator."""
 
 BFLOAT16_RTOL = 2.0**-6
 """Two units in the last place of bfloat16: the least that the suite's own runner grants to that type."""
 
 
 def random(model: onnx.ModelProto) -> bool:
-    """Whether an output depends on a random generator."""
+    """Whether an output depends on a random generator: the suite expects one draw of another one."""
     return any(node.op_type in RANDOM for node in model.graph.node)
 
 

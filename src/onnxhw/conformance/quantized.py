@@ -7,18 +7,17 @@ networks only. Every float node case whose operator has a handler becomes one he
 float32 operators between Q and DQ are exact then or the same on both sides, so results are compared without tolerance.
 """
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..convert.handlers import HANDLERS
 from ..convert.operators.unary import UNARY
+from ..convert.values import Array
 from ..hostops.evaluator import evaluate
-
-Array = npt.NDArray[Any]
 
 PARAMETERS = {
     "Conv": "wb",
@@ -56,18 +55,17 @@ def quantizable(source: Any) -> bool:
     if not all(value.type.HasField("tensor_type") for value in values) or _opset(source.model) < 10:
         return False
     kinds = [value.type.tensor_type.elem_type for value in values]
-    first = np.asarray(_array(source.data_sets[0][0][0]))
+    first = np.asarray(array_of(source.data_sets[0][0][0]))
     return kinds[0] == DATA and kinds[len(graph.input)] == DATA and first.size > 0 and not np.isnan(first).any()
 
 
 def quantized(source: Any) -> tuple[onnx.ModelProto, list[tuple[list[Any], list[Any]]]]:
     """The model in QDQ form, its inputs, and what the host computes of them."""
     graph = source.model.graph
-    arrays = _one_sample(graph.node[0], [np.asarray(_array(value)) for value in source.data_sets[0][0]])
-    results = [np.asarray(_array(value)) for value in source.data_sets[0][1]]
+    arrays = _one_sample(graph.node[0], [np.asarray(array_of(value)) for value in source.data_sets[0][0]])
+    results = [np.asarray(array_of(value)) for value in source.data_sets[0][1]]
     made = _Qdq()
-    node = onnx.NodeProto()
-    node.CopyFrom(graph.node[0])
+    node = deepcopy(graph.node[0])
     roles = PARAMETERS.get(node.op_type, "")
     places = {value.name: index for index, value in enumerate(graph.input)}
     for position, name in enumerate(node.input):
@@ -168,5 +166,6 @@ def _opset(model: onnx.ModelProto) -> int:
     return max(int(entry.version) for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
 
 
-def _array(value: Any) -> Any:
+def array_of(value: Any) -> Any:
+    """A value of the suite: the array of a tensor, others as they are."""
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value

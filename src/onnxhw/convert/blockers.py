@@ -1,7 +1,7 @@
 """What this release cannot map, collected so that every blocker is named at once."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ..errors import UnsupportedError
 
@@ -40,7 +40,3 @@ class UnsupportedNodesError(UnsupportedError):
         count = f"{len(blockers)} node{'s' if len(blockers) > 1 else ''} cannot run on this release"
         lines = "".join(f"\n  {blocker.text()}" for blocker in blockers)
         super().__init__("E4001", f"{count}:{lines}", where=where)
-
-    def as_dicts(self) -> list[dict[str, str]]:
-        """The blockers for ``--json``."""
-        return [asdict(blocker) for blocker in self.blockers]

@@ -85,6 +85,18 @@ class Context:
             raise BlockedError(f"input {node.input[index]!r} must be a constant")
         return value.array
 
+    def known(self, node: Node, index: int) -> np.ndarray[Any, Any]:
+        """The array of a constant input that must be there."""
+        array = self.constant(node, index)
+        if array is None:
+            raise BlockedError(f"input {index} is missing")
+        return array
+
+    def fed(self, tensor: Tensor, shape: Shape, *more: Step) -> GraphInput | None:
+        """The input that `tensor` is, as a value of this shape after `more` steps; None if it is no input."""
+        port = next((port for port in self.graph.inputs if port.tensor == tensor.name), None)
+        return None if port is None else GraphInput(port.name, port.shape, port.dtype, shape, (*port.steps, *more))
+
     # -- construction --------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
         """A tensor name that is not taken."""
@@ -94,6 +106,12 @@ class Context:
         """Add a tensor."""
         tensor = Tensor(self.name(name), shape, float(scale), int(zero_point))
         self.graph.tensors[tensor.name] = tensor
+        return tensor
+
+    def put(self, op: Op, shape: tuple[int, int, int, int], scale: float | np.float32, zero_point: int) -> Tensor:
+        """Add an operation and the tensor that it makes, of the name that `op.output` asks for if that is not taken."""
+        tensor = self.tensor(op.output, shape, float(scale), zero_point)
+        self.add(replace(op, output=tensor.name))
         return tensor
 
     def add(self, op: Op) -> None:

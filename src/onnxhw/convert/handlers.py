@@ -41,14 +41,7 @@ MODULES = (
 """Each exports `HANDLERS`, by domain and operator; no two name the same operator."""
 
 
-def _merged() -> Handlers:
-    merged: Handlers = {}
-    for module in MODULES:
-        merged |= module.HANDLERS
-    return merged
-
-
-HANDLERS: Handlers = _merged()
+HANDLERS: Handlers = {key: handle for module in MODULES for key, handle in module.HANDLERS.items()}
 
 
 def handler(node: Node) -> Handler:

@@ -20,12 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.graph import Array8, Tensor
+from ..ir.steps import apply
 from ..onnxmodel.shapes import Shape
 from .blockers import BlockedError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
 Step = dict[str, Any]
+EVERY = np.arange(-128, 128).astype(np.int8)
+"""All values of an IR tensor."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,11 @@ class QuantizedView:
         """Followed by an elementwise function."""
         return QuantizedView(self.tensor, self.moves, (*self.functions, step), self.unsigned)
 
+    def reals(self) -> Array:
+        """What its elements are for each int8 value of the tensor."""
+        with np.errstate(all="ignore"):
+            return apply(self.functions, EVERY)
+
     def steps(self) -> tuple[Step, ...]:
         """All host steps from the IR tensor to this value."""
         unsigned: tuple[Step, ...] = (
@@ -266,14 +275,9 @@ def form(shape: Shape) -> tuple[int, int, int, int]:
         raise BlockedError(
             f"the first dimension of {list(shape)} must be the batch, 1", "export the model with batch 1"
         )
-    if len(shape) == 1:
-        return (1, shape[0], 1, 1)
-    if len(shape) == 2:
-        return (1, shape[1], 1, 1)
-    if len(shape) == 3:
-        return (1, shape[1], 1, shape[2])
-    if len(shape) == 4:
-        return (1, shape[1], shape[2], shape[3])
-    raise BlockedError(
-        f"a tensor of rank {len(shape)} has no place in (1, C, H, W)", "use at most two spatial dimensions"
-    )
+    if len(shape) > 4:
+        what = f"a tensor of rank {len(shape)} has no place in (1, C, H, W)"
+        raise BlockedError(what, "use at most two spatial dimensions")
+    channels, *spatial = shape if len(shape) == 1 else shape[1:]
+    height, width = (1, 1, *spatial)[-2:]
+    return (1, channels, height, width)

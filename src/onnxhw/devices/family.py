@@ -41,11 +41,6 @@ class Estimate:
         """By the names that `check_fit` uses."""
         return {"LUT4": self.lut, "flip-flops": self.ff, "multipliers": self.dsp, "block RAMs": self.ebr}
 
-    def fits(self, board: Board) -> bool:
-        """Whether it is no more than the board's device has."""
-        have = board.resources
-        return self.lut <= have.lut4 and self.ff <= have.ff and self.dsp <= have.dsp and self.ebr <= have.ebr
-
 
 @dataclass(frozen=True)
 class Location:

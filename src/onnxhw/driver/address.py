@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..board import boards
-from ..config import PRESETS, HwConfig, preset
+from ..config import PRESETS, SDRAM, HwConfig, preset
 from ..errors import UsageError
 from ..isa.link import Info
 from .emulated_core import EmulatedCore
@@ -92,7 +92,7 @@ def simulated_config(name: str, config: HwConfig | None) -> HwConfig:
     """
     if not name:
         return config or preset("mini")
-    if name in PRESETS:
+    if name.removesuffix(SDRAM) in PRESETS:
         return preset(name)
     known = {alias: board for board in boards().values() for alias in (board.name, *board.aliases)}
     if name not in known:

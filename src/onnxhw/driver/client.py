@@ -1,7 +1,7 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ..closeable import Closeable
 from ..config import HwConfig
+from ..emu.emulator import check_inputs
 from ..errors import LinkError, UsageError
 from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
 from ..isa.memory import Control, Space
@@ -73,12 +74,13 @@ class Client(Closeable):
     def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
         """Write 32-bit words from host-word `address` of a memory on.
 
-        Any but ACT belongs to the program: the device then holds none that could run until one is loaded.
+        Any but ACT and EXTERNAL belongs to the program: the device then holds none that could run until one is loaded.
         """
         self.link.perform(list(_writes(space, address, np.asarray(words))))
 
     def read(self, space: int, address: int, count: int) -> Words:
-        """Read `count` 32-bit words from host-word `address` of CONTROL or ACT on (a core reads no others)."""
+        """Read `count` 32-bit words from host-word `address` of CONTROL, ACT or EXTERNAL on (a core reads no
+        others)."""
         return self._words(Command.READ, space, address, count)
 
     def control(self, register: Control) -> int:
@@ -158,7 +160,7 @@ class Client(Closeable):
         if program is None:
             raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
         for inputs in batch:
-            _check_inputs(program, inputs)
+            check_inputs(program, inputs, "E2151")
         run = Inferences(program, self.head().clock_hz, self._token + 1)
         self._token = (self._token + len(batch)) % TOKENS
         results: list[Result] = []
@@ -206,13 +208,3 @@ def _counts(program: DeviceProgram) -> list[int]:
 
 def _bytes(words: list[int]) -> bytes:
     return np.array(words, "<u4").tobytes()
-
-
-def _check_inputs(program: DeviceProgram, inputs: Mapping[str, npt.NDArray[np.int8]]) -> None:
-    wanted = {port.tensor for port in program.inputs}
-    if set(inputs) != wanted:
-        raise UsageError("E2151", f"the inputs must be {sorted(wanted)}, not {sorted(inputs)}")
-    for name, values in inputs.items():
-        shape = program.tensors[name].shape
-        if values.shape != shape or values.dtype != np.int8:
-            raise UsageError("E2151", f"input {name!r} must be int8 {shape}, not {values.dtype} {values.shape}")

@@ -1,7 +1,8 @@
 """`Device`: a board as a person uses it, from an address to arrays in and arrays out."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -210,25 +211,11 @@ class Device(Closeable):
                 hint="onnxhw program DIR puts the directory's bitstream on the board",
             )
 
-    def _line(self) -> "_Held":
-        return _Held(self)
-
-
-class _Held:
-    """The device for one thread, its faults with class and address."""
-
-    def __init__(self, device: Device) -> None:
-        self.device, self._faults = device, typed(device.address)
-
-    def __enter__(self) -> None:
-        self.device._lock.acquire()
-        if self.device._closed:
-            self.device._lock.release()
-            raise UsageError("E2555", "the device is closed", where=self.device.address, hint="open it again")
-        self._faults.__enter__()
-
-    def __exit__(self, *error: Any) -> bool | None:
-        try:
-            return self._faults.__exit__(*error)
-        finally:
-            self.device._lock.release()
+    @contextmanager
+    def _line(self) -> Iterator[None]:
+        """The device for one thread, its faults with class and address."""
+        with self._lock:
+            if self._closed:
+                raise UsageError("E2555", "the device is closed", where=self.address, hint="open it again")
+            with typed(self.address):
+                yield

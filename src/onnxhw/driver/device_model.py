@@ -30,6 +30,7 @@ from ..isa.link import (
     load_record,
 )
 from ..isa.memory import RUNNING, Control, Space
+from .emulated_core import DATA
 from .framing import Frame, cobs_decode, crc32c
 
 LONGEST_WORDS = 255
@@ -81,7 +82,6 @@ class DeviceModel:
         """Frames behind one that waits for the run; None is a bad one."""
         self._piece, self._spoiled = bytearray(), False
         self._byte = 10 / info.baud
-        self._bytes_in = 0
         self._time = self._line_free = 0.0
         self._sending: deque[tuple[float, bytes]] = deque()
 
@@ -193,8 +193,8 @@ class DeviceModel:
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
         reads_act = command == Command.READ and header.space & 15 == Space.ACT
         to_input = command == Command.WRITE and header.space & 15 == Space.INPUT
-        writes_act = command == Command.WRITE and header.space & 15 in (Space.ACT, Space.INPUT)
-        touches = reads_act or not (writes_act or command in (Command.READ, Command.RESET, Command.POLL))
+        writes_data = command == Command.WRITE and header.space & 15 in (*DATA, Space.INPUT)
+        touches = reads_act or not (writes_data or command in (Command.READ, Command.RESET, Command.POLL))
         if to_input and header.address not in (0, self._following):
             return self._refuse(header, Status.BAD_COMMAND)
         if running and touches:
@@ -227,17 +227,17 @@ class DeviceModel:
         address = self.token if header.kind & 15 == Command.POLL else header.address
         return self._answer(Header(header.kind, header.seq, Status.OK, address, 0), payload)
 
-    @staticmethod
-    def _formed(header: Header, words: int) -> bool:
+    def _formed(self, header: Header, words: int) -> bool:
         command, count, space = header.kind & 15, header.count, header.space & 15
         follow = count if command in (Command.WRITE, Command.COMMIT) else 0
         if words != HEADER_BYTES // 4 + follow + 1 or count > MAX_WORDS:
             return False
         if command == Command.INFO:
             return header.kind < REPLY
+        more = (Space.EXTERNAL,) if self.info.external else ()
         known = {
-            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS),
-            Command.WRITE: space in WRITABLE and count > 0,
+            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS, *more),
+            Command.WRITE: space in (*WRITABLE, *more) and count > 0,
             Command.COMMIT: count == COMMIT_WORDS,
         }
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
@@ -262,7 +262,7 @@ class DeviceModel:
             self.core.write(space, header.address, words, 1 if space == Space.INPUT else step)
             if space == Space.INPUT:
                 self._input(header.address + len(words))
-            elif space != Space.ACT:
+            elif space not in DATA:
                 self.loaded = False
                 self._forget_inputs()
                 self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)

@@ -30,6 +30,8 @@ from ..program.input_scatter import Scattered, scatter
 from ..program.layout import from_host, to_host
 
 Words = npt.NDArray[np.uint32]
+DATA = (Space.ACT, Space.EXTERNAL)
+"""Memories that hold no part of a program."""
 
 
 class EmulatedCore:
@@ -53,6 +55,8 @@ class EmulatedCore:
         self.memory = {
             space: np.zeros(size * host_stride(word_bytes(config, space)), np.uint32) for space, size in sizes.items()
         }
+        if config.external is not None:
+            self.memory[Space.EXTERNAL] = np.zeros(config.external.host_words, np.uint32)
         fingerprint = int(config.fingerprint, 16)
         self.memory[Space.CONTROL][Control.FINGERPRINT_LOW] = fingerprint & 0xFFFFFFFF
         self.memory[Space.CONTROL][Control.FINGERPRINT_HIGH] = fingerprint >> 32
@@ -79,13 +83,13 @@ class EmulatedCore:
         if memory is not None:
             there = memory[address : address + len(values) * step : step]
             there[:] = values[: len(there)]
-            if space != Space.ACT:
+            if space not in DATA:
                 self._decoded = None
 
     def read(self, space: int, address: int, count: int, step: int = 1) -> Words:
-        """`count` host words `address`, `address + step`, ... of CONTROL or ACT; 0 outside."""
+        """`count` host words `address`, `address + step`, ... of CONTROL, ACT or EXTERNAL; 0 outside."""
         out = np.zeros(count, np.uint32)
-        if space in (Space.CONTROL, Space.ACT):
+        if space in (Space.CONTROL, *DATA) and (space != Space.EXTERNAL or self.config.external is not None):
             found = self.memory[Space(space)][address : address + count * step : step]
             out[: len(found)] = found
         return out

@@ -40,10 +40,8 @@ def _wrong_choice(record: Any) -> str:
     """`onnxhw.cli.common.choice.Choice.record`, or nothing."""
     if record == {}:
         return ""
-    if why := _wrong("choice", record, {"patches": object, "prefer": re.compile("speed|hardware"), "rates": object}):
+    if why := _wrong("choice", record, {"prefer": re.compile("speed|hardware"), "rates": object}):
         return why
-    if record["patches"] is not None and not isinstance(record["patches"], bool):
-        return f"choice.patches must be true, false or null, not {short(record['patches'])}"
     if record["rates"] is None:
         return ""
     return _wrong("choice.rates", record["rates"], {"baud": BAUD, "clock_hz": CLOCK})

@@ -324,21 +324,23 @@ class _Batch:
             self.first += 1
 
 
+REFUSALS: dict[int, tuple[str, str, str]] = {
+    Status.BUSY: ("E9111", "a run is in progress: {} is not possible", "wait until it has ended, or reset the device"),
+    Status.NO_SESSION: (
+        "E9120", "the device does not know this session: it was restarted, or another program has taken the line",
+        "connect again, and load the program again",
+    ),
+    Status.NOT_LOADED: ("E9121", "the device holds no complete program", "call load(program) first"),
+    Status.BAD_LOAD: ("E9122", "what the device has received is not what was sent", "load the program again"),
+}  # fmt: skip
+"""By status why the device did not perform a command: code, what to say of it, and a hint."""
+REFUSED = ("E9104", "the device refuses {}", "driver and bitstream do not fit together")
+"""Of any other."""
+
+
 def _refusal(request: Request, status: int) -> LinkError:
-    """Why the device did not perform a command."""
-    if status == Status.BUSY:
-        what = f"a run is in progress: {_target(request)} is not possible"
-        return LinkError("E9111", what, hint="wait until it has ended, or reset the device")
-    if status == Status.NO_SESSION:
-        what = "the device does not know this session: it was restarted, or another program has taken the line"
-        return LinkError("E9120", what, hint="connect again, and load the program again")
-    if status == Status.NOT_LOADED:
-        what = "the device holds no complete program"
-        return LinkError("E9121", what, hint="call load(program) first")
-    if status == Status.BAD_LOAD:
-        what = "what the device has received is not what was sent"
-        return LinkError("E9122", what, hint="load the program again")
-    return LinkError("E9104", f"the device refuses {_target(request)}", hint="driver and bitstream do not fit together")
+    code, what, hint = REFUSALS.get(status, REFUSED)
+    return LinkError(code, what.format(_target(request)), hint=hint)
 
 
 def _target(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""What a device can be asked to prove about itself: its description, its line, and its activation memory."""
+"""What a device can be asked to prove about itself: its description, its line, and its memories."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 
 from ..isa.memory import Control, Space, host_stride
 from ..program.layout import from_host, to_host
+from . import external_test
 from .device import Device
 
 SEED = 1
@@ -30,6 +31,10 @@ def findings(device: Device, progress: Callable[[str], None] = lambda name: None
     yield description(device)
     progress("activation memory")
     yield memory(device)
+    if device.info.config is not None and device.info.config.external is not None:
+        for name in external_test.TESTS:
+            progress(name)
+            yield external(device, name)
     progress("line")
     yield line(device)
 
@@ -62,6 +67,16 @@ def memory(device: Device) -> Finding:
     if wrong:
         return Finding("activation memory", False, f"{wrong} of {2 * len(words):,} words come back changed")
     return Finding("activation memory", True, f"{words.size:,} bytes, twice")
+
+
+def external(device: Device, name: str) -> Finding:
+    """One of the tests of external memory."""
+    config = device.info.config
+    memory = config.external if config else None
+    if memory is None:
+        return Finding(name, False, "its size is not known")
+    wrong = external_test.TESTS[name](device.client, memory)
+    return Finding(name, not wrong, wrong or f"{memory.size >> 20} MB, {memory.data_bits} bits")
 
 
 def line(device: Device) -> Finding:

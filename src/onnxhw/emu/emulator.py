@@ -55,8 +55,7 @@ class Emulator:
         due: dict[int, list[str]] = {}
         if trace:
             for name, entry in program.tensors.items():
-                if entry.whole:
-                    due.setdefault(entry.ready, []).append(name)
+                due.setdefault(entry.ready, []).append(name)
         for name in due.get(0, ()):
             tensors[name] = self._read(name)
         for unit, index in steps(program.code, self._order if order is None else order):
@@ -72,17 +71,15 @@ class Emulator:
         return entry.restore(self.machine.read(entry.place))
 
 
-def check_inputs(program: DeviceProgram, inputs: Tensors) -> dict[str, npt.NDArray[np.int8]]:
-    """The inputs, if they are the program's: names, type int8 and shapes; else `UsageError` E2126."""
+def check_inputs(program: DeviceProgram, inputs: Tensors, code: str = "E2126") -> dict[str, npt.NDArray[np.int8]]:
+    """The inputs, if they are the program's: names, type int8 and shapes; else a `UsageError` of that code."""
     wanted = [port.tensor for port in program.inputs]
     if sorted(inputs) != sorted(wanted):
-        raise UsageError("E2126", f"the inputs are {', '.join(wanted)}, not {', '.join(inputs) or 'none'}")
+        raise UsageError(code, f"the inputs must be {', '.join(wanted)}, not {', '.join(inputs) or 'none'}")
     for name, values in inputs.items():
         shape = program.tensors[name].shape
         if values.dtype != np.int8 or values.shape != shape:
-            raise UsageError(
-                "E2126", f"must be int8 {shape}, not {values.dtype} {values.shape}", where=f"input {name!r}"
-            )
+            raise UsageError(code, f"must be int8 {shape}, not {values.dtype} {values.shape}", where=f"input {name!r}")
     return dict(inputs)
 
 

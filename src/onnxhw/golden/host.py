@@ -47,13 +47,7 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
         raise UsageError(
             "E2203", f"input {port.name!r} is missing", hint=f"given: {', '.join(sorted(feeds)) or 'none'}"
         )
-    try:
-        values = of_type(feeds[port.name], port.dtype)
-    except ValueError as error:  # lists of different lengths
-        raise UsageError("E2204", f"input {port.name!r} is no array: {error}") from error
-    except TypeError as error:
-        hint = f"if its values are what the model means: array.astype(numpy.{port.dtype})"
-        raise UsageError("E2204", f"input {port.name!r} {error}", hint=hint) from error
+    values = typed(port.name, feeds[port.name], port.dtype, "E2204")
     _check_shape(port, values)
     shape = graph.tensors[port.tensor].shape
     at_once = 1
@@ -63,6 +57,17 @@ def _prepare(graph: Graph, port: Port, feeds: Mapping[str, npt.ArrayLike]) -> Ar
         values[i : i + at_once] for i in range(0, len(values), at_once)
     ]  # fmt: skip
     return np.concatenate([apply(port.steps, part).reshape(-1, *shape[1:]) for part in parts]).astype(np.int8)
+
+
+def typed(name: str, given: Any, dtype: str, code: str) -> Array:
+    """What an input is given, as an array of its element type (`of_type`); else a `UsageError` of that code."""
+    try:
+        return of_type(given, dtype)
+    except ValueError as error:  # lists of different lengths
+        raise UsageError(code, f"input {name!r} is no array: {error}") from error
+    except TypeError as error:
+        hint = f"if its values are what the model means: array.astype(numpy.{dtype})"
+        raise UsageError(code, f"input {name!r} {error}", hint=hint) from error
 
 
 def of_type(given: Any, dtype: str) -> Array:

@@ -9,6 +9,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, RuntimeContextError
 
 from ..errors import DeclaredShapeWarning, OnnxhwError, UnsupportedError, UsageError
+from ..onnxmodel.specification.functions import every_node
 from ..onnxmodel.specification.signatures import canonical
-from .native import has_kernel
 from .nodes import HostNode, is_native
+from .onnxruntime_node import has_kernel
 from .operators import implementations, sizes
 from .operators.control import IterationsError
 from .operators.quantized import NotANumberError
@@ -236,19 +238,10 @@ def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with the default domain written as the empty string everywhere."""
     if all(entry.domain != "ai.onnx" for entry in model.opset_import):
         return model
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
+    plain = deepcopy(model)
     for entry in plain.opset_import:
-        entry.domain = "" if entry.domain == "ai.onnx" else entry.domain
-    _rename(plain.graph.node)
-    for function in plain.functions:
-        _rename(function.node)
+        entry.domain = canonical(entry.domain)
+    for owner in (plain.graph, *plain.functions):
+        for node in every_node(owner.node):
+            node.domain = canonical(node.domain)
     return plain
-
-
-def _rename(nodes: Any) -> None:
-    for node in nodes:
-        node.domain = "" if node.domain == "ai.onnx" else node.domain
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                _rename(graph.node)

@@ -62,7 +62,7 @@ def _asked_to_try(model: onnx.ModelProto, attempts: Sequence[Mapping[str, Any]])
 
 def _compute(question: bytes) -> bytes:
     """Of a node: its results, or None and why a kernel, which has what the node needs, refuses its operands."""
-    from .native import NativeError  # only here: it takes long to import
+    from .onnxruntime_node import NativeError  # only here: it takes long to import
 
     try:
         answer: tuple[list[Any] | None, str] = _computed(*pickle.loads(question)), ""

@@ -10,8 +10,8 @@ from onnx import helper
 from ..errors import UnsupportedError
 from ..onnxmodel.specification.lengths import fault
 from ..onnxmodel.specification.signatures import canonical
-from .native import LACKING, NativeError, NativeNode, NoKernelError, native_version
-from .operators import deviations, guards, is_ours
+from .onnxruntime_node import LACKING, NativeError, NativeNode, NoKernelError, native_version
+from .operators import deviations, is_ours, ranges
 
 
 def is_native(node: onnx.NodeProto, version: int) -> bool:
@@ -64,7 +64,7 @@ class HostNode:
         """The results in order."""
         if self.fault:
             raise ValueError(self.fault)
-        guards.guard(*self._guarded, self.attributes, operands)
+        ranges.guard(*self._guarded, self.attributes, operands)
         reason = ""
         if not any(row.applies(self, operands) for row in self._rows):
             try:

@@ -13,8 +13,8 @@ from ..errors import UnsupportedError
 from ..onnxmodel.specification.lengths import fault
 from ..onnxmodel.specification.signatures import canonical
 from .evaluator import Evaluator
-from .native import NativeError, NativeNode, NoKernelError, has_kernel, kind_of
 from .nodes import HostNode, is_native
+from .onnxruntime_node import NativeError, NativeNode, NoKernelError, has_kernel, kind_of
 from .operators import deviations, is_ours
 
 

@@ -77,11 +77,13 @@ class Command(IntEnum):
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words, `step` apart, of CONTROL, ACT or `REGISTERS`."""
+    """Read words, `step` apart, of CONTROL, ACT, EXTERNAL or `REGISTERS`."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT and INPUT: the device holds no complete program until
-    COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`), or has
-    ended. To INPUT: `address` is the word's place in the stream of all inputs, the next one or 0, which begins anew."""
+    """Write words, `step` apart, to a memory. To any but ACT, INPUT and EXTERNAL: the device holds no complete program
+    until COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`),
+    or has ended. To EXTERNAL, as a READ of it: at any time; during a run it waits for slots, 16 or 32 bytes after each
+    refresh, and costs the run no cycle. To INPUT: `address` is the word's place in the stream of all inputs, the next
+    one or 0, which begins anew."""
     RUN = 4
     """Start the program, if a complete one is loaded, as soon as its inputs are complete: at once, or when the last
     word of INPUT is in its place. `address` is a token that POLL returns."""
@@ -108,7 +110,7 @@ class Status(IntEnum):
     BAD_COMMAND = 2
     """The frame is intact, but its command, version, space or length is none of this device's."""
     BUSY = 3
-    """A run is in progress and the command needs a memory that is the run's; nothing done."""
+    """A run is in progress and the command needs a memory of the core; nothing done."""
     SEQUENCE = 4
     """Frames before this one are missing; `seq` is the number that is due."""
     NO_SESSION = 5
@@ -214,6 +216,11 @@ class Info:
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         mark = config.fingerprint
         return cls(mark, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes, usb=usb)
+
+    @property
+    def external(self) -> bool:
+        """Whether there is external memory, space EXTERNAL."""
+        return self.config is not None and self.config.external is not None
 
     def to_words(self) -> list[int]:
         """The 32-bit words: head, then the configuration as JSON text, zero-padded."""

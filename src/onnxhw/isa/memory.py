@@ -11,10 +11,10 @@ from ..config import HwConfig
 
 
 class Space(IntEnum):
-    """Address spaces of the host port; 9 is kept for external memory, 10 are the link's own registers.
+    """Address spaces of the host port; 10 are the link's own registers.
 
     INPUT takes the words of the inputs' stream (`onnxhw.isa.input_port`), from address 0 on; INPUT_TABLE has its
-    regions.
+    regions. EXTERNAL is there if the configuration has external memory.
     """
 
     CONTROL = 0

@@ -5,6 +5,7 @@ nothing back before the message goes. A constant stored separately is in memory 
 the message has its name, type and shape.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,8 +50,7 @@ class LargeConstants:
         """The tensor with its data."""
         if tensor.name not in self.data:
             return tensor
-        made = onnx.TensorProto()
-        made.CopyFrom(tensor)
+        made = deepcopy(tensor)
         made.raw_data = self.data[tensor.name]
         return made
 

@@ -12,6 +12,7 @@ Where the proof fails, the model is placed at the batch that it is fed, and what
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import onnx
@@ -179,8 +180,7 @@ def _fresh(wanted: str, taken: Mapping[str, Kind]) -> str:
 
 def without_declarations(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without declared shapes but those of inputs: exporters leave the batch of their example in the others."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     del copy.graph.value_info[:]
     for value in copy.graph.output:
         if value.type.HasField("tensor_type"):

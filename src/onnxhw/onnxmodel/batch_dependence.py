@@ -13,7 +13,7 @@ from math import prod
 import onnx
 
 from .batching_rules import LINEAR, RANDOM, ROWS, RULES, SIZE, SIZED, WHOLE, Array, Kind, NodeView
-from .nodes import DEFAULT, Node
+from .nodes import DEFAULT, Node, needed
 from .shapes import Shape
 from .subgraph_copy import nested
 from .tensors import array, constant_node
@@ -43,7 +43,7 @@ def kinds(model: onnx.ModelProto, shapes: Mapping[str, Shape], batched: Collecti
     constants = constants_of(model)
     found: dict[str, Kind] = {tensor.name: WHOLE for tensor in graph.initializer}
     found |= {value.name: ROWS if value.name in batched else WHOLE for value in graph.input}
-    for node in _needed(graph):
+    for node in map(Node.of, needed(graph)):
         kind = _kind(NodeView(node, opset, shapes, found, constants))
         for name in filter(None, node.output):
             shape = shapes.get(name)
@@ -96,15 +96,6 @@ def constants_of(model: onnx.ModelProto) -> Mapping[str, Array]:
 def at_one(shape: Shape, kind: Kind, size: int) -> Shape:
     """The shape that a value has at batch 1, from the one at batch `size`."""
     return (shape[0] // size, *shape[1:]) if kind == ROWS else shape
-
-
-def _needed(graph: onnx.GraphProto) -> list[Node]:
-    names, found = {value.name for value in graph.output}, []
-    for node in map(Node.of, reversed(graph.node)):
-        if not names.isdisjoint(node.output):
-            found.append(node)
-            names.update(node.reads)
-    return found[::-1]
 
 
 def _kind(seen: NodeView) -> Kind:

@@ -45,14 +45,9 @@ class Constants:
 
     def get(self, name: str) -> Array | None:
         """The value, if it is known."""
-        scope: Constants | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope.values[name]
-            if name in scope.hidden:
-                return None
-            scope = scope.outer
-        return None
+        if name in self.values or name in self.hidden or self.outer is None:
+            return self.values.get(name)
+        return self.outer.get(name)
 
     def add(self, name: str, tensor: onnx.TensorProto) -> None:
         """A tensor under a name, if it is small and in the file."""

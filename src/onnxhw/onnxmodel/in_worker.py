@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 
 import onnx
@@ -42,15 +43,13 @@ def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 def _inferred(check_type: bool, strict_mode: bool, data_prop: bool, model: bytes) -> bytes:
     from onnx.onnx_cpp2py_export import shape_inference as inference
 
-    found: bytes = inference.infer_shapes(model, check_type, strict_mode, data_prop)
-    return found
+    return bytes(inference.infer_shapes(model, check_type, strict_mode, data_prop))
 
 
 def _converted(version: int, model: bytes) -> bytes:
     from onnx.onnx_cpp2py_export import version_converter as conversion
 
-    found: bytes = conversion.convert_version(model, version)
-    return found
+    return bytes(conversion.convert_version(model, version))
 
 
 def _nobody(model: onnx.ModelProto, task: Task) -> str:
@@ -82,8 +81,7 @@ def _culprit(model: onnx.ModelProto, task: Task) -> str:
     """The first node with which inference ends its process, found by halving: "node 'x' (Op): "; "" if it is none."""
     if not model.graph.node:
         return ""
-    part = onnx.ModelProto()
-    part.CopyFrom(model)
+    part = deepcopy(model)
     del part.graph.output[:]
     good, bad, deadline = 0, len(model.graph.node), time.monotonic() + SECONDS
     while bad - good > 1 and time.monotonic() < deadline:

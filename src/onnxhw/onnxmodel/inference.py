@@ -6,7 +6,8 @@ stay open, values are propagated too, but not through nodes with a vector that i
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -20,6 +21,7 @@ from .declared_shapes import Contradiction, merged, take_declared
 from .in_worker import infer_shapes
 from .miscounted_windows import Sizes, miscounted, whole_windows
 from .nodes import reads
+from .specification.functions import every_node
 from .specification.signatures import canonical, nowhere
 from .subgraph_copy import nested
 
@@ -187,12 +189,11 @@ def _amended(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, Shap
         or miscounted(node)
         or _padded_by_axes(node)
         or _of_some_length(node)
-        for node in _nodes(model.graph)
+        for node in every_node(model.graph.node)
     ):
         return model, {}
-    amended = onnx.ModelProto()
-    amended.CopyFrom(model)
-    for node in _nodes(amended.graph):
+    amended = deepcopy(model)
+    for node in every_node(amended.graph.node):
         if _stranger(node):
             node.domain = UNSEEN
         elif _forgotten(node):
@@ -240,7 +241,7 @@ def _widen_axes(graph: onnx.GraphProto) -> None:
     """Constant axes of Pad in int64: the operator takes int32 too, and onnx's inference does not."""
     known = {tensor.name: tensor for tensor in graph.initializer}
     pads = []
-    for node in _nodes(graph):
+    for node in every_node(graph.node):
         if node.op_type == "Constant":
             known.update((name, one.t) for name in node.output for one in node.attribute if one.name == "value")
         elif _padded_by_axes(node):
@@ -265,23 +266,13 @@ def _unknown_lengths(model: onnx.ModelProto) -> None:
     if sets.get("", 0) < LENGTHS_SINCE:
         return  # nothing is inferred
     known, some, name = {tensor.name for tensor in model.graph.initializer}, False, f"{UNSEEN}.axis"
-    for node in _nodes(model.graph):
+    for node in every_node(model.graph.node):
         if node.op_type == "Constant":
             known.update(node.output)
         elif _of_some_length(node) and node.input[1] not in known:
             node.input[:], some = [node.input[0], node.input[1], name], True
     if some:  # of its own type, whatever that of the length is
         model.graph.node.insert(0, onnx.helper.make_node("Axis", [], [name], domain=UNSEEN))
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of the graphs in it."""
-    left = [graph]
-    while left:
-        for node in left.pop().node:
-            if node.attribute:
-                left += nested(node)
-            yield node
 
 
 def skeleton_of(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -5,14 +5,16 @@ where the body refers to them. How many nodes that makes is computed before the 
 """
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import onnx
 
+from ..diagnostics import Diagnostic
 from ..onnxfile.limits import DEFAULT, Limits
 from .nodes import reads
-from .specification.findings import Findings, label, raise_errors
-from .specification.functions import Functions, Key, compatible, every_node, key, spelled
+from .specification.findings import Findings, SpecificationError, label, raise_errors
+from .specification.functions import Functions, Key, compatible, every_node, identity, key, spelled
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
@@ -47,8 +49,7 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
     limits.check("E3370", "expansion", size.nodes, "inlining its functions would make a number of nodes of", where)
     limits.check("E3371", "total_bytes", size.bytes, "inlining its functions would make a number of bytes of", where)
     limits.check("E3372", "subgraph_depth", size.depth, "inlining its functions would nest graphs to a depth of", where)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = deepcopy(model)
     del made.functions[:], made.graph.node[:], made.opset_import[:]
     local = {domain for domain, _, _ in functions.table}
     made.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in sets.items())
@@ -74,7 +75,7 @@ def _checked(model: onnx.ModelProto, where: str) -> tuple[Functions, dict[str, i
     functions = Functions.of(model, findings)
     sets = model_fields(model, Findings())
     for function in functions.table.values():
-        own = imports(function.opset_import, every_node(function.node), spelled(key_of(function)), findings)
+        own = imports(function.opset_import, every_node(function.node), spelled(identity(function)), findings)
         compatible(function, own, sets, findings)
         sets = own | sets
     for body in (model.graph.node, *(function.node for function in functions.table.values())):
@@ -86,11 +87,6 @@ def _checked(model: onnx.ModelProto, where: str) -> tuple[Functions, dict[str, i
     functions.recursion(findings)
     raise_errors(findings.found, where)
     return functions, sets
-
-
-def key_of(function: onnx.FunctionProto) -> Key:
-    """The function's identity."""
-    return (canonical(function.domain), function.name, function.overload)
 
 
 def expanded(model: onnx.ModelProto, functions: Functions) -> Size:
@@ -194,10 +190,8 @@ class _Inliner:
         missing = next((name for name in known.required if name not in given), None) if known else None
         if missing is not None:
             outer = next(one.ref_attr_name for one in node.attribute if one.name == missing)
-            call, findings = body.call if body else "", Findings()
             what = f"does not give the function's attribute {outer!r}, which {label(node)} in it must have"
-            findings.error("E3367", call, what)
-            raise_errors(findings.found, self.where)
+            self._refuse("E3367", body.call if body else "", what)
 
     def _attribute(self, attribute: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
         if not attribute.ref_attr_name:
@@ -206,15 +200,9 @@ class _Inliner:
         if given is None:
             return None
         if given.type != attribute.type:
-            findings = Findings()
-            findings.error(
-                "E3369",
-                f"attribute {attribute.name!r}",
-                f"takes the function's attribute {attribute.ref_attr_name!r} as another type than was given",
-            )
-            raise_errors(findings.found, self.where)
-        made = onnx.AttributeProto()
-        made.CopyFrom(given)
+            what = f"takes the function's attribute {attribute.ref_attr_name!r} as another type than was given"
+            self._refuse("E3369", f"attribute {attribute.name!r}", what)
+        made = deepcopy(given)
         made.name = attribute.name
         # A graph or tensor that was passed to a function is copied wherever the body refers to it.
         passed = _size([onnx.NodeProto(attribute=[made])], {})
@@ -248,11 +236,13 @@ class _Inliner:
             if name in inputs and wanted:
                 outer = body.mapping[name]
                 if not outer:
-                    findings = Findings()
-                    findings.error("E3368", label(call), f"the function returns its input {name!r}, which is not given")
-                    raise_errors(findings.found, self.where)
+                    what = f"the function returns its input {name!r}, which is not given"
+                    self._refuse("E3368", label(call), what)
                 made.append(onnx.helper.make_node("Identity", [outer], [scope.define(wanted)]))
         return made
+
+    def _refuse(self, code: str, where: str, what: str) -> None:
+        raise SpecificationError([Diagnostic(code, "error", where, what)], self.where)
 
     def _count(self, nodes: int, size: int) -> None:
         """What was not counted before, passed graphs and tensors, is counted as it is copied."""

@@ -6,6 +6,8 @@ and every order that is topological means the same.
 
 import heapq
 from collections.abc import Iterator
+from contextlib import suppress
+from graphlib import CycleError
 from typing import TYPE_CHECKING
 
 import onnx
@@ -13,7 +15,8 @@ import onnx
 from ..diagnostics import Diagnostic
 from .specification.findings import Findings, label
 from .specification.functions import identity, spelled
-from .subgraph_copy import nested
+from .specification.order import sorter
+from .subgraph_copy import nested, own_names
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -38,9 +41,7 @@ def sort_nodes(model: onnx.ModelProto) -> list[Diagnostic]:
 def _graph(graph: onnx.GraphProto, findings: Findings) -> set[str]:
     """Sort a graph and the graphs in it; the names that it takes from around."""
     taken = _sorted(graph.node, f"graph {graph.name!r}", findings)
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {sparse.values.name for sparse in graph.sparse_initializer}
-    own |= {name for node in graph.node for name in node.output}
+    own = own_names(graph) | {name for node in graph.node for name in node.output}
     return (taken | {value.name for value in graph.output}) - own
 
 
@@ -75,18 +76,13 @@ def _uses(node: onnx.NodeProto, findings: Findings) -> set[str]:
 def _order(makes: list[list[str]], uses: list[set[str]]) -> Iterator[int]:
     """The indices of nodes, each after those that make what it uses, the first in the list first; what is in or behind
     a cycle is missing."""
-    maker = {name: index for index, names in enumerate(makes) for name in names}
-    before = [{maker[name] for name in names if name in maker} for names in uses]
-    waiting = [len(found) for found in before]
-    after: list[list[int]] = [[] for _ in makes]
-    for index, found in enumerate(before):
-        for other in found:
-            after[other].append(index)
-    ready = [index for index, count in enumerate(waiting) if not count]
+    waiting = sorter(makes, uses)
+    with suppress(CycleError):
+        waiting.prepare()
+    ready = sorted(waiting.get_ready())
     while ready:
         index = heapq.heappop(ready)
         yield index
-        for other in after[index]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                heapq.heappush(ready, other)
+        waiting.done(index)
+        for other in waiting.get_ready():
+            heapq.heappush(ready, other)

@@ -4,7 +4,7 @@ from typing import Any
 
 import onnx
 
-from .subgraph_copy import nested
+from .subgraph_copy import nested, own_names
 
 DEFAULT = ("", "ai.onnx")
 """Names of the default domain."""
@@ -53,7 +53,7 @@ class Node:
             if known is not None and proto.ByteSize() <= SMALL:
                 texts = tuple([attribute.SerializeToString() for attribute in proto.attribute])
                 if texts not in known:
-                    known[texts] = None if nested(proto) else _decoded(proto)
+                    known[texts] = None if nested(proto) else decoded(proto)
                 attributes = known[texts]
         return cls(op_type, [*proto.input], outputs, label, attributes, proto.domain, proto)
 
@@ -61,7 +61,7 @@ class Node:
     def attributes(self) -> dict[str, Any]:
         """The attributes by name; strings decoded."""
         if self._attributes is None:
-            self._attributes = _decoded(self.proto)
+            self._attributes = decoded(self.proto)
         return self._attributes
 
     @property
@@ -78,7 +78,8 @@ class Node:
         return reads(self._proto)
 
 
-def _decoded(proto: onnx.NodeProto) -> dict[str, Any]:
+def decoded(proto: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node by name; strings decoded."""
     found = {}
     for attribute in proto.attribute:
         value = onnx.helper.get_attribute_value(attribute)
@@ -105,8 +106,7 @@ def needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _outer(graph: onnx.GraphProto) -> list[str]:
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {tensor.values.name for tensor in graph.sparse_initializer}
+    own = own_names(graph)
     found: list[str] = []
     for node in graph.node:
         found += [name for name in reads(node) if name not in own]

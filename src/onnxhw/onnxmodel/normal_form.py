@@ -17,7 +17,7 @@ from .specification.functions import every_node
 from .specification.signatures import canonical
 from .specification.types import OPEN, dims, graphs
 from .specification.versions import imports
-from .subgraph_copy import Fresh, nested
+from .subgraph_copy import Fresh, nested, own_names
 from .trailing import trim
 
 WITHOUT_INPUTS = 4
@@ -86,8 +86,7 @@ def _given(graph: onnx.GraphProto) -> None:
 
 def _distinct(graph: onnx.GraphProto, around: set[str], renamed: dict[str, str], fresh: Fresh) -> None:
     """Rename inputs and initializers that have a name of `around`, and what is `renamed` around, in place."""
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {sparse.values.name for sparse in graph.sparse_initializer}
+    own = own_names(graph)
     made = {name for node in graph.node for name in node.output}
     names = {old: new for old, new in renamed.items() if old not in own | made}
     names |= {name: fresh.name(graph.name, name) for name in sorted(own & around)}

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from math import prod
 
 import onnx
@@ -16,7 +17,7 @@ from .shape_surrogates import surrogates
 from .specification.findings import Findings, raise_errors
 from .specification.operators import operator_rules
 from .specification.signatures import canonical
-from .subgraph_copy import nested
+from .subgraph_copy import every_graph
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +52,14 @@ def specialise(
     with another fixed size or rank than inferred is W3390 in `findings`, and the inferred shape counts; a dimension
     variable of two sizes stays an error.
     """
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
+    fixed = deepcopy(model)
     findings = findings if findings is not None else Findings()
     _bind(fixed, dict(shapes or {}), where, findings, batch)
     unmark(_values(fixed.graph))
     declared = {value.name: value for value in fixed.graph.value_info}
     del fixed.graph.value_info[:]
     bound = bound_axes([*model.graph.value_info, *model.graph.output])
-    named = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in fixed.graph.output]
+    named = [deepcopy(value) for value in fixed.graph.output]
     result = infer(fixed, where, lambda found: _limits(found, limits, where), bound)
     inferred, found, marks = result.graph, result.shapes, dict(result.marks)
     _outputs(result.contradictions, where, lenient, findings)
@@ -190,13 +190,8 @@ def _named(
 
 def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     """Inputs, outputs and value_info of a graph and the graphs in it: dimension variables are not scoped."""
-    left = [graph]
-    while left:
-        one = left.pop()
-        yield from one.input
-        yield from one.output
-        yield from one.value_info
-        left.extend(inner for node in one.node for inner in nested(node))
+    for one in every_graph(graph):
+        yield from (*one.input, *one.output, *one.value_info)
 
 
 def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -1,6 +1,6 @@
 """Copying nodes and graphs from one scope into another under fresh names, for inlining and unrolling."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import onnx
@@ -21,15 +21,10 @@ class Fresh:
     def of(cls, graph: onnx.GraphProto) -> "Fresh":
         """All names of a graph and the graphs in it are taken."""
         taken: set[str] = set()
-        left = [graph]
-        while left:
-            one = left.pop()
-            taken.update(value.name for value in one.input)
-            taken.update(tensor.name for tensor in one.initializer)
-            taken.update(sparse.values.name for sparse in one.sparse_initializer)
+        for one in every_graph(graph):
+            taken |= own_names(one)
             for node in one.node:
                 taken.update((node.name, *node.input, *node.output))
-                left.extend(nested(node))
         return cls(taken)
 
     def call(self, name: str) -> str:
@@ -66,12 +61,9 @@ class Scope:
 
     def use(self, name: str) -> str:
         """The new name of a value."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.mapping:
-                return scope.mapping[name]
-            scope = scope.outer
-        return name
+        if name in self.mapping:
+            return self.mapping[name]
+        return self.outer.use(name) if self.outer is not None else name
 
     def define(self, name: str) -> str:
         """The new name of a value that the body defines."""
@@ -95,6 +87,21 @@ def nested(node: onnx.NodeProto) -> list[onnx.GraphProto]:
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             found.extend(attribute.graphs)
     return found
+
+
+def every_graph(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and those in it."""
+    left = [graph]
+    while left:
+        one = left.pop()
+        yield one
+        left.extend(inner for node in one.node for inner in nested(node))
+
+
+def own_names(graph: onnx.GraphProto) -> set[str]:
+    """The names of a graph's inputs and initializers."""
+    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
+    return {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
 
 
 Attributes = Callable[[onnx.AttributeProto, Scope], "onnx.AttributeProto | None"]

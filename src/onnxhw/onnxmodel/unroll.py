@@ -6,6 +6,7 @@ Scan   along an axis of known length     -> its body, once per element
 """
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import helper, numpy_helper, shape_inference
 from ..onnxfile.limits import DEFAULT, Limits
 from .constants import Array, Constants
 from .in_worker import infer_shapes
+from .inference import Shape
 from .specification.functions import every_node
 from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
 
@@ -54,8 +56,7 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     budget = _Budget(limits.expansion - len(everything), 2 * limits.expansion, limits.folded_bytes)
     unroller = _Unroller(Fresh.of(graph), limits, opset, budget, _lengths(model, everything))
     nodes = unroller.nodes(graph.node, Scope(), known)
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    made = deepcopy(model)
     del made.graph.node[:]
     made.graph.node.extend(nodes)
     made.graph.initializer.extend(unroller.initializers)
@@ -63,7 +64,7 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     return made
 
 
-def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, list[int]]:
+def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, Shape]:
     """Static shapes by name, which only Scan needs."""
     if not any(node.op_type == "Scan" for node in nodes):
         return {}
@@ -71,11 +72,11 @@ def _lengths(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> dict[st
         graph = infer_shapes(model).graph
     except (shape_inference.InferenceError, ValueError, RuntimeError):
         graph = model.graph
-    found = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    found = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info]:
         dims = value.type.tensor_type.shape.dim
         if value.type.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            found[value.name] = [dim.dim_value for dim in dims]
+            found[value.name] = tuple(dim.dim_value for dim in dims)
     return found
 
 
@@ -107,7 +108,7 @@ class _Unroller:
     limits: Limits
     opset: int
     budget: _Budget
-    lengths: dict[str, list[int]]
+    lengths: dict[str, Shape]
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     sparse: list[onnx.SparseTensorProto] = field(default_factory=list)
     once: dict[int, tuple[onnx.TensorProto | onnx.SparseTensorProto, str]] = field(default_factory=dict)
@@ -257,8 +258,7 @@ class _Unroller:
         names = {tensor.name: self._once(tensor, tensor.name, prefix, known) for tensor in body.initializer}
         for sparse in body.sparse_initializer:
             if id(sparse) not in self.once:
-                copied = onnx.SparseTensorProto()
-                copied.CopyFrom(sparse)
+                copied = deepcopy(sparse)
                 copied.values.name = self.fresh.name(prefix, sparse.values.name)
                 self.sparse.append(copied)
                 self.once[id(sparse)] = (sparse, copied.values.name)
@@ -268,8 +268,7 @@ class _Unroller:
     def _once(self, tensor: onnx.TensorProto, name: str, prefix: str, known: Constants) -> str:
         """A constant of a body as an initializer of the model, made when it is first met; its name."""
         if id(tensor) not in self.once:
-            made = onnx.TensorProto()
-            made.CopyFrom(tensor)
+            made = deepcopy(tensor)
             made.name = self.fresh.name(prefix, name)
             self.initializers.append(made)
             self.once[id(tensor)] = (tensor, made.name)

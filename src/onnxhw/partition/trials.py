@@ -12,13 +12,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import helper
 
 from ..convert.context import Context
 from ..convert.static_model import StaticModel
-from ..convert.values import Const, QuantConst
+from ..convert.values import Array, Const, QuantConst
 from ..hostops.in_worker import refusal
 from ..hostops.operators import is_ours
 from ..onnxmodel.batching_rules import RANDOM
@@ -28,7 +27,6 @@ from ..onnxmodel.shapes import Shape
 from ..onnxmodel.specification.contributed import CONTRIB
 from ..onnxmodel.subgraph_copy import nested
 
-Array = npt.NDArray[Any]
 LARGEST = 1 << 20
 """Most elements of a node's operands and results together."""
 TOTAL = 1 << 22

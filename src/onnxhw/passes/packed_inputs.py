@@ -8,7 +8,7 @@ part of it, from wherever it begins::
     y = Conv KHxKW(x)           ->    y = PackedConv(x')
 
 Rows are a pitch apart that is ``L`` modulo R, L bytes being a row of the window. Then what follows in the next row
-comes at a jump of whole words, and the same read brings it: elements per read are what patches would have. Between the
+comes at a jump of whole words, and the same read brings it: almost every lane of a read has an element. Between the
 rows, above and below lies the zero point, so padding is read like anything else. Columns may take the part of rows.
 """
 
@@ -77,7 +77,7 @@ class Plan:
 
 
 def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
-    """Why inputs lie one pixel to a word (or as patches) though a convolution over few channels reads them; by name."""
+    """Why inputs lie one pixel to a word though a convolution over few channels reads them; by name."""
     found = {}
     outputs = {port.tensor for port in graph.outputs}
     for name, readers in _readers(graph).items():
@@ -129,13 +129,14 @@ def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixe
     before, _, kernel, stride, dilation = window.axis(inner)
     reach = (positions[inner] - 1) * stride - before + (kernel - 1) * dilation + 1
     around = max(0, before, reach - spatial[inner])  # columns of padding that two rows share
-    row = (kernel - 1) * pixel + channels if dilation == 1 else channels
-    pitch = _pitch((spatial[inner] + around) * pixel, window.axis(outer), row, config)
+    row = (kernel - 1) * dilation * pixel + channels
+    whole = dilation == 1 or -(-row // config.word) < kernel
+    pitch = _pitch((spatial[inner] + around) * pixel, window.axis(outer), row if whole else channels, config)
     pads = [window.pads[axis] for axis in (outer, inner)]
     first = max(0, pads[0]) * pitch + max(0, pads[1]) * pixel
     origin = max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
     tiles, taps = [], list[tuple[int, int, int] | None]()
-    for tile, lanes in _tiles(_segments(window, channels, pitch, pixel, outer), config):
+    for tile, lanes in _tiles(_segments(window, channels, pitch, pixel, outer, whole), config):
         tiles.append(PackedTile(origin + tile.first, tile.split, tile.jump))
         taps += lanes
     if any(at % step for tile in tiles for at in (tile.first, tile.split)):
@@ -168,8 +169,8 @@ Segment = tuple[int, list[tuple[int, int, int] | None]]
 """The first byte of elements that lie side by side, and which they are."""
 
 
-def _segments(window: Window, channels: int, pitch: int, pixel: int, outer: int) -> list[Segment]:
-    """The rows of the window in order, or its single taps where a dilation leaves bytes between them."""
+def _segments(window: Window, channels: int, pitch: int, pixel: int, outer: int, whole: bool) -> list[Segment]:
+    """The rows of the window in order if `whole`, with what lies between their taps, or else its single taps."""
     (k_outer, k_inner), (d_outer, d_inner) = (
         (numbers[outer], numbers[1 - outer]) for numbers in (window.kernel, window.dilations)
     )
@@ -177,8 +178,8 @@ def _segments(window: Window, channels: int, pitch: int, pixel: int, outer: int)
     for o, i in product(range(k_outer), range(k_inner)):
         kh, kw = (o, i) if outer == 0 else (i, o)
         taps: list[tuple[int, int, int] | None] = [(kh, kw, c) for c in range(channels)]
-        if i and d_inner == 1:
-            segments[-1][1].extend([None] * (pixel - channels) + taps)
+        if i and whole:
+            segments[-1][1].extend([None] * (d_inner * pixel - channels) + taps)
         else:
             segments.append((o * d_outer * pitch + i * d_inner * pixel, taps))
     return segments

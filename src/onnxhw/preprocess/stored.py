@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib import format as npy
 
 from ..errors import UsageError
 from ..files import open_regular, reason
+from .formula import Array
 
-Array = npt.NDArray[Any]
 Refuse = Callable[[str], UsageError]
 """Makes the error of a text that says what is wrong."""
 

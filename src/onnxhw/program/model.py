@@ -10,7 +10,7 @@ from ..config import HwConfig
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
-from .kept import Array8, Element, Kept, Packed, Patches, Shape
+from .kept import Array8, Element, Kept, Packed, Shape
 from .layout import Place
 
 
@@ -42,24 +42,13 @@ class Entry:
 
     def store(self, values: Array8) -> Array8:
         """What lies at `place` if the model's input is `values`, int8 ``(1, C, H, W)``."""
-        if isinstance(self.kept, (Patches, Packed)):
+        if isinstance(self.kept, Packed):
             return self.kept.store(values, self.zero_point)
         return values
 
     def restore(self, kept: Array8) -> Array8:
-        """The model's tensor, from what lies at `place`; only if it is `whole`."""
-        if self.kept is None:
-            return kept
-        values = self.kept.restore(kept, self.shape)
-        assert values is not None
-        return values
-
-    @property
-    def whole(self) -> bool:
-        """Whether memory has every element of the model's tensor: patches need not meet all."""
-        if isinstance(self.kept, Patches):
-            return self.kept.restore(np.zeros(self.place.shape, np.int8), self.shape) is not None
-        return True
+        """The model's tensor, from what lies at `place`."""
+        return self.kept.restore(kept, self.shape) if self.kept else kept
 
     def element(self, at: Element) -> Element | None:
         """Where `place` has an element of the model's tensor, None if it is not kept."""

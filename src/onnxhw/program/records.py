@@ -15,7 +15,7 @@ from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.instructions import UNITS, Ordered
 from ..isa.units import Unit
-from .kept import Constants, Kept, Packed, Patches, Shape
+from .kept import Constants, Kept, Packed, Shape
 from .layout import Place
 from .model import DeviceProgram, Entry, Layer
 from .parts import Program, ProgramPart, gives, reads
@@ -75,10 +75,9 @@ def _device(program: DeviceProgram) -> Any:
             if isinstance(kept, Packed):
                 for field in fields(kept):
                     setattr(added.packed, field.name, getattr(kept, field.name))
-                continue
-            target = added.patches if isinstance(kept, Patches) else added.constants
-            for field in fields(kept):
-                getattr(target, field.name).extend(getattr(kept, field.name))
+            else:
+                for field in fields(kept):
+                    getattr(added.constants, field.name).extend(getattr(kept, field.name))
     for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
         for port in ports:
             target.add(
@@ -217,20 +216,15 @@ def _kept(entry: Any) -> tuple[Kept | None, Shape | None]:
         return None, None
     _, channels, height, width = entry.model
     shape = 1, channels, height, width
-    if entry.HasField("patches") + entry.HasField("constants") + entry.HasField("packed") != 1:
-        raise ValueError(f"tensor {entry.name!r} must be kept either as patches, or packed, or without its constants")
+    if entry.HasField("constants") + entry.HasField("packed") != 1:
+        raise ValueError(f"tensor {entry.name!r} must be kept either packed, or without its constants")
     if entry.HasField("packed"):
         found = entry.packed
         return Packed(found.word, found.words, found.first, found.row, found.column), shape
-    if entry.HasField("constants"):
-        values = tuple(entry.constants.values)
-        if values and not -128 <= min(values) <= max(values) <= 127:
-            raise ValueError(f"tensor {entry.name!r} has constants beyond int8")
-        return Constants(tuple(entry.constants.channels), values), shape
-    found = entry.patches
-    (kh, kw), (sh, sw), (dh, dw) = found.kernel, found.strides, found.dilations
-    top, left, bottom, right = found.pads
-    return Patches((kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right)), shape
+    values = tuple(entry.constants.values)
+    if values and not -128 <= min(values) <= max(values) <= 127:
+        raise ValueError(f"tensor {entry.name!r} has constants beyond int8")
+    return Constants(tuple(entry.constants.channels), values), shape
 
 
 def _layer(layer: Any) -> Layer:

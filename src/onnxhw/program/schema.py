@@ -107,19 +107,8 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (11, "", "string", "op", "operation that made it"),
             (12, "", "string", "golden", "SHA-256 of its values for the test vector, or empty"),
             (13, "repeated", "uint32", "model", "shape of the model's tensor where another array is kept, else empty"),
-            (14, "", "Patches", "patches", "the kept array is patches of the model's tensor"),
             (15, "", "Constants", "constants", "the kept array is the model's tensor less its constant channels"),
             (16, "", "Packed", "packed", "the kept array is the model's tensor as bytes in a row"),
-        ],
-    ),
-    "Patches": (
-        "Channel (kh * KW + kw) * C + c of pixel (y, x) is channel c of the model's pixel under tap (kh, kw) of the "
-        "window's position (y, x).",
-        [
-            (1, "repeated", "uint32", "kernel", "rows, columns"),
-            (2, "repeated", "uint32", "strides", ""),
-            (3, "repeated", "uint32", "dilations", ""),
-            (4, "repeated", "sint32", "pads", "top, left, bottom, right; the zero point lies there"),
         ],
     ),
     "Packed": (

@@ -34,10 +34,6 @@ class Rates:
         """Milliseconds of so many cycles."""
         return 1e3 * cycles / self.clock_hz
 
-    def wait_ms(self, cycles: int, traffic: "Traffic") -> float:
-        """Milliseconds of one inference alone: its bytes in turn, and the core's cycles between them."""
-        return self.line_ms(traffic.alone) + self.core_ms(cycles)
-
 
 @dataclass(frozen=True)
 class Traffic:

@@ -16,13 +16,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..hostops.evaluator import Evaluator
+from ..onnxmodel.batching_rules import RANDOM
 from .floatgraph import Array, Doubles, FloatGraph, Layer
 
 LARGEST_FOLDED = 1 << 24
 """Elements of a result that is computed ahead."""
-IMPURE = frozenset(
-    ["RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"]
-)
 
 
 def fold_normalizations(graph: FloatGraph) -> None:
@@ -68,7 +66,7 @@ def _constants(graph: FloatGraph) -> None:
         known = all(not name or name in graph.constants for name in node.input)
         small = all(shape is not None and prod(shape) <= LARGEST_FOLDED for shape in sizes)
         has_graph = any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute)
-        if node.domain or not known or not small or has_graph or node.op_type in IMPURE:
+        if node.domain or not known or not small or has_graph or node.op_type in RANDOM:
             kept.append(layer)
             continue
         try:
@@ -210,13 +208,10 @@ def _arithmetic(graph: FloatGraph, layer: Layer) -> ChannelAffine | None:
     if values is None or not np.isfinite(values).all() or (node.op_type == "Div" and (known[0] or not values.all())):
         return None
     ones, zeros = np.ones_like(values), np.zeros_like(values)
-    if node.op_type == "Mul":
-        return ChannelAffine(x, values, zeros)
-    if node.op_type == "Div":
-        return ChannelAffine(x, 1 / values, zeros)
-    if node.op_type == "Add":
-        return ChannelAffine(x, ones, values)
-    return ChannelAffine(x, -ones, values) if known[0] else ChannelAffine(x, ones, -values)
+    if node.op_type in ("Mul", "Div"):
+        return ChannelAffine(x, values if node.op_type == "Mul" else 1 / values, zeros)
+    turned = node.op_type == "Sub" and known[0]
+    return ChannelAffine(x, -ones if turned else ones, values if turned or node.op_type == "Add" else -values)
 
 
 def _per_channel(constant: Array, shape: tuple[int, ...]) -> Doubles | None:

@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from ..onnxfile.limits import DEFAULT, Limits
+from ..onnxmodel.nodes import decoded
 from ..onnxmodel.shapes import Shape, require_static, specialise
+from ..onnxmodel.subgraph_copy import nested
 from ..onnxmodel.tensors import array
 
 Array = npt.NDArray[Any]
@@ -44,11 +47,7 @@ class Layer:
 
     def attributes(self) -> dict[str, Any]:
         """The node's attributes by name; strings decoded."""
-        found = {}
-        for attribute in self.node.attribute:
-            value = helper.get_attribute_value(attribute)
-            found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-        return found
+        return decoded(self.node)
 
 
 class FloatGraph:
@@ -65,7 +64,7 @@ class FloatGraph:
         require_static(inferred, self.shapes, where)
         self._source = model
         self.constants: dict[str, Array] = {tensor.name: array(tensor) for tensor in model.graph.initializer}
-        self.layers = [Layer(_copy(node)) for node in model.graph.node]
+        self.layers = [Layer(deepcopy(node)) for node in model.graph.node]
         self.inputs = [value for value in model.graph.input if value.name not in self.constants]
         self.outputs = list(model.graph.output)
         self.types = {
@@ -102,8 +101,7 @@ class FloatGraph:
 
     def model(self, nodes: Iterable[onnx.NodeProto], constants: dict[str, Array]) -> onnx.ModelProto:
         """The source model with other nodes and initializers; its inputs, outputs, names and operator sets stay."""
-        made = onnx.ModelProto()
-        made.CopyFrom(self._source)
+        made = deepcopy(self._source)
         graph = made.graph
         for items in (graph.node, graph.initializer, graph.value_info, graph.input, graph.quantization_annotation):
             del items[:]
@@ -130,17 +128,9 @@ def unique(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
-    copied = onnx.NodeProto()
-    copied.CopyFrom(node)
-    return copied
-
-
 def _subgraph_names(node: onnx.NodeProto) -> Iterable[str]:
-    for attribute in node.attribute:
-        graphs = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
-        for graph in graphs:
-            yield from (value.name for value in graph.output)
-            for inner in graph.node:
-                yield from (name for name in inner.input if name)
-                yield from _subgraph_names(inner)
+    for graph in nested(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from (name for name in inner.input if name)
+            yield from _subgraph_names(inner)

@@ -4,17 +4,15 @@ By the host's engine, node by node: with the guards and bounds that every run ha
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import deepcopy
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import helper
 
 from ..errors import OnnxhwError, UnsupportedError
 from ..hostops.evaluator import Evaluator
-
-Array = npt.NDArray[Any]
+from .floatgraph import Array
 
 
 class Runner:
@@ -26,8 +24,7 @@ class Runner:
     def __init__(self, model: onnx.ModelProto, outputs: Sequence[str] | None = None, where: str = "model") -> None:
         self.where = where
         self.names = list(outputs) if outputs is not None else [value.name for value in model.graph.output]
-        exposed = onnx.ModelProto()
-        exposed.CopyFrom(model)
+        exposed = deepcopy(model)
         declared = {value.name for value in model.graph.output}
         exposed.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in self.names if n not in declared)
         try:

@@ -6,6 +6,7 @@ bias_q -> DequantizeLinear(axis)                               int32, scale = in
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,11 +107,8 @@ class _Writer:
         """Dequantized weight and bias of an affine layer: the names of one or two values."""
         assert layer.weight is not None
         if layer.output not in self.plan.layers:  # its operand or its result cannot be quantized
-            names = []
-            for part, values in (("weight", layer.weight), ("bias", layer.bias)):
-                if values is not None:
-                    names.append(self._constant(f"{layer.output}/{part}", values))
-            return names
+            parts = (("weight", layer.weight), ("bias", layer.bias))
+            return [self._constant(f"{layer.output}/{part}", values) for part, values in parts if values is not None]
         q, scales, grid = self._weights(layer)
         names = [self._dequantize(f"{layer.output}/weight", q, scales, layer.axis)]
         if layer.bias is not None:
@@ -190,13 +188,9 @@ def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
         for value in model.graph.output:
             if _rankless(value):
                 value.type.CopyFrom(inferred[value.name].type)
-    seen = model
-    if any(_rankless(value) for value in model.graph.output):
-        seen = onnx.ModelProto()
-        seen.CopyFrom(model)
-        ranked = [value for value in model.graph.output if not _rankless(value)]
-        del seen.graph.output[:]
-        seen.graph.output.extend(ranked)
+    seen = deepcopy(model)
+    del seen.graph.output[:]
+    seen.graph.output.extend(value for value in model.graph.output if not _rankless(value))
     onnx.checker.check_model(seen, full_check=True)
     return model
 
@@ -206,8 +200,6 @@ def _rankless(value: onnx.ValueInfoProto) -> bool:
 
 
 def _with_inputs(layer: Layer, inputs: list[str]) -> onnx.NodeProto:
-    node = onnx.NodeProto()
-    node.CopyFrom(layer.node)
-    del node.input[:]
-    node.input.extend(inputs)
+    node = deepcopy(layer.node)
+    node.input[:] = inputs
     return node

@@ -12,7 +12,7 @@ from .. import __version__
 from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from . import svg
-from .kept import constant_channels, patched, sentences
+from .kept import constant_channels, sentences
 from .memory import lives, usage
 from .profile import CAUSES, Profile
 
@@ -62,7 +62,7 @@ def page(
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
         usage=usage(program),
-        kept=[*sentences(patched([program]), constant_channels([program])), *premises],
+        kept=[*sentences(constant_channels([program])), *premises],
         lives=lives(program, profile.timeline),
         causes=CAUSES,
         cause_text=CAUSE_TEXT,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from amaranth import Module, Signal, Value, signed
-from amaranth.lib import memory, wiring
+from amaranth.lib import io, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.timing import MEMORY, MULTIPLY
@@ -100,6 +100,22 @@ class Multiplier(wiring.Component):
         return primitives_of(platform).multiplier(self)
 
 
+class BidirectionalPads(wiring.Component):
+    """Pins with registers in their pads: ``o`` and ``oe`` leave, and ``i`` comes, a cycle later.
+
+    From configuration to the first clock edge nothing is driven: whoever is at the other end may be driving still.
+    """
+
+    latency = 1
+
+    def __init__(self, port: io.SingleEndedPort) -> None:
+        self.port = port
+        super().__init__({"o": In(len(port)), "oe": In(1), "i": Out(len(port))})
+
+    def elaborate(self, platform: Any) -> Module:
+        return primitives_of(platform).bidirectional(self)
+
+
 class Primitives(Protocol):
     """A family's forms of the cells, of exactly the behaviour and latency of `Behavioural`.
 
@@ -120,6 +136,10 @@ class Primitives(Protocol):
 
     def duplicated(self, register: DuplicatedRegister) -> Module:
         """The body of a duplicated register, which synthesis must not merge."""
+        ...
+
+    def bidirectional(self, pads: BidirectionalPads) -> Module:
+        """The body of pins with registers."""
         ...
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Any:
@@ -163,6 +183,13 @@ class Behavioural:
             copy = Signal(register.width, name=f"copy_{j}", init=register.init, reset_less=True)
             m.d.sync += copy.eq(register.i)
             m.d.comb += register.o[j].eq(copy)
+        return m
+
+    def bidirectional(self, pads: BidirectionalPads) -> Module:
+        """The platform's buffers; what they drive before the first clock edge is the platform's choice."""
+        m = Module()
+        m.submodules.buffer = buffer = io.FFBuffer("io", pads.port)
+        m.d.comb += [buffer.o.eq(pads.o), buffer.oe.eq(pads.oe), pads.i.eq(buffer.i)]
         return m
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Any:

@@ -1,9 +1,12 @@
 """`InputPort`: brings the bytes of inputs, which arrive in a row, to their places in activation memory."""
 
+import operator
+from collections.abc import Iterable
+from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -62,17 +65,30 @@ class InputPort(wiring.Component):
         config, shown = self.config, {name: getattr(self.regions, name) for name in region(self.config)}
         kept = {name: Signal.like(value, name=f"now_{name}", reset_less=True) for name, value in shown.items()}
         now = SimpleNamespace(**kept)
-        at, end = (_place(config, name) for name in ("at", "end"))
+        at, end = _place(config, "at"), Signal(bits_for(config.word), name="end_lane", reset_less=True)
         size = Signal(position(config), reset_less=True)
         run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
         taken, complete, going = Signal(2), Signal(), Signal()
-        m.d.comb += going.eq(~self.o.valid | self.o.ready)
-        with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+        # A step whose write finds its register taken puts it into another one: whether the memory takes a write is
+        # known late in a cycle, and the next step asks only whether that other register is empty.
+        write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
+        m.d.comb += going.eq(~waiting.valid)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
+            m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
+            m.d.sync += waiting.valid.eq(0)
+        with m.Elif(write.valid):
+            m.d.sync += [waiting.valid.eq(1), waiting.payload.eq(write.payload)]
+
+        # What the steps ask of long counters is told a cycle late, from registers: a gap is between any two runs, and
+        # what has 16 bytes left has 12 a step later.
+        last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
+        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(run[4:].any())]
+        words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
 
         with m.FSM() as fsm:
-            m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid)
-            m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid)
+            m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid & ~waiting.valid)
+            m.d.comb += self.hungry.eq(fsm.ongoing("RUN") & ~self.i.valid & ~self.o.valid & ~waiting.valid)
             with m.State("REGION"):
                 m.d.comb += self.regions.ready.eq(going)
                 m.d.sync += [kept[name].eq(value) for name, value in shown.items()]
@@ -83,16 +99,16 @@ class InputPort(wiring.Component):
                 with m.If(going & self.regions.valid):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
-                word, lane = self._further(m, at, size)
-                m.d.sync += [end.word.eq(word), end.lane.eq(lane)]
+                lane, carry = self._further(m, at.lane, size.lane)
+                m.d.sync += [end.eq(lane), words.eq(size.word + carry), filled.eq((size.word == 0) & ~carry)]
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
-                last = Signal()
-                m.d.comb += last.eq((at.word == end.word) | ~now.fills)
-                self._write(m, at, Mux(last, end.lane, config.word), now.fill.replicate(LANES), now.fills)
-                m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
-                with m.If(last):
-                    m.d.sync += [at.word.eq(end.word), at.lane.eq(end.lane)]
+                m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0), words.eq(words - 1), filled.eq(words == 1)]
+                lanes = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
+                with m.If(now.fills & ~(filled & (at.lane == end))):
+                    self._write(m, write, at.word, lanes, now.fill.replicate(LANES))
+                with m.If(filled | ~now.fills):
+                    m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end)]
                     m.next = "RUN"
                     with m.If(complete):
                         m.next = "REGION"
@@ -100,57 +116,72 @@ class InputPort(wiring.Component):
                             m.d.comb += self.i.ready.eq(taken != 0)
                             m.d.sync += taken.eq(0)
             with m.State("RUN"), m.If(going & self.i.valid):
-                count = self._count(m, run, taken, at.lane)
-                beyond = Signal(range(config.word + LANES + 1))
-                m.d.comb += beyond.eq(at.lane + count)
-                self._write(m, at, beyond, self._turned(at.lane, taken), 1)
-                m.d.sync += [taken.eq(taken + count), at.lane.eq(beyond), run.eq(run - count)]
-                m.d.comb += self.i.ready.eq(taken + count == LANES)
-                with m.If(beyond == config.word):
+                step = self._step(m, run, far, taken, at.lane)
+                self._write(m, write, at.word, step.lanes, self._turned(at.lane, taken))
+                m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count), run.eq(run - step.count)]
+                m.d.comb += self.i.ready.eq(step.word_taken)
+                with m.If(step.word_full):
                     m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
-                with m.If(run == count):
+                with m.If(step.run_over):
                     m.d.sync += [run.eq(now.run), runs.eq(runs - 1), size.eq(now.gap)]
-                    with m.If(runs == 1):
+                    with m.If(last_run):
                         m.d.sync += [runs.eq(now.runs), rows.eq(rows - 1), size.eq(now.row_gap)]
-                        with m.If(rows == 1):
+                        with m.If(last_row):
                             m.d.sync += [size.eq(now.tail), complete.eq(1)]
                     m.next = "GAP"
         return m
 
-    def _further(self, m: Module, at: Any, size: Any) -> tuple[Value, Value]:
-        """The place so many words and lanes further."""
+    def _further(self, m: Module, lane: Value, size: Value) -> tuple[Value, Value]:
+        """The lane so many lanes further, and whether it is in the next word."""
         lanes, word = Signal(range(2 * self.config.word)), self.config.word
         carry = Signal()
-        m.d.comb += [lanes.eq(at.lane + size.lane), carry.eq(lanes >= word)]
-        return at.word + size.word + carry, Mux(carry, lanes - word, lanes)
+        m.d.comb += [lanes.eq(lane + size), carry.eq(lanes >= word)]
+        return Mux(carry, lanes - word, lanes), carry
 
-    def _count(self, m: Module, run: Signal, taken: Signal, lane: Value) -> Signal:
-        """Bytes of a step: what is left of the stream's word, of the run and of the memory's word."""
-        found = Signal(range(LANES + 1), name="count")
-        ways = [LANES - taken, Mux(run[2:].any(), LANES, run[:2])]
-        room = Signal(range(self.config.word + 1), name="room")
-        m.d.comb += room.eq(self.config.word - lane)
-        ways.append(Mux(room[2:].any(), LANES, room[:2]))
-        least: Any = ways[0]
-        for way in ways[1:]:
-            least = Mux(way < least, way, least)
-        m.d.comb += found.eq(least)
-        return found
+    def _step(self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value) -> SimpleNamespace:
+        """A step's `count` of bytes, the `lanes` that take them, and whether then the stream's word has been taken, the
+        memory's word is full and the run is over. `far`: of the run, 16 bytes or more were left a cycle ago.
+
+        Numbers up to four are told as four bits, "1 or more" to "4 or more": the least of several is their conjunction.
+        """
+        width, steps = self.config.word, range(1, LANES + 1)
+        of_word = [taken <= LANES - k for k in steps]
+        of_memory = [lane <= width - k if k <= width else Const(0) for k in steps]
+        more = far | run[2:4].any()
+        of_run = [more | (run[:2] >= k) if k < LANES else more for k in steps]
+        least = Signal(LANES, name="least")
+        m.d.comb += least.eq(Cat(all_of(each) for each in zip(of_word, of_memory, of_run, strict=True)))
+        count = Signal(range(LANES + 1), name="count")
+        m.d.comb += count.eq(least[0] + least[1] + least[2] + least[3])
+        ends = [lane == at for at in range(width)]
+        return SimpleNamespace(
+            count=count,
+            lanes=Cat(any_of(ends[at - k] & least[k] for k in range(min(LANES, at + 1))) for at in range(width)),
+            word_taken=any_of((taken == LANES - k) & least[k - 1] for k in steps),
+            word_full=any_of((lane == width - k) & least[k - 1] for k in steps if k <= width),
+            run_over=~far & any_of((run[:4] == k) & least[k - 1] for k in steps),
+        )
 
     def _turned(self, lane: Value, taken: Signal) -> Value:
         """The stream's word so that byte `taken` comes to lane `lane`, modulo four."""
         turns = (lane[:2] - taken)[:2]
         return Array([self.i.payload.rotate_left(8 * turn) for turn in range(LANES)])[turns]
 
-    def _write(self, m: Module, at: Any, behind: Any, word: Value, enable: Any) -> None:
-        """Bytes of lanes from that of `at` up to, not including, `behind`."""
-        config, request = self.config, self.o.payload
-        lanes = Cat((lane >= at.lane) & (lane < behind) for lane in range(config.word))
-        wide = Cat(word for _ in range(-(-config.word // LANES)))[: 8 * config.word]
-        address = Signal(len(request.addr))
-        m.d.comb += address.eq(at.word)
-        with m.If(enable & lanes.any()):
-            m.d.sync += [self.o.valid.eq(1), request.eq(Cat(lanes, address, wide))]
+    def _write(self, m: Module, write: Any, address: Value, lanes: Value, word: Value) -> None:
+        """The bytes of some lanes of a word."""
+        wide = Cat(word for _ in range(-(-self.config.word // LANES)))[: 8 * self.config.word]
+        m.d.comb += [write.valid.eq(1), write.payload.addr.eq(address), write.payload.en.eq(lanes)]
+        m.d.comb += write.payload.data.eq(wide)
+
+
+def all_of(values: Iterable[Any]) -> Value:
+    """Whether all are true."""
+    return reduce(operator.and_, values)
+
+
+def any_of(values: Iterable[Any]) -> Value:
+    """Whether one is true."""
+    return reduce(operator.or_, values)
 
 
 def _place(config: HwConfig, name: str) -> SimpleNamespace:

@@ -9,8 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.link import USB_BAUD, Info, line_rates
+from ..isa.memory import Space
 from .autorun import Autorun, Standalone
 from .core import Core
+from .external.controller import Controller
+from .external.controller import pins as external_pins
+from .external.host import HostPort
+from .external.pads import BoardPads
 from .link.commands import CommandEngine
 from .link.uart import LineRate, UartReceiver, UartTransmitter
 from .link.usb import UsbSerial
@@ -38,6 +43,7 @@ class Device(wiring.Component):
     Members
     -------
     rx, tx : the line, asynchronous to the clock; with `usb` instead dp_i, dm_i, dp_o, dm_o, oe, pullup of `UsbSerial`.
+    external_cke, ... : of a configuration with external memory, to its pads: `controller.pins`.
     start : In(1), one cycle starts a run of the baked program (no effect if there is none).
     running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
         was dropped.
@@ -70,6 +76,8 @@ class Device(wiring.Component):
             line = {"rx": In(1, init=1), "tx": Out(1, init=1)}
         else:
             line = {name: In(1) for name in USB_INPUTS} | {name: Out(1) for name in USB_OUTPUTS}
+        if config.external is not None:
+            line |= {f"external_{name}": member for name, member in external_pins(config.external).items()}
         super().__init__({**line, "start": In(1), "running": Out(1), "busy": Out(1), "fault": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -109,6 +117,9 @@ class Device(wiring.Component):
         ]
         m.d.sync += self.fault.eq(loader.bad_frame)
 
+        if self.config.external is not None:
+            self._add_external(m, loader)
+
         # `Autorun` has the host port in cycles in which the loader does not use it.
         m.submodules.autorun = autorun = Autorun(self.standalone)
         m.d.comb += [
@@ -126,6 +137,36 @@ class Device(wiring.Component):
                 core.host_we.eq(1),
             ]
         return m
+
+
+    def _add_external(self, m: Module, loader: CommandEngine) -> None:
+        """The external memory, of which the core sees nothing: the loader's accesses to it do not reach the core."""
+        external, core = self.config.external, self.core
+        assert external is not None
+        m.submodules.external = controller = Controller(external)
+        m.submodules.external_host = host = HostPort(external)
+        for name, member in external_pins(external).items():
+            inside, outside = getattr(controller, name), getattr(self, f"external_{name}")
+            m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
+        wiring.connect(m, host.burst, controller.host)
+        mine = loader.host_space == Space.EXTERNAL
+        m.d.comb += [
+            host.addr.eq(loader.host_addr),
+            host.wdata.eq(loader.host_wdata),
+            host.we.eq(loader.host_we & mine),
+            host.re.eq(loader.host_re & mine),
+            host.last.eq(loader.host_last),
+            core.host_we.eq(loader.host_we & ~mine),
+            core.host_re.eq(loader.host_re & ~mine),
+            loader.host_rdata.eq(Mux(mine, host.rdata, core.host_rdata)),
+            loader.host_rvalid.eq(core.host_rvalid | host.rvalid),
+            loader.host_waiting.eq(core.host_waiting | host.waiting),
+            controller.host_w_data.eq(host.w_data),
+            host.w_next.eq(controller.host_w_next),
+            host.r_data.eq(controller.r_data),
+            host.r_valid.eq(controller.host_r_valid),
+            controller.running.eq(core.running),
+        ]
 
 
 HEARTBEAT_BITS = 25
@@ -147,6 +188,8 @@ class Top(Elaboratable):
 
     usb_resource : the platform's resource with the USB pins, where `usb` is given.
 
+    external_resource : that with the external memory's pins, where the configuration has one.
+
     Other parameters as of `Device`.
     """
 
@@ -160,7 +203,9 @@ class Top(Elaboratable):
         build_id: int = 0,
         usb: tuple[int, int] | None = None,
         usb_resource: str = "usb",
+        external_resource: str = "sdram",
     ) -> None:
+        self.external_resource = external_resource
         self.config, self.clock_hz, self.usb_resource = config, clock_hz, usb_resource
         self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb)
 
@@ -173,6 +218,12 @@ class Top(Elaboratable):
             m.d.comb += [device.rx.eq(uart.rx.i), uart.tx.o.eq(device.tx)]
         else:
             self._add_usb(m, platform)
+
+        if self.config.external is not None:
+            m.submodules.external_pads = pads = BoardPads(self.config.external, self.external_resource)
+            for name, member in external_pins(self.config.external).items():
+                inside, outside = getattr(device, f"external_{name}"), getattr(pads, f"inner_{name}")
+                m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
 
         heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
         m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..batch import Batch
 from ..errors import OnnxhwError, UsageError
-from ..golden.host import of_type
+from ..golden import host
 from ..ir.parts import Dim, HostPart, Value
 from ..program.parts import Program
 
@@ -62,16 +62,8 @@ def sample_inputs(program: Program, arrays: Mapping[str, Any]) -> list[Value]:
 
 
 def typed(value: Value, given: Any) -> Any:
-    """An array of the input's type (`golden.host.of_type`); what is no tensor is left alone. `UsageError` E2503."""
-    if not value.dtype:
-        return given
-    try:
-        return of_type(given, value.dtype)
-    except ValueError as error:
-        raise UsageError("E2503", f"input {value.name!r} is no array: {error}") from error
-    except TypeError as error:
-        hint = f"if its values are what the model means: array.astype(numpy.{value.dtype})"
-        raise UsageError("E2503", f"input {value.name!r} {error}", hint=hint) from error
+    """An array of the input's type (`golden.host.typed`); what is no tensor is left alone. `UsageError` E2503."""
+    return host.typed(value.name, given, value.dtype, "E2503") if value.dtype else given
 
 
 def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:

@@ -78,8 +78,6 @@ class InferenceSession(SessionMethods, Closeable):
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
         board "ulx3s". "golden" needs none, a compiled program has its own.
     shapes : values of dynamic dimensions by name.
-    patches : see `onnxhw.compiler.compile`; default: on a device what takes least time of its line and core, because
-        patches save cycles of the core and mostly cost several times as many bytes; else the fewest cycles.
     prefer : "speed", the default: parts that the host runs quicker than line and core of a device are left to it
         (`compiler.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
@@ -90,7 +88,7 @@ class InferenceSession(SessionMethods, Closeable):
     are programs that are loaded in turn: each once for all samples of a `run`.
 
     `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2506: "golden"
-    and a compiled program; E2504: `config`, `shapes`, `patches`, `prefer`, `exact_softmax` or `preprocess` with one;
+    and a compiled program; E2504: `config`, `shapes`, `prefer`, `exact_softmax` or `preprocess` with one;
     else the errors of `partition.read`, `onnxhw.compiler.compile` (but for "golden"), `Device.open` and `Device.load`.
     """
 
@@ -105,7 +103,6 @@ class InferenceSession(SessionMethods, Closeable):
         config: HwConfig | None = None,
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
-        patches: bool | None = None,
         exact_softmax: bool = False,
         preprocess: Preprocess | None = None,
         prefer: Prefer | None = None,
@@ -117,7 +114,7 @@ class InferenceSession(SessionMethods, Closeable):
             raise unknown(device)
         chosen_providers(providers, provider_options)
         self._options = SessionOptions() if sess_options is None else sess_options
-        self._source, self._patches, self._exact, self._prefer = path_or_bytes, patches, exact_softmax, prefer
+        self._source, self._exact, self._prefer = path_or_bytes, exact_softmax, prefer
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
@@ -150,11 +147,10 @@ class InferenceSession(SessionMethods, Closeable):
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
         likely: int | None = None
-        asked = self._patches is not None or self._prefer is not None
-        options = (config, self.shapes, self._exact, asked, self.preprocess != Preprocess())
+        options = (config, self.shapes, self._exact, self._prefer is not None, self.preprocess != Preprocess())
         made = isinstance(self._source, Program)
         if (file or made) and any(options):
-            what = "a compiled program has its configuration, sizes, patches and preprocessing already"
+            what = "a compiled program has its configuration, sizes and preprocessing already"
             raise UsageError("E2504", what, where=str(file or ""), hint="give the .onnx file")
         if isinstance(self._source, Program):
             self.program = self._source
@@ -187,7 +183,7 @@ class InferenceSession(SessionMethods, Closeable):
             return model, model.on_host()
         head = self.target.head if isinstance(self.target, Device) else None
         placed = place_and_schedule(
-            self._source, self.config, shapes=self.shapes, patches=self._patches, prefer=self._prefer or "speed",
+            self._source, self.config, shapes=self.shapes, prefer=self._prefer or "speed",
             rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
         )  # fmt: skip
         return placed.model, placed.made
@@ -400,6 +396,6 @@ class InferenceSession(SessionMethods, Closeable):
     def _like(self, model: Source, shapes: Mapping[str, int] | None) -> "InferenceSession":
         """A session on the same device, with the same options."""
         return InferenceSession(
-            model, device=self.target, config=self.config, shapes=shapes, patches=self._patches,
+            model, device=self.target, config=self.config, shapes=shapes,
             exact_softmax=self._exact, prefer=self._prefer,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from ..isa.units import Unit
 from ..program.input_regions import require_regions, shape_words
 from ..program.kept import Packed
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
-from ..program.traffic import Rates, Traffic, traffic
+from ..program.traffic import Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
 from .checker import check
@@ -35,34 +35,30 @@ def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
     return finish(initial_schedule(graph, config))
 
 
-def fastest(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
-) -> DeviceProgram:
-    """The fastest program of graphs of one meaning, compared before the search for cuts; else as `schedule`.
+def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL) -> DeviceProgram:
+    """The program of fewest cycles of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
-    Fastest is what takes the fewest cycles, or with `rates` the least time of line and core. Of each group the first
-    that can be scheduled counts; the first of all is the model itself. Of equally fast ones the first is taken. If none
-    can be scheduled, the error is that of the last which is too large, if the model is too large, and else the model's.
+    Of each group the first that can be scheduled counts; the first of all is the model itself. Of equally fast ones the
+    first is taken. If none can be scheduled, the error is that of the last which is too large, if the model is too
+    large, and else the model's.
     `use`: for measurements alone (`heuristics`).
     """
-    variant, chosen = _best(groups, config, rates, use)
+    variant, chosen = _best(groups, config, use)
     program = finish(chosen, groups[0][0].graph)
     for name, (kept, shape) in variant.kept.items():
         program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
     return program
 
 
-def draft_cycles(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None
-) -> tuple[int, Traffic]:
+def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, Traffic]:
     """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
     inference; errors as there."""
-    variant, begun = _best(groups, config, rates)
+    variant, begun = _best(groups, config)
     return begun.candidate.cycles, _moved(variant, begun)
 
 
 def _best(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, rates: Rates | None = None, use: Heuristics = ALL
+    groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL
 ) -> "tuple[Variant, InitialSchedule]":
     """The fastest initial schedule of the first of each group that can be scheduled."""
     schedules: list[tuple[Variant, InitialSchedule]] = []
@@ -72,17 +68,11 @@ def _best(
             schedules.append(found)
     if not schedules:
         raise _heaviest(errors)
-    if rates:
-        return min(schedules, key=lambda each: _waited(each[0], each[1], rates))
     return min(schedules, key=lambda each: each[1].candidate.cycles)
 
 
-def _waited(variant: Variant, begun: "InitialSchedule", rates: Rates) -> float:
-    """Milliseconds of an inference: what its inputs and outputs take on the line, and the core."""
-    return rates.wait_ms(begun.candidate.cycles, _moved(variant, begun))
-
-
 def _moved(variant: Variant, begun: "InitialSchedule") -> Traffic:
+    """What travels for an inference."""
     graph, places = begun.lowered.graph, begun.candidate.places
     shapes = {port.tensor: places[port.tensor].shape for port in graph.inputs}
     shapes |= {name: shape for name, (kept, shape) in variant.kept.items() if isinstance(kept, Packed)}

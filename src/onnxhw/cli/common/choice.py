@@ -1,4 +1,4 @@
-"""What a user has chosen between line, core and host: ``--patches``, ``--prefer``, and the rates that decide else."""
+"""What a user has chosen between line, core and host: ``--prefer``, and the rates that decide else."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,13 +12,12 @@ from ...program.traffic import Rates
 class Choice:
     """As `onnxhw.compiler.compile` takes them; `rates` None: there is no line."""
 
-    patches: bool | None = None
     prefer: Prefer = "hardware"
     rates: Rates | None = None
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
-        return {"patches": self.patches, "prefer": self.prefer, "rates": asdict(self.rates) if self.rates else None}
+        return {"prefer": self.prefer, "rates": asdict(self.rates) if self.rates else None}
 
     @classmethod
     def recorded(cls, manifest: Mapping[str, Any]) -> "Choice":
@@ -27,7 +26,7 @@ class Choice:
         if not noted:
             return cls()
         rates = noted["rates"]
-        return cls(noted["patches"], noted["prefer"], Rates(rates["baud"], rates["clock_hz"]) if rates else None)
+        return cls(noted["prefer"], Rates(rates["baud"], rates["clock_hz"]) if rates else None)
 
 
 BY_DEFAULT = Choice()

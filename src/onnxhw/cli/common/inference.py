@@ -17,11 +17,12 @@ from ...errors import LinkError, UsageError
 from ...program.parts import Program
 from ...program.traffic import Rates
 from ...report.kept import premises
+from ...runtime.inputs import joined
 from ...runtime.session import InferenceSession
 from .artifacts import described
 from .device import bar
 from .inputs import Inputs
-from .outdir import write_atomically
+from .outdir import refuse_unwritable_file, write_atomically
 from .output import Output
 
 AT_ONCE = 256
@@ -117,8 +118,9 @@ def compare(
             )
 
 
-def check_outputs(where: Path, program: Program, path: Path | None) -> None:
-    """`UsageError` E2560 if the outputs are no arrays of numbers, or do not go into a file of that name."""
+def check_outputs(where: Path, program: Program, path: Path | None, source: Path) -> None:
+    """`UsageError` E2560 if the outputs are no arrays of numbers, or do not go into a file of that name; E2561 and
+    E2903 if that is the `source` of the inputs, or cannot be written."""
     for value in program.outputs:
         if value.dtype in ("", "object"):
             raise UsageError("E2560", f"output {value.name!r} is no tensor of numbers", where=str(where))
@@ -128,6 +130,14 @@ def check_outputs(where: Path, program: Program, path: Path | None) -> None:
     if path is not None and path.suffix == ".npy" and len(names) > 1:
         what = f"an .npy file holds one array, the model has {len(names)} outputs: {', '.join(names)}"
         raise UsageError("E2560", what, where=str(path), hint="choose a name that ends in .npz")
+    if path is not None:
+        refuse_unwritable_file(path, source)
+
+
+def whole(results: Sequence[Mapping[str, Any]], program: Program) -> dict[str, npt.NDArray[Any]]:
+    """The outputs of all inferences, by name, from those of each."""
+    names = [value.name for value in program.outputs]
+    return {name: joined([one[name] for one in results], name, program.batch) for name in names}
 
 
 def save(path: Path, outputs: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -190,3 +200,12 @@ def top_classes(outputs: dict[str, npt.NDArray[Any]], count: int) -> list[int] |
     flat = scores.reshape(count, -1)
     vector = flat.shape[1] == max(scores.shape[1:])
     return [int(index) for index in flat.argmax(1)] if vector and 1 < flat.shape[1] <= 1000 else None
+
+
+def print_outputs(output: Output, record: Mapping[str, Any]) -> None:
+    """The classes of a record, and where its outputs are."""
+    if record["classes"]:
+        shown = ", ".join(str(number) for number in record["classes"][:20])
+        output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
+    if record["outputs"]:
+        output.line(f"outputs: {record['outputs']}")

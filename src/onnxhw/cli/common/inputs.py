@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...batch import Batch
 from ...errors import UsageError
 from ...ir.parts import Value
 from ...preprocess import Input, Preprocess, open_samples
@@ -98,6 +99,17 @@ def _drawn(value: Value, grid: dict[str, Any] | None, random: np.random.Generato
         return np.asarray(random.integers(0, 2, size)).astype(kind)
     info = np.iinfo(kind) if kind.itemsize == 1 else None
     return np.asarray(random.integers(*((info.min, info.max + 1) if info else (0, 10)), size)).astype(kind)
+
+
+def refuse_mixing(batch: Batch | None, count: int, where: Path) -> None:
+    """`UsageError` E2915 for more than one inference of a model with an open batch whose samples may meet."""
+    if count > 1 and batch is not None and batch.mixing:
+        raise UsageError(
+            "E2915",
+            f"{count} samples are not {count} inferences of this model: samples of its batch may meet: {batch.mixing}",
+            where=str(where),
+            hint="run one sample at a time, or all together with onnxhw.InferenceSession of the .onnx file",
+        )
 
 
 def file_inputs(

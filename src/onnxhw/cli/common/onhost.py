@@ -22,11 +22,9 @@ def run(
 ) -> None:
     """All inferences, as ``run`` of a program; `UsageError` E2162 if the model has parts for the hardware, E2163 for
     a profile; else the errors of `InferenceSession` and of the inputs."""
-    from ...runtime.inputs import joined
     from ...runtime.session import InferenceSession
     from . import inference
     from .inputs import file_inputs, whole_arrays
-    from .outdir import refuse_unwritable_file
 
     with InferenceSession(model) as session:
         assert session.model is not None
@@ -38,18 +36,16 @@ def run(
             what, hint = "nothing runs on the hardware, so there is no profile", "run it without --profile"
             raise UsageError("E2163", what, where=str(model), hint=hint)
         program = session.program
-        inference.check_outputs(model, program, target)
-        if target is not None:
-            refuse_unwritable_file(target, source)
+        inference.check_outputs(model, program, target, source)
         inputs = file_inputs(program.inputs, source, count)
-        names = [value.name for value in program.outputs]
         if inputs.count > 1 and program.batch is not None and program.batch.mixing:
             feeds = whole_arrays(program.inputs, source, count)  # samples may meet: all in one run, as the model says
+            names = [value.name for value in program.outputs]
             found, seconds = _measured(lambda _: dict(zip(names, session.run(None, feeds), strict=True)), 1, repeat)
             outputs = found[0]
         else:
             found, seconds = _measured(lambda index: session.infer([inputs.one(index)])[0], inputs.count, repeat)
-            outputs = {name: joined([one[name] for one in found], name, program.batch) for name in names}
+            outputs = inference.whole(found, program)
     if target is not None:
         inference.save(target, outputs)
     record = {
@@ -81,14 +77,10 @@ def _measured(infer: Callable[[int], dict[str, Any]], count: int, repeat: int) -
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:
-    if output.json:
-        output.data(record)
-        return
+    from .inference import print_outputs
+
+    output.data(record)
     runs = record["runs"]
     output.line(f"{record['model']}: nothing of it runs on the hardware, the host computed {runs:,} "
                 f"inference{'s' if runs > 1 else ''} of {record['host_ms']:.1f} ms")  # fmt: skip
-    if record["classes"]:
-        shown = ", ".join(str(number) for number in record["classes"][:20])
-        output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
-    if record["outputs"]:
-        output.line(f"outputs: {record['outputs']}")
+    print_outputs(output, record)

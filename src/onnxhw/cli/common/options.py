@@ -12,6 +12,15 @@ import click
 from .output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+VARIABLE = "ONNXHW_DEVICE"
+"""Environment variable that names the device unless ``--device`` does."""
+
+
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """The command with options, in the order in which the help shows them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _set(field: str, value: object) -> Callable[[click.Context, click.Parameter, bool], None]:
@@ -24,29 +33,39 @@ def _set(field: str, value: object) -> Callable[[click.Context, click.Parameter,
 
 def common(command: Command) -> Command:
     """``--json``, ``-v``, ``-q``: they set the fields of `Output` and reach no command."""
-    for flags, field, value, text in (
-        (("-q", "--quiet"), "verbosity", -1, "Errors only, and what --json prints."),
-        (("-v", "--verbose"), "verbosity", 1, "Details; a traceback if something unexpected happens."),
-        (("--json",), "json", True, "One JSON document on stdout."),
-    ):
-        option = click.option(
-            *flags, is_flag=True, expose_value=False, is_eager=True, callback=_set(field, value), help=text
+    return with_options(command, *(
+        click.option(*flags, is_flag=True, expose_value=False, is_eager=True, callback=_set(field, value), help=text)
+        for flags, field, value, text in (
+            (("--json",), "json", True, "One JSON document on stdout."),
+            (("-v", "--verbose"), "verbosity", 1, "Details; a traceback if something unexpected happens."),
+            (("-q", "--quiet"), "verbosity", -1, "Errors only, and what --json prints."),
         )
-        command = option(command)
-    return command
+    ))  # fmt: skip
 
 
-def board_option(required: bool = False) -> Callable[[Command], Command]:
-    """``--board``."""
-    return click.option(
-        "-b",
-        "--board",
-        required=required,
-        metavar="NAME|FILE",
-        default=None if required else "ulx3s",
-        show_default=not required,
-        help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
-    )
+board_option = click.option(
+    "-b", "--board", metavar="NAME|FILE", default="ulx3s", show_default=True,
+    help="Board, e.g. ulx3s or ulx3s-25f (see `onnxhw boards`), or a board file (.toml).",
+)  # fmt: skip
+
+
+def device_options(command: Command) -> Command:
+    """``--device``, ``--baud`` and ``--timeout-scale``."""
+    return with_options(
+        command,
+        click.option(
+            "-d", "--device", default="auto", show_default=True, envvar=VARIABLE, metavar="ADDRESS",
+            help=f"auto, serial:PORT, tcp:HOST:PORT, sim: or emu: (also from {VARIABLE}).",
+        ),
+        click.option(
+            "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
+            help="Speed of the serial line; default: tries the usual ones.",
+        ),
+        click.option(
+            "--timeout-scale", type=click.FloatRange(min=1), default=1.0, metavar="X",
+            help="Wait X times longer: a simulated board on another machine.",
+        ),
+    )  # fmt: skip
 
 
 class Frequency(click.FloatRange):
@@ -74,27 +93,16 @@ def reading_options(command: Command) -> Command:
 
         return command(*args, reading=Reading(shapes, limits, untrusted, exact_softmax), **options)
 
-    click.option(
-        "--exact-softmax", is_flag=True,
-        help="A Softmax before operations of the hardware runs on the host, in float32, not on the hardware.",
-    )(with_reading)  # fmt: skip
-    click.option("--untrusted", is_flag=True, help="Read the model in a process of bounded memory and time first.")(
-        with_reading
-    )
-    click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size.")(
-        with_reading
-    )
-    click.option(
-        "--shape", "shapes", multiple=True, metavar="NAME=N", help="Size of a dimension: its symbol, or INPUT:AXIS."
-    )(with_reading)
-    return with_reading  # type: ignore[return-value]  # functools.wraps hides that it is a Command
-
-
-patches_option = click.option(
-    "--patches/--no-patches", default=None,
-    help="Inputs as patches of a first convolution, which the host makes: where that saves cycles, or only where the "
-    "model fits so. Default: what takes least time of line and core.",
-)  # fmt: skip
+    return with_options(  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+        with_reading,
+        click.option("--shape", "shapes", multiple=True, metavar="NAME=N",
+                     help="Size of a dimension: its symbol, or INPUT:AXIS."),
+        click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Change a limit on the model's size."),
+        click.option("--untrusted", is_flag=True, help="Read the model in a process of bounded memory and time first."),
+        click.option("--exact-softmax", is_flag=True,
+                     help="A Softmax before operations of the hardware runs on the host, in float32, not on the "
+                     "hardware."),
+    )  # fmt: skip
 
 
 def prefer_option(default: str) -> Callable[[Command], Command]:
@@ -120,17 +128,15 @@ def preprocess_options(command: Command) -> Command:
             raise click.BadParameter("one number, e.g. 1/255", param_hint="--scale")
         return command(*args, preprocess=Preprocess(numbers[0][0], numbers[1], numbers[2], layout), **options)
 
-    for flag, default, text in (
-        ("--std", None, "Divide by this: one number, or one per channel."),
-        ("--mean", None, "Then subtract this: one number, or one per channel, with commas."),
-        ("--scale", "1", "Multiply inputs by this first, e.g. 1/255."),
-    ):
-        click.option(flag, default=default, metavar="X", show_default=default is not None, help=text)(with_preprocess)
-    layouts = click.Choice(["nchw", "nhwc"])
-    click.option("--layout", type=layouts, default="nchw", show_default=True, help="Of the model's inputs.")(
-        with_preprocess
-    )
-    return with_preprocess  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+    return with_options(  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+        with_preprocess,
+        click.option("--layout", type=click.Choice(["nchw", "nhwc"]), default="nchw", show_default=True,
+                     help="Of the model's inputs."),
+        click.option("--scale", default="1", metavar="X", show_default=True,
+                     help="Multiply inputs by this first, e.g. 1/255."),
+        click.option("--mean", metavar="X", help="Then subtract this: one number, or one per channel, with commas."),
+        click.option("--std", metavar="X", help="Divide by this: one number, or one per channel."),
+    )  # fmt: skip
 
 
 def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
@@ -143,16 +149,10 @@ def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
         raise click.BadParameter(f"{text!r} is not a list of numbers", param_hint=flag) from None
 
 
-def out_option(default: str) -> Callable[[Command], Command]:
-    """``-o DIR``."""
-    return click.option(
-        "-o",
-        "--out",
-        "out",
-        type=click.Path(path_type=Path, file_okay=True),
-        metavar="DIR",
-        help=f"Output directory; default: {default}.",
-    )
+out_option = click.option(
+    "-o", "--out", "out", type=click.Path(path_type=Path, file_okay=True), metavar="DIR",
+    help="Output directory; default: build/MODEL-PRESET.",
+)  # fmt: skip
 
 
 def examples(text: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import UsageError
+from ...files import unwritable, write_whole
 from .interrupts import undivided
 
 HINT = "choose another place: in a folder of yours, on a disk with room"
@@ -17,19 +18,11 @@ HINT = "choose another place: in a folder of yours, on a disk with room"
 
 def refuse_unwritable(target: Path) -> None:
     """A `UsageError` E2903 if `target` cannot be made or written to; called before long work begins."""
-    place = target
-    while not place.exists():
-        if place.parent == place:
-            break
-        place = place.parent
+    place = next((place for place in (target, *target.parents) if place.exists()), target)
     if not place.is_dir():
         raise UsageError("E2903", "is not a directory", where=str(place), hint=HINT)
-    try:
-        handle, probe = tempfile.mkstemp(prefix=".onnxhw-", dir=place)
-    except OSError as error:
-        raise _unwritable(place, error) from None
-    os.close(handle)
-    os.unlink(probe)
+    if error := unwritable(place):
+        raise _unwritable(place, error)
 
 
 def _unwritable(place: Path, error: OSError) -> UsageError:
@@ -52,12 +45,13 @@ def refuse_unwritable_file(target: Path, *sources: Path | None) -> None:
     if any(source and _real(source) == target for source in sources):
         raise UsageError("E2561", "is read by this command, and would be overwritten", where=str(target),
                          hint="give the output another name")  # fmt: skip
-    if target.is_symlink():
-        raise UsageError("E2903", "is a symbolic link in a circle", where=str(target), hint=HINT)
-    if target.is_dir():
-        raise UsageError("E2903", "is a directory, not a file", where=str(target), hint=HINT)
-    if target.exists() and not target.is_file():
-        raise UsageError("E2903", "is not a regular file", where=str(target), hint=HINT)
+    for wrong, what in (
+        (target.is_symlink(), "is a symbolic link in a circle"),
+        (target.is_dir(), "is a directory, not a file"),
+        (target.exists() and not target.is_file(), "is not a regular file"),
+    ):
+        if wrong:
+            raise UsageError("E2903", what, where=str(target), hint=HINT)
     refuse_unwritable(target.parent)
 
 
@@ -104,18 +98,9 @@ def write_atomically(target: Path, data: bytes) -> None:
     refuse_unwritable_file(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        write_whole(target, data, f".{target.name}-", 0o666 & ~_umask())
     except OSError as error:
         raise _unwritable(target, error) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -46,8 +46,9 @@ class Output:
     """The terminal, while a stage has a line of its own there."""
 
     def data(self, record: Any) -> None:
-        """A command's result as one JSON document on stdout."""
-        click.echo(_document(record))
+        """A command's result as one JSON document on stdout, with ``--json``; else `line` and `table` tell people."""
+        if self.json:
+            click.echo(_document(record))
 
     def line(self, text: str = "") -> None:
         """A line of a command's result for people, on stdout; nothing with ``--json`` or if quiet."""
@@ -133,8 +134,7 @@ class Output:
 
     def error(self, error: OnnxhwError) -> None:
         """The error on stderr, and with ``--json`` its record on stdout as ``{"error": {...}}`` (and `found`)."""
-        if self.json:
-            self.data({**self.found, "error": {**error.record(), "exit_status": error.exit_status}})
+        self.data({**self.found, "error": {**error.record(), "exit_status": error.exit_status}})
         where = f"{error.where}: " if error.where else ""
         head = click.style(f"{error.code} {error.kind}:", fg="red", bold=True)
         click.echo(f"{head} {where}{error.what}", err=True)

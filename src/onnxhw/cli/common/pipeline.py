@@ -1,15 +1,18 @@
 """Steps that several commands share: names to objects, a model to a program."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...board import Board, find
-from ...config import SIMULATED, HwConfig, preset
+from ...config import SDRAM, SIMULATED, HwConfig, preset
 from ...errors import UsageError
 from ...partition.partitioned import PartitionedModel
+from ...preprocess import Preprocess
 from ...program.parts import Program
 from ...program.traffic import Rates
 from .choice import BY_DEFAULT, Choice
+from .inputs import wanted_inputs
+from .outdir import refuse_unwritable
 from .output import Output
 from .reading import TRUSTED, Reading
 
@@ -29,12 +32,22 @@ class Target:
 
         return Rates(baud or line_rate(self.board), clock_hz or self.board.core_hz)
 
+    def at(self, clock_hz: int) -> "Target":
+        """The same at another clock: external memory keeps its times, hence other numbers of cycles. E2373 if it
+        cannot; E2374 if the board has none."""
+        if self.config.external is None:
+            return self
+        if self.board.external is None:
+            hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
+            raise UsageError("E2374", "the board has no external memory", where=f"board {self.board.name}", hint=hint)
+        return Target(self.board, replace(self.config, external=self.board.external.external(clock_hz)))
+
 
 def target(board_name: str, preset_name: str | None) -> Target:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
     Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
-    bitstream can be made.
+    bitstream can be made, those of `Target.at`.
     """
     from ...devices import family_of
 
@@ -42,19 +55,20 @@ def target(board_name: str, preset_name: str | None) -> Target:
     family_of(chosen).check_part(chosen)
     name = preset_name or chosen.preset
     config = preset(name)
-    if name not in chosen.presets and name not in SIMULATED:
+    plain = name.removesuffix(SDRAM)
+    if plain not in chosen.presets and plain not in SIMULATED:
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
-    return Target(chosen, config)
+    return Target(chosen, config).at(chosen.core_hz)
 
 
 def refuse_simulated(chosen: Target) -> None:
     """A `UsageError` E2913 if the preset is for simulation only."""
-    if chosen.config.name in SIMULATED:
+    if (name := chosen.config.name.removesuffix(SDRAM)) in SIMULATED:
         raise UsageError(
             "E2913",
-            f"preset {chosen.config.name!r} is for simulation only: {SIMULATED[chosen.config.name]}",
+            f"preset {name!r} is for simulation only: {SIMULATED[name]}",
             hint=f"presets of {chosen.board.name}: {', '.join(chosen.board.presets)}",
         )
 
@@ -64,10 +78,19 @@ def default_out(model: Path, config: HwConfig) -> Path:
     return Path("build") / f"{model.stem}-{config.name}"
 
 
+def out_folder(out: Path | None, model: Path, config: HwConfig) -> Path:
+    """The folder of ``-o``, or `default_out`; E2903 as `refuse_unwritable`."""
+    folder = out or default_out(model, config)
+    refuse_unwritable(folder)
+    return folder
+
+
 def compile_model(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT
-) -> tuple[PartitionedModel, Program]:
-    """A model file placed on hardware and host, and its program; says what runs on the host.
+    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT,
+    preprocess: Preprocess | None = None,
+) -> tuple[PartitionedModel, Program]:  # fmt: skip
+    """A model file placed on hardware and host, and its program; says what runs on the host. A `preprocess` that says
+    something must be one of its inputs.
 
     If nothing runs on the hardware: `DoesNotFitError` (E51xx) if that is for size alone, `UnsupportedError` E4003 if an
     input has no static shape, E4002 or E4006 otherwise.
@@ -77,7 +100,7 @@ def compile_model(
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
             reading.source(path), config, limits=reading.allowed, shapes=reading.sizes,
-            patches=choice.patches, rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
+            rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
     partitioned, program = placed.model, placed.made
@@ -90,4 +113,6 @@ def compile_model(
         for row in [row for row in rows if row.hint][:5] or rows[:5]:
             output.message(f"  {row.node} ({row.op_type}): {row.reason}")
         output.message("  `onnxhw check` lists all")
+    if preprocess and preprocess.record():
+        preprocess.check(wanted_inputs(partitioned.inputs))
     return partitioned, program

@@ -19,7 +19,7 @@ from ...preprocess import Preprocess
 from ...program import container
 from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
-from ...report.kept import Loaded, premises, sentences
+from ...report.kept import premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
 from .choice import BY_DEFAULT, Choice
 from .output import Output
@@ -138,9 +138,7 @@ def estimated(chosen: Target) -> dict[str, dict[str, int]]:
 
 def print_result(output: Output, record: dict[str, Any]) -> None:
     """The result: as JSON, or a few lines and where the files lie."""
-    if output.json:
-        output.data(record)
-        return
+    output.data(record)
     array = f"{macs_text(record)} in {record['predicted_cycles']:,} cycles"
     output.line(f"{record['model']} on {record['board']}, preset {record['preset']}: {array}")
     if record["fmax_mhz"]:
@@ -149,7 +147,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
                     f"{ms:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
         output.line(f"critical path: {record['critical_path']}")
-    for line in sentences([Loaded(**one) for one in record["patches"]], record["constant_channels"]):
+    for line in sentences(record["constant_channels"]):
         output.line(line)
     if record["waiting"]:
         output.line(waiting_sentence(record["waiting"]))

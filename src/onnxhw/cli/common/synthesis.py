@@ -29,7 +29,10 @@ def top(board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "u
 
     usb = link == "usb"
     ids, pins = (board.usb_ids, board.usb_resource) if usb else (None, "")
-    design = Top(config, clock_hz=clock_hz, baud=baud, usb=ids, usb_resource=pins)
+    memory = board.external.resource if board.external else ""
+    design = Top(
+        config, clock_hz=clock_hz, baud=baud, usb=ids, usb_resource=pins, external_resource=memory
+    )
     return family_of(board).clocked(design, board, clock_hz, usb=usb)
 
 

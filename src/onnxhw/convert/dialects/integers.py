@@ -4,16 +4,14 @@ Q -> Clip -> DQ, as exporters write what has fewer than 8 bits, is Q with a narr
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...ir.graph import Tensor
 from ...ir.operation import Clamped
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Const, GraphInput, QuantizedView, Value
+from ..values import Array, Const, GraphInput, Ints, QuantizedView, Value
 from .parameters import RANGES
 from .qdq import enter_table
 
@@ -51,21 +49,18 @@ def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, out
     Before: ``op[lo, hi] -> tensor``. After: the same, and ``op[narrower] -> output``; the first goes when nothing else
     needs it.
     """
-    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
-    if port is not None:
+    if (fed := context.fed(tensor, tensor.shape)) is not None:
         step = {"op": "Clip", "name": name, "min": lo, "max": hi}
-        fed = GraphInput(port.name, port.shape, port.dtype, tensor.shape, port.steps)
         return context.feed(fed, output, (step,), tensor.scale, tensor.zero_point)
     op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
     if not isinstance(op, Clamped):
         return None
-    out = context.tensor(output, tensor.shape, tensor.scale, tensor.zero_point)
     low, high = int(np.clip(op.lo, lo, hi)), int(np.clip(op.hi, lo, hi))
-    context.add(replace(op, output=out.name, nodes=(*op.nodes, name), lo=low, hi=high))
-    return out
+    narrowed = replace(op, output=output, nodes=(*op.nodes, name), lo=low, hi=high)
+    return context.put(narrowed, tensor.shape, tensor.scale, tensor.zero_point)
 
 
-def _clipped(q: npt.NDArray[np.int64], low: float | None, high: float | None) -> npt.NDArray[Any]:
+def _clipped(q: Ints, low: float | None, high: float | None) -> Array:
     """Bounds are applied in ONNX's order: a maximum below the minimum wins."""
     if low is not None:
         q = np.maximum(q, int(np.ceil(low)))

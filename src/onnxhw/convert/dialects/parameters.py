@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
@@ -18,7 +17,7 @@ from ...ir.graph import Array8
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Floats, Ints, QuantConst
+from ..values import Array, Floats, Ints, QuantConst
 
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 RANGES = {
@@ -185,7 +184,7 @@ class Parameters:
         lined = [-1 if i == axis else 1 for i in range(len(shape))]
         return self.scale.reshape(lined), self.zero_point.reshape(lined)
 
-    def constant(self, q: npt.NDArray[Any], where: str) -> QuantConst:
+    def constant(self, q: Array, where: str) -> QuantConst:
         """The dequantized form of constant integers."""
         if dtype_name(q.dtype) not in RANGES:
             raise BlockedError(f"dequantizes {q.dtype}, which has no integers", "quantize to int8 or uint8")
@@ -208,19 +207,19 @@ class Parameters:
         return axis
 
 
-def bounded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def bounded(values: Array) -> Array:
     """The same constant; `BlockedError` for more than `MOST_WEIGHTS` elements, before any copy is made."""
     if values.size > MOST_WEIGHTS:
         raise BlockedError(f"a constant of {values.size:,} elements fits no accelerator", "split it")
     return values
 
 
-def wide(q: npt.NDArray[Any]) -> Ints:
+def wide(q: Array) -> Ints:
     """Constant integers to compute with; `bounded`."""
     return bounded(q).astype(np.int64)
 
 
-def integers(q: npt.NDArray[Any]) -> Ints | Array8:
+def integers(q: Array) -> Ints | Array8:
     """Constant integers: int8 as they are, others to compute with; `bounded`."""
     return bounded(q) if q.dtype == np.int8 else wide(q)
 
@@ -249,7 +248,7 @@ def merge_blocks(q: Ints, scale: Floats, zero_point: Ints, along: int = -1) -> Q
     )
 
 
-def _single(scale: npt.NDArray[Any], node: Node, found: dict[str, Any]) -> Floats:
+def _single(scale: Array, node: Node, found: dict[str, Any]) -> Floats:
     """The scale in float32, if the node computes in float32."""
     kind = dtype_name(scale.dtype)
     precision = int(found.get("precision" if node.op_type == "QuantizeLinear" else "output_dtype", 0))

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import fixed
 from ...errors import InvalidModelError, UsageError
@@ -24,6 +23,8 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import (
+    EVERY,
+    Array,
     Const,
     Floats,
     GraphInput,
@@ -165,11 +166,11 @@ def add_table(
     """The tensor after `steps`, elementwise from int8 to int8, as a 256-entry table."""
     plain = [{key: value for key, value in step.items() if key != "name"} for step in steps]
     key = ("table", repr(plain))
-    table: npt.NDArray[Any] | None = context.tables.get(key)
+    table: Array | None = context.tables.get(key)
     if table is None:
         try:
             with np.errstate(all="ignore"):
-                table = apply(steps, np.arange(-128, 128).astype(np.int8)).astype(np.int8)
+                table = apply(steps, EVERY).astype(np.int8)
         except UsageError as error:
             raise BlockedError(f"its function has no quantized value everywhere: {error.what}") from error
         context.tables[key] = table
@@ -180,16 +181,15 @@ def add_table(
 def enter_table(
     context: Context,
     tensor: Tensor,
-    table: npt.NDArray[Any],
+    table: Array,
     name: str,
     scale: float,
     zero_point: int,
     nodes: tuple[str, ...],
 ) -> Tensor:
     """Add a table, its entries for -128 to 127, and the tensor that it makes; it is named by the last of `nodes`."""
-    out = context.tensor(name, tensor.shape, scale, zero_point)
-    context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, table.astype(np.int8)))
-    return out
+    made = Table(nodes[-1], (tensor.name,), name, nodes, table.astype(np.int8))
+    return context.put(made, tensor.shape, scale, zero_point)
 
 
 def _step(op: str, name: str, grid: Grid) -> Step:

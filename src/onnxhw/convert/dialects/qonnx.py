@@ -7,13 +7,10 @@ Conv -> [Relu] -> Quant        the convolution's clamp and scale, as in the QDQ 
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import InvalidModelError
-from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.qonnx_formulas import (
     DOMAINS,
@@ -28,6 +25,8 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..operators.chain import chained
 from ..values import (
+    EVERY,
+    Array,
     Const,
     Floats,
     GraphInput,
@@ -43,8 +42,6 @@ from ..values import (
 from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
-EVERY = np.arange(-128, 128).astype(np.int8)
-"""All values of an IR tensor."""
 MOST_BITS = 32
 """The widest integers, those of a bias."""
 STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
@@ -115,7 +112,7 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
     name, output = node.label, node.output[0]
     if isinstance(value, QuantizedView):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
-        integers: npt.NDArray[Any] | None = context.tables.get(key)
+        integers: Array | None = context.tables.get(key)
         if integers is None:
             integers = form.integers(_values(value), np.float32(grid.scale), np.float32(zero))
             context.tables[key] = integers
@@ -323,7 +320,7 @@ def unsupported(context: Context, node: Node) -> Value:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _table(context: Context, node: Node, value: QuantizedView, integers: npt.NDArray[Any], grid: Grid) -> QuantizedView:
+def _table(context: Context, node: Node, value: QuantizedView, integers: Array, grid: Grid) -> QuantizedView:
     """The operator as a table: `integers` for each int8 value of the tensor, in the model's own numbering."""
     if np.isnan(integers).any():
         raise BlockedError("its function has no quantized value everywhere")
@@ -342,12 +339,11 @@ def _held(context: Context, integers: QuantizedView, grid: Grid, node: Node) -> 
     return out_of(context, integers, grid, node.label, node.output[0], node.output[0])
 
 
-def _values(value: QuantizedView) -> npt.NDArray[Any]:
+def _values(value: QuantizedView) -> Array:
     """What the value is for each int8 value of its tensor."""
     if value.integer:
         raise BlockedError("its input is an integer tensor", "dequantize it first")
-    with np.errstate(all="ignore"):
-        return apply(value.functions, EVERY)
+    return value.reals()
 
 
 def _real(value: Value) -> Value:
@@ -355,10 +351,7 @@ def _real(value: Value) -> Value:
 
 
 def _numbers(context: Context, node: Node, index: int) -> Floats:
-    found = context.constant(node, index)
-    if found is None:
-        raise BlockedError(f"input {index} is missing")
-    return found.astype(np.float32)
+    return context.known(node, index).astype(np.float32)
 
 
 def _zero_point(context: Context, node: Node, index: int) -> Floats:

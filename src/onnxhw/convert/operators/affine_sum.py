@@ -1,7 +1,6 @@
 """`Affine`: a convolution with constant weights that waits for its result's scale."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..value_range import value_range
-from ..values import Const, Floats, Ints, QuantConst, Result
+from ..values import Array, Const, Floats, Ints, QuantConst, Result
 from .window import Window
 
 SCALE_TOLERANCE = 2.0**-20
@@ -52,26 +51,22 @@ class Affine:
         """Add the IR operation with these constants per output channel, and the tensor that it makes."""
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         source, weight = self._in_parts(result.nodes)
-        shape = (1, len(self.weight), rows, cols)
-        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
-        self.context.add(
-            Conv(
-                self.name,
-                (source.name,),
-                out.name,
-                result.nodes,
-                weight,
-                bias.astype(np.int32),
-                multiplier,
-                self.window.strides,
-                self.window.dilations,
-                self.window.pads,
-                self.groups,
-                result.lo,
-                result.hi,
-            )
+        made = Conv(
+            self.name,
+            (source.name,),
+            result.name,
+            result.nodes,
+            weight,
+            bias.astype(np.int32),
+            multiplier,
+            self.window.strides,
+            self.window.dilations,
+            self.window.pads,
+            self.groups,
+            result.lo,
+            result.hi,
         )
-        return out
+        return self.context.put(made, (1, len(self.weight), rows, cols), result.scale, result.zero_point)
 
     def interval(self, bias: Ints, inputs: bool = True) -> tuple[Ints, Ints]:
         """The least and the greatest sum of each output channel, bias included; `inputs` as in `value_range`."""
@@ -116,12 +111,11 @@ class Affine:
         if count == 1:
             return old, parts[0]
         self.context.parts[self.name] = count
-        channels = old.channels * count
-        new = self.context.tensor(f"{old.name}.copies", (1, channels, *old.shape[2:]), old.scale, old.zero_point)
+        channels, name = old.channels * count, f"{old.name}.copies"
         ones = np.ones((channels, 1, 1, 1), np.int8)
         zeros, unit = np.zeros(channels, np.int32), np.ones(channels, np.float32)
-        copy = Conv(new.name, (old.name,), new.name, nodes, ones, zeros, unit, groups=old.channels)
-        self.context.add(copy)
+        copy = Conv(name, (old.name,), name, nodes, ones, zeros, unit, groups=old.channels)
+        new = self.context.put(copy, (1, channels, *old.shape[2:]), old.scale, old.zero_point)
         shape = (self.weight.shape[0], self.weight.shape[1] * count, *self.weight.shape[2:])
         return new, np.stack(parts, axis=2).reshape(shape)
 
@@ -182,7 +176,7 @@ def integer_bias(
     return q.astype(np.int64), np.where(same, 0.0, np.abs(q - ratio) * combined)
 
 
-def _per_output(values: npt.NDArray[Any], outputs: int) -> npt.NDArray[Any]:
+def _per_output(values: Array, outputs: int) -> Array:
     """A bias of shape [], [1], [O], [1, O] or [1, O, 1, 1] as [O]; of shape [O, 1] it is one of each row of a Gemm."""
     rows = values.ndim == 2 and len(values) > 1
     if rows or values.size not in (1, outputs) or max(values.shape, default=1) not in (1, outputs):

@@ -20,10 +20,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.graph import Concat, Conv, Copy, Piece, Reshape, Tensor
+from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import GraphInput, Ints, QuantizedView, form
+from ..values import Ints, QuantizedView, form
 from .pieces import pieces
 
 MOST_WAYS = 16
@@ -54,10 +54,9 @@ class Movement:
         weight = np.zeros((len(wanted), tensor.channels, 1, 1), np.int8)
         weight[np.flatnonzero(wanted >= 0), wanted[wanted >= 0]] = 1
         bias = np.where(wanted < 0, self.fill - tensor.zero_point, 0).astype(np.int32)
-        out = self._tensor(output, (1, len(wanted), tensor.height, tensor.width))
         ones = np.ones(len(wanted), np.float32)
-        self.context.add(Conv(self.name, (tensor.name,), out.name, (self.name,), weight, bias, ones))
-        return out
+        chosen = Conv(self.name, (tensor.name,), output, (self.name,), weight, bias, ones)
+        return self._put(chosen, (1, len(wanted), tensor.height, tensor.width))
 
     def pixels(self, tensors: Sequence[Tensor], source: Ints, pixel: Ints, output: str) -> Tensor:
         """Pixels of `tensors`, source and number of each given as ``[H, W]``; source -1 is the constant."""
@@ -72,23 +71,24 @@ class Movement:
         self, tensors: Sequence[Tensor], found: tuple[Piece, ...], size: tuple[int, int], output: str
     ) -> Tensor:
         """The pieces of `tensors` put together."""
-        out = self._tensor(output, (1, tensors[0].channels, *size))
         names = tuple(tensor.name for tensor in tensors)
-        self.context.add(Copy(self.name, names, out.name, (self.name,), found, self.fill))
-        return out
+        copy = Copy(self.name, names, output, (self.name,), found, self.fill)
+        return self._put(copy, (1, tensors[0].channels, *size))
 
     def joined(self, tensors: Sequence[Tensor], output: str) -> Tensor:
         """The tensors' channels one after the other."""
-        if len(tensors) == 1:
-            return tensors[0]
-        first = tensors[0]
-        out = self._tensor(output, (1, sum(tensor.channels for tensor in tensors), *first.shape[2:]))
-        self.context.add(Concat(self.name, tuple(tensor.name for tensor in tensors), out.name, (self.name,)))
-        return out
+        return tensors[0] if len(tensors) == 1 else joined(self.context, tensors, output, self.name, (self.name,))
 
-    def _tensor(self, name: str, shape: Form) -> Tensor:
-        first = self.sources[0]
-        return self.context.tensor(name, shape, first.scale, first.zero_point)
+    def _put(self, op: Op, shape: Form) -> Tensor:
+        return self.context.put(op, shape, self.sources[0].scale, self.sources[0].zero_point)
+
+
+def joined(context: Context, tensors: Sequence[Tensor], output: str, name: str, nodes: tuple[str, ...]) -> Tensor:
+    """The channels of tensors of one scale and zero point, one after the other."""
+    first = tensors[0]
+    shape = (1, sum(tensor.channels for tensor in tensors), *first.shape[2:])
+    made = Concat(name, tuple(tensor.name for tensor in tensors), output, nodes)
+    return context.put(made, shape, first.scale, first.zero_point)
 
 
 def materialise(context: Context, value: QuantizedView) -> Tensor:
@@ -106,11 +106,9 @@ def materialise(context: Context, value: QuantizedView) -> Tensor:
         try:
             context.arranged[key] = arrange(context, [old], index, shape, name, name)
         except BlockedError:
-            port = next((port for port in context.graph.inputs if port.tensor == old.name), None)
-            if port is None:
+            fed = context.fed(old, value.shape, *value.moves.steps)
+            if fed is None:
                 raise
-            steps = (*port.steps, *value.moves.steps)
-            fed = GraphInput(port.name, port.shape, port.dtype, value.shape, steps)
             context.arranged[key] = context.feed(fed, name, (), old.scale, old.zero_point)
     return context.arranged[key]
 
@@ -128,9 +126,7 @@ def arrange(
         if shape == first.shape:
             return first
         if shape[1] == first.channels:
-            out = context.tensor(output, shape, first.scale, first.zero_point)
-            context.add(Reshape(out.name, (first.name,), out.name))
-            return out
+            return context.put(Reshape(output, (first.name,), output), shape, first.scale, first.zero_point)
     movement = Movement(context, name, tuple(sources), fill)
     if len(sources) == 1 and shape[1] == first.channels:
         plan = _planes if index.size <= REMEMBERED else _planes.__wrapped__

@@ -1,19 +1,19 @@
 """Operators of two and more activations, element by element: Add, Sub, Mul, Max, Min; with constants as well."""
 
-from dataclasses import dataclass, replace
-from math import inf, prod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from ...ir.graph import Add, Copy, MaxPool, Mul, Piece, Tensor
+from ...ir.graph import Copy, MaxPool, Piece, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Const, Moves, QuantConst, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
-from .operands import aligned_input, broadcast, complement, expanded, on_grid, plain, real
+from .operands import aligned_input, binary, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
 
@@ -46,7 +46,7 @@ def arithmetic(context: Context, node: Node) -> Value:
         moves = Moves.of(form(shape), shape)
     if node.op_type == "Sub":
         right = complement(context, right, f"{right.name}.negated", f"{name}.negated")
-    return Unquantized(Binary(context, node.op_type, name, left, right).finish, moves, (name,))
+    return Unquantized(partial(binary, context, node.op_type, name, left, right), moves, (name,))
 
 
 def _same(a: Value, b: Value) -> bool:
@@ -73,34 +73,6 @@ def _operand(context: Context, node: Node, value: QuantizedView, shape: tuple[in
     return materialise(context, expanded(context, value, shape, node.label))
 
 
-@dataclass(frozen=True)
-class Binary:
-    """An Add (a Sub with its second operand negated) or Mul that waits for its result's scale."""
-
-    context: Context
-    op_type: str
-    name: str
-    left: Tensor
-    right: Tensor
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the IR operation."""
-        sa, sb = np.float32(self.left.scale), np.float32(self.right.scale)
-        shape = self.left.shape if prod(self.left.shape) >= prod(self.right.shape) else self.right.shape
-        names = (self.left.name, self.right.name)
-        multiplies = self.op_type == "Mul"
-        ratios = [np.float32(sa * sb) / result.scale] if multiplies else [sa / result.scale, sb / result.scale]
-        if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, ratios)):
-            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
-        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
-        if multiplies:
-            self.context.add(Mul(self.name, names, out.name, result.nodes, float(ratios[0]), result.lo, result.hi))
-        else:
-            a, b = map(float, ratios)
-            self.context.add(Add(self.name, names, out.name, result.nodes, a, b, result.lo, result.hi))
-        return out
-
-
 def extreme(context: Context, node: Node) -> Value:
     """Max and Min of any number of values and scalar constants."""
     name, op_type = node.label, node.op_type
@@ -124,9 +96,8 @@ def extreme(context: Context, node: Node) -> Value:
         ]
         if any(operand.shape != shape for operand in fitting):
             raise BlockedError("an operand without QuantizeLinear is repeated", "quantize it first")
-        whole = Unquantized(
-            Extreme(context, op_type, name, tuple(fitting)).finish, Moves.of(form(shape), shape), (name,)
-        )
+        finish = partial(extreme_of, context, op_type == "Min", name, fitting)
+        whole = Unquantized(finish, Moves.of(form(shape), shape), (name,))
     for bound in bounds:
         whole = function(context, whole, constant_operand(op_type, False, bound, name), clamp=True)
     return whole
@@ -141,44 +112,35 @@ def _scalar(value: Const | QuantConst) -> float:
     return float(array.reshape(()))
 
 
-@dataclass(frozen=True)
-class Extreme:
-    """A Max or Min that waits for its result's scale: the operands stacked, and a window over the stack.
+def extreme_of(
+    context: Context, least: bool, name: str, operands: Sequence[QuantizedView | Unquantized], result: Result
+) -> Tensor:
+    """Add a Max, or a Min if `least`, whose result's scale is known now: the operands stacked, a window over the stack.
 
     Rounding to the result's grid is monotone, so operands are quantized first. The minimum is the complement of the
     maximum of complements.
     """
-
-    context: Context
-    op_type: str
-    name: str
-    operands: tuple[QuantizedView | Unquantized, ...]
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the IR operations."""
-        context, least = self.context, self.op_type == "Min"
-        tensors = []
-        for number, operand in enumerate(self.operands):
-            output = f"{result.name}.input{number}"
-            tensor = on_grid(context, operand, result, output, f"{self.name}.input{number}")
-            if least:
-                tensor = complement(context, tensor, f"{output}.complement", f"{self.name}.complement{number}")
-            tensors.append(tensor)
-        to = f"{result.name}.most" if least else result.name
-        out = greatest(context, tensors, to, self.name, result.nodes)
-        return complement(context, out, result.name, f"{self.name}.least") if least else out
+    tensors = []
+    for number, operand in enumerate(operands):
+        output = f"{result.name}.input{number}"
+        tensor = on_grid(context, operand, result, output, f"{name}.input{number}")
+        if least:
+            tensor = complement(context, tensor, f"{output}.complement", f"{name}.complement{number}")
+        tensors.append(tensor)
+    out = greatest(context, tensors, f"{result.name}.most" if least else result.name, name, result.nodes)
+    return complement(context, out, result.name, f"{name}.least") if least else out
 
 
 def greatest(context: Context, tensors: list[Tensor], output: str, name: str, nodes: tuple[str, ...]) -> Tensor:
     """The maximum of tensors of one shape and grid, element by element: a window over the stack of them."""
     first, count = tensors[0], len(tensors)
     _, channels, height, width = first.shape
-    stack = context.tensor(f"{output}.stack", (1, channels, count * height, width), first.scale, first.zero_point)
+    grid = first.scale, first.zero_point
     pieces = tuple(Piece(n, 0, width, 1, height, width, n * height) for n in range(count))
-    context.add(Copy(f"{name}.stack", tuple(tensor.name for tensor in tensors), stack.name, nodes, pieces))
-    out = context.tensor(output, first.shape, first.scale, first.zero_point)
-    context.add(MaxPool(name, (stack.name,), out.name, nodes, (count, 1), dilations=(height, 1)))
-    return out
+    copy = Copy(f"{name}.stack", tuple(tensor.name for tensor in tensors), f"{output}.stack", nodes, pieces)
+    stack = context.put(copy, (1, channels, count * height, width), *grid)
+    pool = MaxPool(name, (stack.name,), output, nodes, (count, 1), dilations=(height, 1))
+    return context.put(pool, first.shape, *grid)
 
 
 def _with_constant(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Value:

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from ...errors import InvalidModelError
-from ...ir.graph import Concat, Tensor
+from ...ir.graph import Tensor
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
@@ -24,7 +24,7 @@ from ..values import (
     Value,
     form,
 )
-from .arrange import arrange, materialise
+from .arrange import arrange, joined, materialise
 from .operands import on_grid, real
 
 
@@ -114,17 +114,17 @@ def concat(context: Context, node: Node) -> Value:
     held = [value for value in values if isinstance(value, QuantizedView)]
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
         operands = tuple(real(value) for value in values)
-        joined = Concatenation(context, name, axis, operands)
-        return Unquantized(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
-    joined = Concatenation(context, name, axis, tuple(held))
+        whole = Concatenation(context, name, axis, operands)
+        return Unquantized(whole.finish, Moves.of(form(whole.shape), whole.shape), (name,))
+    whole = Concatenation(context, name, axis, tuple(held))
     first = held[0]
     same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
     if len(same) == 1:
-        out = joined.join([materialise(context, value) for value in held], node.output[0], (name,))
-        return QuantizedView(out, Moves.of(out.shape, joined.shape), first.functions, first.unsigned)
+        out = whole.join([materialise(context, value) for value in held], node.output[0], (name,))
+        return QuantizedView(out, Moves.of(out.shape, whole.shape), first.functions, first.unsigned)
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")
-    return Unquantized(joined.finish, Moves.of(form(joined.shape), joined.shape), (name,))
+    return Unquantized(whole.finish, Moves.of(form(whole.shape), whole.shape), (name,))
 
 
 @dataclass(frozen=True)
@@ -153,17 +153,14 @@ class Concatenation:
 
     def join(self, tensors: list[Tensor], output: str, nodes: tuple[str, ...]) -> Tensor:
         """Add the IR operation; all tensors have one scale."""
-        first, shape = tensors[0], form(self.shape)
         if self.axis > 1:
             numbers, start = [], 0
             for tensor, operand in zip(tensors, self.operands, strict=True):
                 numbers.append(start + np.arange(prod(tensor.shape)).reshape(operand.shape))
                 start += prod(tensor.shape)
             index = np.concatenate(numbers, axis=self.axis)
-            return arrange(self.context, tensors, index, shape, output, self.name)
-        out = self.context.tensor(output, shape, first.scale, first.zero_point)
-        self.context.add(Concat(self.name, tuple(tensor.name for tensor in tensors), out.name, nodes))
-        return out
+            return arrange(self.context, tensors, index, form(self.shape), output, self.name)
+        return joined(self.context, tensors, output, self.name, nodes)
 
 
 HANDLERS: Handlers = {

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...ir.graph import Concat, Tensor
+from ...ir.graph import Tensor
 from ..blockers import BlockedError
 from ..values import Ints, Moves, QuantizedView, Result
 from .affine_sum import FLAT, Affine
-from .arrange import materialise
+from .arrange import joined, materialise
 
 STEP = 128
 """What the upper int8 counts: a power of two, so that it is exact, and the rest has room for a tie of the rounding."""
@@ -69,13 +69,10 @@ def _two(affine: Affine, name: str, bias: Ints, centre: int, nodes: tuple[str, .
     scale, zero = np.float32(x.scale), x.zero_point
     upper = Result(f"{name}.high", scale, zero, -128, 127, nodes)
     high = affine.added(upper, bias - centre, np.full(count, 1 / STEP, np.float32))
-    both = context.tensor(f"{name}.and_high", (1, x.channels + count, 1, 1), x.scale, zero)
-    context.add(Concat(both.name, (x.name, high.name), both.name, nodes))
+    both = joined(context, [x, high], f"{name}.and_high", f"{name}.and_high", nodes)
     down = -STEP * np.eye(count, dtype=np.int64).reshape(count, count, 1, 1)
     weight = np.concatenate([affine.weight.astype(np.int64), down], axis=1).astype(np.int8)
     rest = replace(affine, name=f"{affine.name}.low", tensor=both, weight=weight)
     lower = Result(f"{name}.low", scale, zero, -128, 127, nodes)
     low = rest.added(lower, bias - centre - zero, np.ones(count, np.float32))
-    made = context.tensor(f"{name}.sums", (1, 2 * count, 1, 1), x.scale, zero)
-    context.add(Concat(made.name, (high.name, low.name), made.name, nodes))
-    return Limbs(made, (STEP, 1), centre - STEP * zero)
+    return Limbs(joined(context, [high, low], f"{name}.sums", f"{name}.sums", nodes), (STEP, 1), centre - STEP * zero)

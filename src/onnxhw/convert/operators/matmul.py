@@ -5,7 +5,7 @@
 An operand that lies transposed is read so: a Transpose of the last two dimensions costs nothing.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -16,34 +16,10 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Moves, QuantizedView, Result, Unquantized
 from .arrange import materialise
 from .movement import moved
-from .operands import broadcast, placed, plain
-
-
-@dataclass(frozen=True)
-class Product:
-    """A product that waits for its result's scale."""
-
-    context: Context
-    name: str
-    operands: tuple[Tensor, Tensor]
-    transposed: tuple[bool, bool]
-    shape: tuple[int, int, int, int]
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the IR operation."""
-        a, b = self.operands
-        multiplier = np.float32(np.float32(a.scale) * np.float32(b.scale)) / result.scale
-        if not np.isfinite(multiplier) or multiplier < SMALLEST_NORMAL:
-            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
-        out = self.context.tensor(result.name, self.shape, float(result.scale), result.zero_point)
-        names = a.name, b.name
-        fields = float(multiplier), *self.transposed, result.lo, result.hi
-        self.context.add(MatMul(self.name, names, out.name, result.nodes, *fields))
-        return out
+from .operands import broadcast, placed, plain, ratios
 
 
 def product(context: Context, node: Node) -> Unquantized:
@@ -61,8 +37,14 @@ def product(context: Context, node: Node) -> Unquantized:
     if _origin(context, left) == _origin(context, right):
         right = _copied(context, right, name)
     shape = (1, prod(batch), a.shape[-2], b.shape[-1])
-    waiting = Product(context, name, (left, right), (turned_left, turned_right), shape)
-    return Unquantized(waiting.finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
+
+    def finish(result: Result) -> Tensor:
+        (multiplier,) = ratios(np.float32(np.float32(left.scale) * np.float32(right.scale)) / result.scale)
+        names, turned = (left.name, right.name), (turned_left, turned_right)
+        made = MatMul(name, names, result.name, result.nodes, multiplier, *turned, result.lo, result.hi)
+        return context.put(made, shape, result.scale, result.zero_point)
+
+    return Unquantized(finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
 
 
 def _operand(context: Context, value: QuantizedView, batch: Shape, name: str) -> tuple[Tensor, bool]:
@@ -91,6 +73,7 @@ def _origin(context: Context, tensor: Tensor) -> str:
 def _copied(context: Context, tensor: Tensor, name: str) -> Tensor:
     """The same elsewhere: what is read in one cycle must lie in two banks."""
     _, _, height, width = tensor.shape
-    out = context.tensor(f"{tensor.name}.copy", tensor.shape, tensor.scale, tensor.zero_point)
-    context.add(Copy(f"{name}.copy", (tensor.name,), out.name, (name,), (Piece(0, 0, width, 1, height, width),)))
-    return out
+    copy = Copy(
+        f"{name}.copy", (tensor.name,), f"{tensor.name}.copy", (name,), (Piece(0, 0, width, 1, height, width),)
+    )
+    return context.put(copy, tensor.shape, tensor.scale, tensor.zero_point)

@@ -8,23 +8,19 @@ applies to dequantized values, to integers, and to the result of an operation th
 from collections.abc import Hashable
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import fixed
 from ...hostops.in_worker import computed
 from ...ir.graph import Tensor
-from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Ints, Moves, QuantizedView, Result, Unquantized, Value, form
+from ..values import Array, Ints, Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import arrange
 
-Array = npt.NDArray[Any]
 SHARED = 1 << 14
 """Most elements of a movement that is remembered for nodes that move alike."""
 LARGEST = 1 << 22
@@ -156,9 +152,7 @@ def _fill(value: QuantizedView, constant: float) -> int:
         if constant != int(constant) or not -128 <= fill <= 127:
             raise BlockedError(f"the constant {constant:g} is not one of the integers")
         return fill
-    with np.errstate(all="ignore"):
-        reals = apply(value.functions, np.arange(-128, 128).astype(np.int8))
-    fits = np.flatnonzero(reals == np.float32(constant)) - 128
+    fits = np.flatnonzero(value.reals() == np.float32(constant)) - 128
     if not len(fits):
         raise BlockedError(
             f"the constant {constant:g} is not a value of its input's grid", "pad with zero, or quantize the result"

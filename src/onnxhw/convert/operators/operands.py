@@ -8,19 +8,19 @@ beside      input, input.T          an input of the model, laid out as another o
 """
 
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from ... import fixed
-from ...ir.graph import Table, Tensor
+from ...ir.graph import Add, Mul, Op, Tensor
 from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..dialects.qdq import add_table
-from ..values import GraphInput, QuantizedView, Result, Step, Unquantized, Value, form
+from ..dialects.qdq import SMALLEST_NORMAL, add_table, enter_table
+from ..values import QuantizedView, Result, Step, Unquantized, Value, form
 from .arrange import materialise
 from .movement import moved
 
@@ -32,23 +32,20 @@ def plain(context: Context, node: Node, index: int) -> QuantizedView:
     """An operand that is a dequantized tensor, perhaps after functions that stay on its grid."""
     value = context.required(node, index)
     if isinstance(value, QuantizedView) and len(value.functions) > 1:
-        return materialized(context, value, node.label) or context.quantized(node, index)
+        return materialized(context, value) or context.quantized(node, index)
     return context.quantized(node, index)
 
 
-def materialized(context: Context, value: QuantizedView, name: str) -> QuantizedView | None:
+def materialized(context: Context, value: QuantizedView) -> QuantizedView | None:
     """The value as a dequantized tensor of the same grid, if its functions give nothing else."""
-    with np.errstate(all="ignore"):
-        integers = np.arange(-128, 128).astype(np.int8)
-        grid = apply(value.functions[:1], integers)
-        reals = apply(value.functions, integers)
+    grid, reals = replace(value, functions=value.functions[:1]).reals(), value.reals()
     places = np.minimum(np.searchsorted(grid, reals), 255)
     if not np.array_equal(grid[places], reals):
         return None
     tensor = value.tensor
-    out = context.tensor(f"{tensor.name}.{value.functions[-1]['op']}", tensor.shape, tensor.scale, tensor.zero_point)
     nodes = tuple(step["name"] for step in value.functions[1:])
-    context.add(Table(nodes[-1], (tensor.name,), out.name, nodes, (places - 128).astype(np.int8)))
+    name = f"{tensor.name}.{value.functions[-1]['op']}"
+    out = enter_table(context, tensor, places - 128, name, tensor.scale, tensor.zero_point, nodes)
     return QuantizedView(out, value.moves, value.functions[:1])
 
 
@@ -81,11 +78,29 @@ def _quantize(result: Result) -> tuple[Step, ...]:
     return ({"op": "QuantizeLinear", "name": name, "scale": scale, "zero_point": zero_point, "dtype": "int8"},)
 
 
+def ratios(*found: np.floating) -> list[float]:
+    """Ratios of input and output scales, as operations carry them; `BlockedError` for one beyond float32's range."""
+    if not all(SMALLEST_NORMAL <= ratio < inf for ratio in map(float, found)):
+        raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
+    return [float(ratio) for ratio in found]
+
+
+def binary(context: Context, op_type: str, name: str, left: Tensor, right: Tensor, result: Result) -> Tensor:
+    """Add an Add (of a Sub with its second operand negated, too) or a Mul, whose result's scale is known now."""
+    sa, sb, names = np.float32(left.scale), np.float32(right.scale), (left.name, right.name)
+    made: Op
+    if op_type == "Mul":
+        (ratio,) = ratios(np.float32(sa * sb) / result.scale)
+        made = Mul(name, names, result.name, result.nodes, ratio, result.lo, result.hi)
+    else:
+        a, b = ratios(sa / result.scale, sb / result.scale)
+        made = Add(name, names, result.name, result.nodes, a, b, result.lo, result.hi)
+    return context.put(made, max(left.shape, right.shape, key=prod), result.scale, result.zero_point)
+
+
 def complement(context: Context, tensor: Tensor, output: str, name: str) -> Tensor:
     """The negated tensor: ``-1 - q`` on the grid of zero point ``-1 - zero_point``."""
-    out = context.tensor(output, tensor.shape, tensor.scale, -1 - tensor.zero_point)
-    context.add(Table(name, (tensor.name,), out.name, (name,), COMPLEMENT))
-    return out
+    return enter_table(context, tensor, COMPLEMENT, output, tensor.scale, -1 - tensor.zero_point, (name,))
 
 
 def expanded(context: Context, value: QuantizedView, shape: Shape, name: str) -> QuantizedView:
@@ -102,11 +117,10 @@ def expanded(context: Context, value: QuantizedView, shape: Shape, name: str) ->
 def placed(context: Context, value: QuantizedView) -> Tensor:
     """The value's own tensor, as `materialise` gives it; a model's input that lies otherwise is loaded so, too."""
     tensor, shape = value.tensor, form(value.shape)
-    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
-    if port is None or (value.moves.index is None and shape[1] == tensor.channels):
+    fed = context.fed(tensor, value.shape)
+    if fed is None or (value.moves.index is None and shape[1] == tensor.channels):
         return materialise(context, value)
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
-    fed = GraphInput(port.name, port.shape, port.dtype, value.shape, port.steps)
     return context.feed(fed, f"{tensor.name}.placed", (whole, *value.moves.steps), tensor.scale, tensor.zero_point)
 
 
@@ -114,12 +128,11 @@ def aligned_input(context: Context, value: QuantizedView, other: QuantizedView) 
     """An input of the model loaded so that its elements lie as those of `other`, of the same shape; None if `value` is
     no input."""
     tensor, like = value.tensor, other.tensor
-    port = next((port for port in context.graph.inputs if port.tensor == tensor.name), None)
-    if port is None or value.shape != other.shape:
+    fed = context.fed(tensor, like.shape)
+    if fed is None or value.shape != other.shape:
         return None
     whole: Step = {"op": "Reshape", "name": "", "shape": list(tensor.shape)}
     steps = (whole, *value.moves.steps, *other.moves.back(like.shape))
-    fed = GraphInput(port.name, port.shape, port.dtype, like.shape, port.steps)
     laid = context.feed(fed, f"{tensor.name}.beside", steps, tensor.scale, tensor.zero_point)
     return replace(value, tensor=laid, moves=other.moves)
 

@@ -7,22 +7,20 @@ Weight, bias and multiplier of each channel are sought until all 256 inputs give
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import fixed
-from ...ir.graph import Add, Conv, Mul, Tensor
+from ...ir.graph import Conv, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..dialects.qdq import SMALLEST_NORMAL
-from ..values import Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
+from ..values import Array, Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
 from .arrange import materialise
-from .chain import Chain, Formula, chained, identity, per_channel_formula
-from .operands import plain
+from .chain import Formula, chained, identity, per_channel_formula
+from .operands import binary, plain
 
 INTEGERS = np.arange(-128, 128, dtype=np.int64)
 WEIGHTS = np.arange(127, 0, -1, dtype=np.int64)
@@ -40,57 +38,48 @@ class Line:
     offset: Floats
 
 
-@dataclass(frozen=True)
-class Channelwise:
-    """A line per channel that waits for its result's scale; `otherwise` takes over where no constants are found."""
+def channelwise(
+    context: Context,
+    name: str,
+    x: Tensor,
+    line: Line,
+    result: Result,
+    otherwise: Callable[[Result], Tensor] | None = None,
+) -> Tensor:
+    """Add the convolution of a line per channel whose result's scale is known now.
 
-    context: Context
-    name: str
-    tensor: Tensor
-    line: Line
-    otherwise: Callable[[Result], Tensor] | None = None
-    chain: Chain | None = None
-    """The same for any quantizer, and with more constants."""
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the convolution."""
-        if result.formula is not None and self.chain is not None:
-            return self.chain.finish(result)
-        x, channels = self.tensor, self.tensor.channels
-        reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
-        values = np.broadcast_to(self.line.formula(reals[None, :]), (channels, 256))
-        if np.isnan(values).any():
-            raise BlockedError("its formula gives NaN")
-        wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
-        slope = np.float64(x.scale) / np.float64(result.scale) * self.line.slope.astype(np.float64)
-        offset = self.line.offset.astype(np.float64) / np.float64(result.scale)
-        found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
-        if None in found:
-            if self.otherwise is not None:
-                return self.otherwise(result)
-            if self.chain is not None:
-                return self.chain.finish(result)
-            raise BlockedError(
-                f"no integer constants give the float results of channel {found.index(None)}",
-                "quantize the constant (QDQ format)",
-            )
-        weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
-        out = self.context.tensor(result.name, x.shape, float(result.scale), result.zero_point)
-        self.context.add(
-            Conv(
-                self.name,
-                (x.name,),
-                out.name,
-                result.nodes,
-                weights.astype(np.int8).reshape(-1, 1, 1, 1),
-                biases.astype(np.int32),
-                multipliers.astype(np.float32),
-                groups=channels,
-                lo=result.lo,
-                hi=result.hi,
-            )
+    `otherwise` takes over where no constants are found.
+    """
+    channels = x.channels
+    reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
+    values = np.broadcast_to(line.formula(reals[None, :]), (channels, 256))
+    if np.isnan(values).any():
+        raise BlockedError("its formula gives NaN")
+    wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
+    slope = np.float64(x.scale) / np.float64(result.scale) * line.slope.astype(np.float64)
+    offset = line.offset.astype(np.float64) / np.float64(result.scale)
+    found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
+    if None in found:
+        if otherwise is not None:
+            return otherwise(result)
+        raise BlockedError(
+            f"no integer constants give the float results of channel {found.index(None)}",
+            "quantize the constant (QDQ format)",
         )
-        return out
+    weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
+    made = Conv(
+        name,
+        (x.name,),
+        result.name,
+        result.nodes,
+        weights.astype(np.int8).reshape(-1, 1, 1, 1),
+        biases.astype(np.int32),
+        multipliers.astype(np.float32),
+        groups=channels,
+        lo=result.lo,
+        hi=result.hi,
+    )
+    return context.put(made, x.shape, result.scale, result.zero_point)
 
 
 def constants(
@@ -142,7 +131,7 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
         q = per_channel_values(constant.q.astype(np.int64), x, tensor)
         assert q is not None
-        otherwise = ConstantPerChannel(context, node.op_type, node.label, tensor, constant, q).finish
+        otherwise = partial(with_constant, context, node.op_type, node.label, tensor, constant, q)
     formulas = (per_channel_formula(node.op_type, values, swapped, node.label),)
     return _channelwise(context, node, x, tensor, line, formulas, otherwise)
 
@@ -157,12 +146,17 @@ def _channelwise(
     otherwise: Callable[[Result], Tensor] | None = None,
 ) -> Unquantized:
     chain = identity(context, node.label, tensor).then(formulas)
-    made = Channelwise(context, node.label, tensor, line, otherwise, chain)
+
+    def finish(result: Result) -> Tensor:
+        if result.formula is not None:
+            return chain.finish(result)
+        return channelwise(context, node.label, tensor, line, result, otherwise or chain.finish)
+
     moves = Moves.of(tensor.shape, x.shape)
-    return Unquantized(made.finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
+    return Unquantized(finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
-def spread_per_channel(values: npt.NDArray[Any], other: Unquantized) -> npt.NDArray[Any]:
+def spread_per_channel(values: Array, other: Unquantized) -> Array:
     """A constant as one value per channel of the pending operation's tensor; `BlockedError` if it is not that."""
     size = prod(other.shape)
     places = np.arange(size) if other.moves.index is None else other.moves.index.ravel()
@@ -181,7 +175,7 @@ def spread_per_channel(values: npt.NDArray[Any], other: Unquantized) -> npt.NDAr
     return picked
 
 
-def per_channel_values(values: npt.NDArray[Any], x: QuantizedView, tensor: Tensor) -> npt.NDArray[Any] | None:
+def per_channel_values(values: Array, x: QuantizedView, tensor: Tensor) -> Array | None:
     """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
     try:
         spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)
@@ -190,47 +184,23 @@ def per_channel_values(values: npt.NDArray[Any], x: QuantizedView, tensor: Tenso
     return spread[:, 0] if bool((spread == spread[:, :1]).all()) else None
 
 
-@dataclass(frozen=True)
-class ConstantPerChannel:
-    """Add or Mul with a quantized constant per channel, the constant made into a tensor.
+def with_constant(
+    context: Context, op_type: str, name: str, x: Tensor, constant: QuantConst, q: Ints, result: Result
+) -> Tensor:
+    """Add an Add or Mul with a quantized constant made into a tensor, `q` per channel; the result's scale is known now.
 
     A convolution with weights of 0 has its bias as the result: the constant's integers.
     """
-
-    context: Context
-    op_type: str
-    name: str
-    tensor: Tensor
-    constant: QuantConst
-    q: Ints
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the operations."""
-        context, x, channels = self.context, self.tensor, self.tensor.channels
-        zero = int(self.constant.zero_point.reshape(()))
-        shift = 128 if zero > 127 or int(self.q.max()) > 127 else 0
-        zero, q = zero - shift, self.q - shift
-        scale = np.float32(self.constant.scale.reshape(()))
-        if int(q.min()) < -128 or int(q.max()) > 127 or not -128 <= zero <= 127:
-            raise BlockedError("the constant is not int8 or uint8", "quantize it to int8")
-        ratios = [np.float32(x.scale) / result.scale, scale / result.scale]
-        if self.op_type == "Mul":
-            ratios = [np.float32(np.float32(x.scale) * scale) / result.scale]
-        if not all(np.isfinite(ratio) and ratio >= SMALLEST_NORMAL for ratio in ratios):
-            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
-        made = context.tensor(f"{result.name}.constant", x.shape, float(scale), zero)
-        zeros, ones = np.zeros((channels, 1, 1, 1), np.int8), np.ones(channels, np.float32)
-        bias = (q - zero).astype(np.int32)
-        name = f"{self.name}.constant"
-        context.add(Conv(name, (x.name,), made.name, (self.name,), zeros, bias, ones, groups=channels))
-        out = context.tensor(result.name, x.shape, float(result.scale), result.zero_point)
-        names = (x.name, made.name)
-        if self.op_type == "Add":
-            a, b = map(float, ratios)
-            context.add(Add(self.name, names, out.name, result.nodes, a, b, result.lo, result.hi))
-        else:
-            context.add(Mul(self.name, names, out.name, result.nodes, float(ratios[0]), result.lo, result.hi))
-        return out
+    zero, channels = int(constant.zero_point.reshape(())), x.channels
+    shift = 128 if zero > 127 or int(q.max()) > 127 else 0
+    zero, q = zero - shift, q - shift
+    if int(q.min()) < -128 or int(q.max()) > 127 or not -128 <= zero <= 127:
+        raise BlockedError("the constant is not int8 or uint8", "quantize it to int8")
+    zeros, ones = np.zeros((channels, 1, 1, 1), np.int8), np.ones(channels, np.float32)
+    bias, wanted = (q - zero).astype(np.int32), f"{result.name}.constant"
+    conv = Conv(f"{name}.constant", (x.name,), wanted, (name,), zeros, bias, ones, groups=channels)
+    made = context.put(conv, x.shape, np.float32(constant.scale.reshape(())), zero)
+    return binary(context, op_type, name, x, made, result)
 
 
 def batch_normalization(context: Context, node: Node) -> Value:

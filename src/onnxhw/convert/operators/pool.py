@@ -1,7 +1,5 @@
 """Pooling and means over the spatial axes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ...ir.graph import AveragePool, MaxPool, Tensor
@@ -9,10 +7,9 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import materialise
-from .operands import on_grid, plain, real
+from .operands import on_grid, plain, ratios, real
 from .window import Window, window
 
 
@@ -37,10 +34,8 @@ def maximum(
     shape = (1, plane[1], *made.size(plane[2:]))
 
     def pool(tensor: Tensor, to: str, nodes: tuple[str, ...]) -> Tensor:
-        out = context.tensor(to, shape, tensor.scale, tensor.zero_point)
         window = (made.kernel, made.strides, made.dilations, made.pads)
-        context.add(MaxPool(name, (tensor.name,), out.name, nodes, *window))
-        return out
+        return context.put(MaxPool(name, (tensor.name,), to, nodes, *window), shape, tensor.scale, tensor.zero_point)
 
     if isinstance(value, QuantizedView) and (value.integer or value.plain):
         out = pool(materialise(context, value), output, (name,))
@@ -69,51 +64,20 @@ def average_pool(context: Context, node: Node) -> Value:
     return average(context, node.label, x.shape, tensor, made, count_pad and any(made.pads))
 
 
-@dataclass(frozen=True)
-class Average:
-    """An average pooling that waits for its result's scale."""
-
-    context: Context
-    name: str
-    tensor: Tensor
-    window: Window
-    count_pad: bool
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the IR operation."""
-        ratio = np.float32(self.tensor.scale) / result.scale
-        if not np.isfinite(ratio) or ratio < SMALLEST_NORMAL:
-            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
-        rows, cols = self.window.size((self.tensor.height, self.tensor.width))
-        shape = (1, self.tensor.channels, rows, cols)
-        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
-        made = self.window
-        self.context.add(
-            AveragePool(
-                self.name,
-                (self.tensor.name,),
-                out.name,
-                result.nodes,
-                made.kernel,
-                made.strides,
-                made.dilations,
-                made.pads,
-                float(ratio),
-                self.count_pad,
-                result.lo,
-                result.hi,
-            )
-        )
-        return out
-
-
 def average(
     context: Context, name: str, shape: Shape, tensor: Tensor, made: Window, count_pad: bool = False
 ) -> Unquantized:
     """The mean over a window of a tensor that has the ONNX shape `shape`."""
-    waiting = Average(context, name, tensor, made, count_pad)
-    rows, cols = made.size((tensor.height, tensor.width))
-    return Unquantized(waiting.finish, _moves((1, tensor.channels, rows, cols), shape), (name,))
+    out = (1, tensor.channels, *made.size((tensor.height, tensor.width)))
+
+    def finish(result: Result) -> Tensor:
+        (ratio,) = ratios(np.float32(tensor.scale) / result.scale)
+        window = (made.kernel, made.strides, made.dilations, made.pads)
+        fields = *window, ratio, count_pad, result.lo, result.hi
+        pool = AveragePool(name, (tensor.name,), result.name, result.nodes, *fields)
+        return context.put(pool, out, result.scale, result.zero_point)
+
+    return Unquantized(finish, _moves(out, shape), (name,))
 
 
 def _window(node: Node, shape: Shape, ceil: bool = True) -> Window:

@@ -5,7 +5,8 @@ negative   Q(slope * min(x, 0))             table on the input's grid, then a pr
 result     positive + negative              Add with unit ratios: exact
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..dialects.qdq import enter_table
 from ..values import Const, Floats, Moves, QuantConst, Result, Step, Unquantized, Value
 from .arrange import materialise
 from .operands import plain
-from .perchannel import INTEGERS, Channelwise, Line, per_channel_values
+from .perchannel import INTEGERS, Line, channelwise, per_channel_values
 from .unary import function
 
 
@@ -40,35 +41,23 @@ def prelu(context: Context, node: Node) -> Value:
         raise BlockedError(
             f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
         )
-    made = Halves(context, node.label, tensor, np.asarray(slopes, np.float32))
-    return Unquantized(made.finish, Moves.of(tensor.shape, x.shape), (node.label,))
+    finish = partial(halves, context, node.label, tensor, np.asarray(slopes, np.float32))
+    return Unquantized(finish, Moves.of(tensor.shape, x.shape), (node.label,))
 
 
-@dataclass(frozen=True)
-class Halves:
-    """A PRelu with the slopes ``[C]`` that waits for its result's scale."""
-
-    context: Context
-    name: str
-    tensor: Tensor
-    slopes: Floats
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the operations."""
-        context, x, slopes = self.context, self.tensor, self.slopes
-        grid = float(result.scale), result.zero_point
-        reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
-        above = fixed.quantize(np.maximum(reals, np.float32(0)), result.scale, result.zero_point)
-        positive = enter_table(context, x, above, f"{result.name}.positive", *grid, result.nodes)
-        below = np.minimum(INTEGERS, x.zero_point)
-        cut = enter_table(context, x, below, f"{result.name}.cut", x.scale, x.zero_point, result.nodes)
-        line = Line(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
-        whole = replace(result, name=f"{result.name}.negative", lo=-128, hi=127)
-        negative = Channelwise(context, self.name, cut, line).finish(whole)
-        out = context.tensor(result.name, x.shape, *grid)
-        names = (positive.name, negative.name)
-        context.add(Add(self.name, names, out.name, result.nodes, lo=result.lo, hi=result.hi))
-        return out
+def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: Result) -> Tensor:
+    """Add the operations of a PRelu with the slopes ``[C]``, whose result's scale is known now."""
+    grid = float(result.scale), result.zero_point
+    reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
+    above = fixed.quantize(np.maximum(reals, np.float32(0)), result.scale, result.zero_point)
+    positive = enter_table(context, x, above, f"{result.name}.positive", *grid, result.nodes)
+    below = np.minimum(INTEGERS, x.zero_point)
+    cut = enter_table(context, x, below, f"{result.name}.cut", x.scale, x.zero_point, result.nodes)
+    line = Line(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
+    whole = replace(result, name=f"{result.name}.negative", lo=-128, hi=127)
+    negative = channelwise(context, name, cut, line, whole)
+    names = (positive.name, negative.name)
+    return context.put(Add(name, names, result.name, result.nodes, lo=result.lo, hi=result.hi), x.shape, *grid)
 
 
 HANDLERS: Handlers = {("", "PRelu"): prelu}

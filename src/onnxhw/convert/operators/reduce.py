@@ -6,7 +6,8 @@ a sum, or over channels   Conv with weights of 1
 maximum over channels     Max of the tensor and itself with the channels turned by 1, 2, 4, ...
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TypeVar
 
@@ -17,11 +18,10 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..dialects.qdq import SMALLEST_NORMAL
 from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
 from .arrange import arrange, materialise
 from .elementwise import greatest
-from .operands import complement, on_grid, plain, real
+from .operands import complement, on_grid, plain, ratios, real
 from .pool import average, maximum
 from .window import Window
 
@@ -50,8 +50,8 @@ def reduce(context: Context, node: Node) -> Value:
     if node.op_type in ("ReduceMax", "ReduceMin"):
         least = node.op_type == "ReduceMin"
         if least or channels:
-            made = Extremum(context, name, _turned(real(value), turn), window, channels, least)
-            found = Unquantized(made.finish, Moves.of(form(kept), kept), (name,))
+            finish = partial(extremum, context, name, _turned(real(value), turn), window, channels, least)
+            found = Unquantized(finish, Moves.of(form(kept), kept), (name,))
         else:
             held = value if isinstance(value, QuantizedView) and value.integer else real(value)
             found = maximum(context, _turned(held, turn), window, node.output[0], name)
@@ -61,8 +61,8 @@ def reduce(context: Context, node: Node) -> Value:
             found = average(context, name, shape, tensor, window)
         else:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
-            total = Total(context, name, tensor, window, channels, count)
-            found = Unquantized(total.finish, Moves.of(form(kept), kept), (name,))
+            finish = partial(total, context, name, tensor, window, channels, count)
+            found = Unquantized(finish, Moves.of(form(kept), kept), (name,))
     moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(turn, name)
     moves = moves.reshape(wanted, name)
     if isinstance(found, QuantizedView):
@@ -124,64 +124,45 @@ def channel_maximum(context: Context, tensor: Tensor, output: str, name: str) ->
     return tensor
 
 
-@dataclass(frozen=True)
-class Total:
-    """A sum, or a mean that includes channels, that waits for its result's scale."""
-
-    context: Context
-    name: str
-    tensor: Tensor
-    window: Window
-    channels: bool
-    count: int
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the convolution of ones."""
-        x = self.tensor
-        multiplier = np.float32(x.scale / np.float64(result.scale) / self.count)
-        if not np.isfinite(multiplier) or multiplier < SMALLEST_NORMAL:
-            raise BlockedError("the ratio of input and output scales leaves float32's range", "check the scales")
-        outputs = 1 if self.channels else x.channels
-        weight = np.ones((outputs, x.channels if self.channels else 1, *self.window.kernel), np.int8)
-        rows, cols = self.window.size((x.height, x.width))
-        out = self.context.tensor(result.name, (1, outputs, rows, cols), float(result.scale), result.zero_point)
-        zeros, scales = np.zeros(outputs, np.int32), np.full(outputs, multiplier, np.float32)
-        made = Conv(self.name, (x.name,), out.name, result.nodes, weight, zeros, scales)
-        groups = 1 if self.channels else x.channels
-        self.context.add(replace(made, groups=groups, lo=result.lo, hi=result.hi))
-        return out
+def total(
+    context: Context, name: str, x: Tensor, window: Window, channels: bool, count: int, result: Result
+) -> Tensor:
+    """Add the convolution of ones of a sum, or of a mean that includes channels, whose result's scale is known now."""
+    (multiplier,) = ratios(np.float32(x.scale / np.float64(result.scale) / count))
+    outputs = groups = 1 if channels else x.channels
+    weight = np.ones((outputs, x.channels if channels else 1, *window.kernel), np.int8)
+    zeros, scales = np.zeros(outputs, np.int32), np.full(outputs, multiplier, np.float32)
+    made = Conv(name, (x.name,), result.name, result.nodes, weight, zeros, scales, groups=groups)
+    shape = (1, outputs, *window.size((x.height, x.width)))
+    return context.put(replace(made, lo=result.lo, hi=result.hi), shape, result.scale, result.zero_point)
 
 
-@dataclass(frozen=True)
-class Extremum:
-    """A minimum, or a maximum over channels and perhaps pixels, that waits for its result's scale.
+def extremum(
+    context: Context,
+    name: str,
+    operand: QuantizedView | Unquantized,
+    window: Window,
+    channels: bool,
+    least: bool,
+    result: Result,
+) -> Tensor:
+    """Add a minimum, or a maximum over channels and perhaps pixels, whose result's scale is known now.
 
     Rounding to the result's grid is monotone, so the operand is quantized first. The minimum is the complement of the
     maximum of complements.
     """
-
-    context: Context
-    name: str
-    operand: QuantizedView | Unquantized
-    window: Window
-    channels: bool
-    least: bool
-
-    def finish(self, result: Result) -> Tensor:
-        """Add the operations."""
-        context, name = self.context, self.name
-        tensor = on_grid(context, self.operand, result, f"{result.name}.input", f"{name}.input")
-        if self.least:
-            tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
-        held = QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))
-        most = maximum(context, held, self.window, f"{result.name}.most", name)
-        assert isinstance(most, QuantizedView)
-        tensor = most.tensor
-        if self.channels:
-            spread = channel_maximum(context, tensor, result.name, name)
-            shape = (1, 1, *spread.shape[2:])
-            tensor = arrange(context, [spread], np.arange(prod(shape)), shape, f"{result.name}.first", name)
-        return complement(context, tensor, result.name, f"{name}.least") if self.least else tensor
+    tensor = on_grid(context, operand, result, f"{result.name}.input", f"{name}.input")
+    if least:
+        tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
+    held = QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))
+    most = maximum(context, held, window, f"{result.name}.most", name)
+    assert isinstance(most, QuantizedView)
+    tensor = most.tensor
+    if channels:
+        spread = channel_maximum(context, tensor, result.name, name)
+        shape = (1, 1, *spread.shape[2:])
+        tensor = arrange(context, [spread], np.arange(prod(shape)), shape, f"{result.name}.first", name)
+    return complement(context, tensor, result.name, f"{name}.least") if least else tensor
 
 
 HANDLERS: Handlers = {("", op_type): reduce for op_type in ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")}

@@ -4,13 +4,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Ints, Value
+from ..values import Array, Ints, Value
 from .movement import LARGEST, moved
 
 EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
@@ -68,7 +67,7 @@ def _nearest(size: int, wanted: int, scale: np.float32, found: dict[str, Any], r
     return np.clip(single.astype(np.int64), 0, size - 1)
 
 
-def _original(x: npt.NDArray[Any], size: int, wanted: int, scale: Any, mode: str) -> npt.NDArray[Any]:
+def _original(x: Array, size: int, wanted: int, scale: Any, mode: str) -> Array:
     """The coordinate in the input of each coordinate of the result."""
     half = x.dtype.type(0.5)
     if mode == "asymmetric":
@@ -86,7 +85,7 @@ def _original(x: npt.NDArray[Any], size: int, wanted: int, scale: Any, mode: str
     raise BlockedError(f"coordinate_transformation_mode {mode}", EXACT)
 
 
-def _round(x: npt.NDArray[Any], mode: str) -> npt.NDArray[Any]:
+def _round(x: Array, mode: str) -> Array:
     half = x.dtype.type(0.5)
     rounded = {
         "round_prefer_floor": np.ceil(x - half),

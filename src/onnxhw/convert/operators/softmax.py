@@ -20,12 +20,12 @@ from math import prod
 
 import numpy as np
 
-from ...ir.graph import Add, Concat, Conv, Tensor
+from ...ir.graph import Add, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import enter_table
 from ..values import Moves, QuantizedView, Result, Unquantized
-from .arrange import materialise
+from .arrange import joined, materialise
 from .operands import expanded
 from .pool import maximum
 from .reduce import channel_maximum, over
@@ -64,17 +64,16 @@ class Softmax:
             raise BlockedError(f"the scale of its result is {result.scale:g}", "check the scales")
         differences = self._differences(result)
         logarithms = self._logarithms(differences, result)
-        joined = self._joined([differences, *logarithms], f"{result.name}.operands")
-        powers = self._powers(joined, result)
+        operands = self._joined([differences, *logarithms], f"{result.name}.operands")
+        powers = self._powers(operands, result)
         channels = self.tensor.channels
         weight = np.zeros((channels, powers.channels, 1, 1), np.int8)
         for place, height in enumerate(self.numbers.places):
             weight[np.arange(channels), place * channels + np.arange(channels)] = height
-        out = self.context.tensor(result.name, self.tensor.shape, float(result.scale), result.zero_point)
         bias, multipliers = np.zeros(channels, np.int32), np.full(channels, multiplier, np.float32)
-        made = Conv(self.name, (powers.name,), out.name, result.nodes, weight, bias, multipliers)
-        self.context.add(replace(made, lo=result.lo, hi=result.hi))
-        return out
+        made = Conv(self.name, (powers.name,), result.name, result.nodes, weight, bias, multipliers)
+        clamped = replace(made, lo=result.lo, hi=result.hi)
+        return self.context.put(clamped, self.tensor.shape, result.scale, result.zero_point)
 
     def _differences(self, result: Result) -> Tensor:
         """d, at zero point 127."""
@@ -85,13 +84,12 @@ class Softmax:
         count = x.channels
         weight, bias = np.full((count, 1, 1, 1), -1, np.int8), np.zeros(count, np.int32)
         ones = np.ones(count, np.float32)
-        negated = context.tensor(f"{result.name}.negated", highest.shape, x.scale, -1 - x.zero_point)
-        made = Conv(self.name, (highest.name,), negated.name, result.nodes, weight, bias, ones, groups=count)
-        context.add(made)
-        spread = self._spread(negated)
-        out = context.tensor(f"{result.name}.differences", x.shape, self.numbers.step, 127)
-        context.add(Add(self.name, (x.name, spread.name), out.name, result.nodes, factor, factor))
-        return out
+        name = f"{result.name}.negated"
+        made = Conv(self.name, (highest.name,), name, result.nodes, weight, bias, ones, groups=count)
+        spread = self._spread(context.put(made, highest.shape, x.scale, -1 - x.zero_point))
+        names = (x.name, spread.name)
+        added = Add(self.name, names, f"{result.name}.differences", result.nodes, factor, factor)
+        return context.put(added, x.shape, self.numbers.step, 127)
 
     def _logarithms(self, differences: Tensor, result: Result) -> list[Tensor]:
         """-a and -b, spread over the window; at the zero point of the differences, for they are joined."""
@@ -109,10 +107,10 @@ class Softmax:
             weight[:, group, 0, chosen], weight[:, group, 1, chosen] = HIGH, 1
         kernel = weight.reshape(segments * groups, 2 * count, *self.window.kernel)
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
-        sums = context.tensor(f"{result.name}.sums", (1, segments * groups, rows, cols), 1 / 255, -128)
         bias = np.repeat(-numbers.starts, groups).astype(np.int32)
         multiplier = np.repeat(numbers.sum_multipliers, groups)
-        context.add(Conv(self.name, (halves.name,), sums.name, result.nodes, kernel, bias, multiplier))
+        made = Conv(self.name, (halves.name,), f"{result.name}.sums", result.nodes, kernel, bias, multiplier)
+        sums = context.put(made, (1, segments * groups, rows, cols), 1 / 255, -128)
         entries, nodes = numbers.logarithms - 128, (*result.nodes, self.name)
         each = enter_table(context, sums, entries, f"{result.name}.logarithms", differences.scale, 127, nodes)
         high = self._total(each, each, 0, numbers.base // 2, 1 / numbers.base, f"{result.name}.a")
@@ -126,28 +124,27 @@ class Softmax:
         weight = np.zeros((groups, x.channels // groups, groups), np.int8)
         for group in range(groups):
             weight[group, :segments, group], weight[group, segments:, group] = -1, last
-        out = self.context.tensor(output, (1, groups, *x.shape[2:]), x.scale, 127)
         biases, multipliers = np.full(groups, bias - 255 * segments, np.int32), np.full(groups, multiplier, np.float32)
         kernel = weight.reshape(groups, -1, 1, 1)
-        self.context.add(Conv(self.name, (x.name,), out.name, (self.name,), kernel, biases, multipliers))
-        return out
+        made = Conv(self.name, (x.name,), output, (self.name,), kernel, biases, multipliers)
+        return self.context.put(made, (1, groups, *x.shape[2:]), x.scale, 127)
 
-    def _powers(self, joined: Tensor, result: Result) -> Tensor:
+    def _powers(self, operands: Tensor, result: Result) -> Tensor:
         """G of each octave."""
         context, numbers, count = self.context, self.numbers, self.tensor.channels
         octaves = len(numbers.places)
         of_d, of_t = numbers.weights
-        weight = np.zeros((octaves, count, joined.channels, 1, 1), np.int8)
+        weight = np.zeros((octaves, count, operands.channels, 1, 1), np.int8)
         for channel in range(count):
             own = 0 if self.channels else channel
             weight[:, channel, channel] = of_d
             weight[:, channel, count + own] = of_t * numbers.base
-            weight[:, channel, (joined.channels + count) // 2 + own] = of_t
-        kernel = weight.reshape(octaves * count, joined.channels, 1, 1)
+            weight[:, channel, (operands.channels + count) // 2 + own] = of_t
+        kernel = weight.reshape(octaves * count, operands.channels, 1, 1)
         bias = np.repeat(numbers.offsets, count).astype(np.int32)
-        places = context.tensor(f"{result.name}.octaves", (1, octaves * count, *self.tensor.shape[2:]), 1 / 255, 127)
         multiplier = np.repeat(numbers.multipliers, count)
-        context.add(Conv(self.name, (joined.name,), places.name, result.nodes, kernel, bias, multiplier))
+        made = Conv(self.name, (operands.name,), f"{result.name}.octaves", result.nodes, kernel, bias, multiplier)
+        places = context.put(made, (1, octaves * count, *self.tensor.shape[2:]), 1 / 255, 127)
         name, nodes = f"{result.name}.powers", (*result.nodes, self.name)
         return enter_table(context, places, numbers.powers - 128, name, 1 / 255, -128, nodes)
 
@@ -158,11 +155,7 @@ class Softmax:
 
     def _joined(self, tensors: list[Tensor], output: str) -> Tensor:
         """The tensors' channels one after the other."""
-        first = tensors[0]
-        shape = (1, sum(tensor.channels for tensor in tensors), *first.shape[2:])
-        out = self.context.tensor(output, shape, first.scale, first.zero_point)
-        self.context.add(Concat(self.name, tuple(tensor.name for tensor in tensors), out.name, (self.name,)))
-        return out
+        return joined(self.context, tensors, output, self.name, (self.name,))
 
 
 def _whole(tensor: Tensor) -> QuantizedView:

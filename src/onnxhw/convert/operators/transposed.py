@@ -79,10 +79,9 @@ class Transposed:
                 parts.append(tensor)
         height, width = (sum(part.count for part in axis) for axis in self.phases)
         shape = (1, len(self.weight), height, width)
-        out = self.context.tensor(result.name, shape, float(result.scale), result.zero_point)
         names = tuple(part.name for part in parts)
-        self.context.add(Copy(self.name, names, out.name, result.nodes, tuple(pieces)))
-        return out
+        made = Copy(self.name, names, result.name, result.nodes, tuple(pieces))
+        return self.context.put(made, shape, result.scale, result.zero_point)
 
     def _convolved(self, down: Phase, across: Phase, result: Result, suffix: str) -> Tensor:
         taps = [axis.taps or (0,) for axis in (down, across)]

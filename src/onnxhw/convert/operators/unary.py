@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...ir.steps import apply
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
@@ -111,11 +110,10 @@ def combined(x: QuantizedView, y: QuantizedView, op_type: str, name: str) -> Qua
     """
     functions = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power,
                  "Max": np.maximum, "Min": np.minimum}  # fmt: skip
-    integers8 = np.arange(-128, 128).astype(np.int8)
     first = x.functions[:1]
+    inputs = replace(x, functions=first).reals()
     with np.errstate(all="ignore"):
-        values = functions[op_type](apply(x.functions, integers8), apply(y.functions, integers8))
-        inputs = apply(first, integers8)
+        values = functions[op_type](x.reals(), y.reals())
     step: Step = {
         "op": "Lookup",
         "name": name,

@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ...config import HwConfig
-from ...rtl.cells import BEHAVIOURAL, BlockRam, DuplicatedRegister, Multiplier
+from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, Multiplier
 from ...rtl.delay import delay
 from . import block_ram, floorplan
 from .fabric import fabric_multiplier
@@ -172,6 +172,23 @@ def flip_flop(d: Any, q: Any, *, init: int) -> Any:
     )  # fmt: skip
 
 
+def bidirectional_pads(pads: BidirectionalPads) -> Module:
+    """Pads whose three registers are in the site of the pin. That of the tristate starts as 1, unlike Amaranth's: until
+    the PLL has locked, no clock edge would end what it starts with."""
+    m = Module()
+    clock = {"i_SCLK": ClockSignal("sync"), "i_SP": Const(1)}
+    for bit in range(len(pads.port)):
+        invert = pads.port.invert[bit]
+        out, come, still = Signal(), Signal(), Signal()
+        m.submodules[f"pad_{bit}"] = Instance("BB", i_T=still, i_I=out, o_O=come, io_B=pads.port.io[bit])
+        taken = Signal()
+        m.submodules[f"i_{bit}"] = Instance("IFS1P3DX", i_CD=Const(0), i_D=come, o_Q=taken, **clock)
+        m.submodules[f"o_{bit}"] = Instance("OFS1P3DX", i_CD=Const(0), i_D=pads.o[bit] ^ invert, o_Q=out, **clock)
+        m.submodules[f"t_{bit}"] = Instance("OFS1P3BX", i_PD=Const(0), i_D=~pads.oe, o_Q=still, **clock)
+        m.d.comb += pads.i[bit].eq(taken ^ invert)
+    return m
+
+
 class TieCells(wiring.Component):
     """``zero`` and ``one``, for the pins of neighbouring multipliers that must be constant: flip-flops that hold what
     the configuration has put into them.
@@ -221,6 +238,10 @@ class Cells:
                 init = register.init >> bit & 1
                 m.submodules[f"copy_{j}_{bit}"] = flip_flop(register.i[bit], register.o[j][bit], init=init)
         return m
+
+    def bidirectional(self, pads: BidirectionalPads) -> Module:
+        """Registers of the pins' sites."""
+        return bidirectional_pads(pads)
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Ties:
         """Tie cells for each group of four multipliers, or for all; none where multipliers have no places."""

@@ -8,6 +8,7 @@ them by `weight_hops`). The column of activation products is the first.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from ...config import HwConfig
 from ...isa.fields import WORD_BITS
@@ -154,10 +155,11 @@ def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
     else:
         return {}
     found: dict[str, list[Place]] = {}
-    for bank in range(banks):
-        upper = [(near, around[(tile * banks + bank) * len(around) // (above * banks)]) for tile in range(above)]
+    for bank, upper in enumerate(_across(_above(config, act, above, len(around)), around)):
         lower = [(middle, room + (tile - above) * banks + bank) for tile in range(above, act)]
-        found[f"act_{bank}"] = upper + lower
+        found[f"act_{bank}"] = [*((near, place) for place in upper), *lower]
+    if len(found["act_0"]) != _sliced(config):
+        del found["act_0"]
     for bank in range(2):
         found[f"acc_{bank}"] = [(middle, room + below + 2 * tile + bank) for tile in range(acc)]
     for unit, count in ucode.items() if programs else ():
@@ -181,6 +183,28 @@ def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
+
+
+def _sliced(config: HwConfig) -> int:
+    """Block RAMs of bank 0, whose slices have read addresses of their own and may need more than the other banks."""
+    return len(block_ram.plan(8 * config.word, config.act_depth, 8, config.slices))
+
+
+def _above(config: HwConfig, act: int, above: int, room: int) -> list[int]:
+    """Block RAMs of each bank above the array, where there is room for so many: `above` of `act`, and what bank 0 has
+    more, if all of it lies there."""
+    more = _sliced(config) - act
+    fits = above == act and above * config.act_banks + more <= room
+    return [above + more * fits, *[above] * (config.act_banks - 1)]
+
+
+def _across(counts: list[int], places: list[int]) -> list[list[int]]:
+    """Places of banks of so many block RAMs: lane by lane, as a bank's are, spread over all places."""
+    order = sorted((Fraction(tile, count), bank) for bank, count in enumerate(counts) for tile in range(count))
+    found: list[list[int]] = [[] for _ in counts]
+    for number, (_, bank) in enumerate(order):
+        found[bank].append(places[number * len(places) // len(order)])
+    return found
 
 
 def _tiles(width: int, depth: int, granularity: int) -> int:

@@ -83,16 +83,6 @@ def simulate(
     return Outcome(tests, failed, text, found[0] if found else None)
 
 
-def run_tests(
-    verilog: str, top: str, module: str, folder: Path, *, environment: Mapping[str, str] | None = None,
-    waves: bool = False, seed: int | None = None,
-) -> Outcome:  # fmt: skip
-    """`require`, `build` and `simulate`."""
-    require()
-    build(verilog, top, folder, waves=waves)
-    return simulate(module, top, folder, environment=environment, waves=waves, seed=seed)
-
-
 def tail(log: Path) -> str:
     """The last lines of a log."""
     text = log.read_text(errors="replace") if log.exists() else "(no output)"

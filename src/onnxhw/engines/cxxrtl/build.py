@@ -30,6 +30,7 @@ COLD_FLAGS = ("-O0",)
 OWN = (
     "driver.cc",
     "driver.h",
+    "sdram.h",
     "build.py",
     "split.py",
     "state.py",
@@ -189,7 +190,7 @@ def _compile(
     tell: Progress,
 ) -> Path:
     (folder / "design.h").write_text(pieces.header)
-    for name in ("driver.h", "driver.cc"):
+    for name in ("driver.h", "driver.cc", "sdram.h"):
         (folder / name).write_text(own[name])
     define = ["-DCXXRTL_INCLUDE_CAPI_IMPL", f"-DONNXHW_TOP={pieces.top}"]
     if waves:

@@ -7,7 +7,8 @@ lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
 
 import ctypes
 import sys
-from importlib import metadata, resources
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,12 @@ from amaranth import Elaboratable, Module, Signal
 from ...build.cache import sources
 from ...closeable import Closeable
 from ...config import HwConfig
+from ...errors import InternalError
+from ...external import External
 from .build import Progress, build, elaborate
 from .core_model import core_library
 from .design import CHUNK, Design
+from .sdram_model import Numbers
 
 ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
@@ -39,9 +43,9 @@ OUTPUTS = {
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 
 
-def driver_text(name: str) -> str:
-    """C++ that drives a device's pins, behind what runs the core beside it."""
-    return "".join(resources.files(__package__).joinpath(part).read_text() for part in ("core_part.h", name))
+def driver_text(*names: str | Path) -> str:
+    """C++ that drives a device's pins, files of this package or by their path, behind what runs the core beside it."""
+    return "".join((Path(__file__).parent / name).read_text() for name in ("core_part.h", *names))
 
 
 class BlackBox(Elaboratable):
@@ -61,6 +65,7 @@ class Libraries(NamedTuple):
 
     core: Path
     around: Path
+    external: External | None = None
 
 
 def device_libraries(
@@ -76,10 +81,11 @@ def device_libraries(
     """
 
     def make() -> str:
+        from ...rtl.external.pads import with_pads
         from ...rtl.top import Device
 
         hole = BlackBox()
-        device = Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole)
+        device = with_pads(Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
         ports = [getattr(device, name) for name in device.signature.members]
         return elaborate(device, [*ports, *hole.signals.values()])
 
@@ -94,53 +100,69 @@ def device_libraries(
         "amaranth": metadata.version("amaranth"),
         "python": sys.version,
     }
-    driver = driver_text("serial_line.cc")
+    driver = driver_text("sdram_part.h", "serial_line.cc")
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, {baud} baud"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
-    return Libraries(core_library(config, progress=progress).path, around.path)
+    return Libraries(core_library(config, progress=progress).path, around.path, config.external)
 
 
-class DeviceModel(Closeable):
-    """A running device and the host's end of its serial line; a context manager.
+class PinModel(Closeable):
+    """A running device, its core and what is around it in step, whose pins C++ drives; a context manager.
 
-    Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
-    samples in the middle of the bits. `baud` is the speed of the host's end; it may differ from the device's, which
-    then sees what a board would see.
+    `kind` names the driver's functions (``onnxhw_<kind>_create``), `ratio` is what it takes for the speed of the pins,
+    `more` what it takes besides.
 
     Members: `core`, `around` (the two designs), `clock_hz`.
     """
 
-    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
-        self.clock_hz, self._baud = clock_hz, baud
-        self.core, self.around = Design(libraries.core), Design(libraries.around)
-        core, around = self.core, self.around
+    def __init__(
+        self, libraries: Libraries, kind: str, *, clock_hz: int, ratio: float, more: Sequence[Any] = ()
+    ) -> None:
+        self.clock_hz, self._kind = clock_hz, kind
+        self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
         inside += [core.item(name).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
         functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
-        call = around.library
-        call.onnxhw_line_create.restype = ctypes.c_void_p
-        call.onnxhw_line_run.restype = ctypes.c_uint64
-        self._line: ctypes.c_void_p | None = ctypes.c_void_p(
-            call.onnxhw_line_create(
+        create = around.library[f"onnxhw_{kind}_create"]
+        create.restype = ctypes.c_void_p
+        self._pins: ctypes.c_void_p | None = ctypes.c_void_p(
+            create(
                 around.handle,
-                ctypes.c_double(clock_hz / baud),
+                ctypes.c_double(ratio),
                 pointers(outside),
                 pointers(inside),
                 pointers([core.handle, *functions]),
+                *more,
             )
         )
-        self._found = (ctypes.c_uint64 * 5)()
-        self._room = ctypes.create_string_buffer(ROOM)
 
     def close(self) -> None:
         """Release the designs."""
-        if self._line is not None:
-            self.around.library.onnxhw_line_destroy(self._line)
-            self._line = None
+        if self._pins is not None:
+            self.around.library[f"onnxhw_{self._kind}_destroy"](self._pins)
+            self._pins = None
         self.around.close()
         self.core.close()
+
+
+class DeviceModel(PinModel):
+    """A running device and the host's end of its serial line; a context manager.
+
+    Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
+    samples in the middle of the bits. `baud` is the speed of the host's end; it may differ from the device's, which
+    then sees what a board would see.
+    """
+
+    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
+        memory = Numbers.of(libraries.external).array() if libraries.external else None
+        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud, more=[memory])
+        self._baud = baud
+        self.around.library.onnxhw_line_run.restype = ctypes.c_uint64
+        self.around.library.onnxhw_line_violation.restype = ctypes.c_char_p
+        self._found = (ctypes.c_uint64 * 5)()
+        self._room = ctypes.create_string_buffer(ROOM)
 
     @property
     def baud(self) -> int:
@@ -150,7 +172,7 @@ class DeviceModel(Closeable):
     @baud.setter
     def baud(self, baud: int) -> None:
         self._baud = baud
-        self.around.library.onnxhw_line_speed(self._line, ctypes.c_double(self.clock_hz / baud))
+        self.around.library.onnxhw_line_speed(self._pins, ctypes.c_double(self.clock_hz / baud))
 
     def advance(
         self, cycles: int, data: bytes = b"", *, patience: int = 0, trace: bytearray | None = None
@@ -160,12 +182,13 @@ class DeviceModel(Closeable):
         Ends early in the cycle in which nothing has happened for `patience` cycles (0: never), or when many
         bytes have been received. Nothing happens while both pins are idle, no run is in progress and no command
         is performed. Calls are of at most `CHUNK` cycles, so that an interrupt is soon noticed. A byte per cycle
-        is appended to `trace`: bit 0 tx, bit 1 rx.
+        is appended to `trace`: bit 0 tx, bit 1 rx. `InternalError` E1470 if the design violates a rule of its external
+        memory.
         """
         cycles = min(cycles, CHUNK)
         levels = ctypes.create_string_buffer(cycles) if trace is not None else None
         done = self.around.library.onnxhw_line_run(
-            self._line,
+            self._pins,
             ctypes.c_uint64(cycles),
             ctypes.c_uint64(patience),
             data,
@@ -175,6 +198,8 @@ class DeviceModel(Closeable):
             self._found,
             levels,
         )
+        if violation := self.around.library.onnxhw_line_violation(self._pins):
+            raise InternalError("E1470", f"a rule of the external memory was violated in {violation.decode()}")
         if trace is not None and levels is not None:
             trace += levels.raw[:done]
         return self._found[0], self._room.raw[: self._found[1]]

@@ -15,6 +15,7 @@ struct onnxhw_line {
 	uint32_t *rx;
 	const uint32_t *tx, *running, *busy;
 	core_part part;
+	sdram_part external;
 	int64_t bit;
 	// Towards the device: the bits that are left of a byte, the next one first, and the time left of the present one.
 	uint32_t sending;
@@ -31,14 +32,16 @@ struct onnxhw_line {
 
 extern "C" {
 
-// `outside` and `core`: the pointers of `core_ports`, to the ports of this design and to those of the core.
+// `outside` and `core`: the pointers of `core_ports`, to the ports of this design and to those of the core. `numbers`: of the external
+// memory, null if there is none.
 onnxhw_line *onnxhw_line_create(
-	onnxhw_sim *sim, double cycles_per_bit, const core_ports *outside, const core_ports *core, const core_functions *call
+	onnxhw_sim *sim, double cycles_per_bit, const core_ports *outside, const core_ports *core, const core_functions *call,
+	const sdram_numbers *numbers
 ) {
 	auto output = [&](const char *name) { return onnxhw_item(sim, name)->curr; };
 	auto *line = new onnxhw_line{
 		sim, onnxhw_item(sim, "rx")->next, output("tx"), output("running"), output("busy"), {*outside, *core, *call},
-		int64_t(cycles_per_bit * CYCLE)
+		{sim, numbers}, int64_t(cycles_per_bit * CYCLE)
 	};
 	*line->rx = 1;
 	return line;
@@ -79,6 +82,7 @@ uint64_t onnxhw_line_run(
 		*line->part.outside.clk = 0;
 		if (!cxxrtl_eval(line->sim->handle))
 			onnxhw_settle(line->sim);
+		line->external.step();
 		bool level = *line->tx & 1;
 		bool active = line->bits_to_send || line->bits_to_sample || *line->running || *line->busy;
 		core_cycle(line->part);
@@ -109,7 +113,7 @@ uint64_t onnxhw_line_run(
 			}
 		}
 		line->quiet = active ? 0 : line->quiet + 1;
-		if (line->quiet == patience)
+		if (line->quiet == patience || (line->external.memory && line->external.memory->violated))
 			break;
 	}
 	found[0] = taken;
@@ -118,6 +122,11 @@ uint64_t onnxhw_line_run(
 	found[3] = line->errors;
 	found[4] = line->part.slept;
 	return done;
+}
+
+// The first rule of the external memory that was violated, empty if none was; null without one.
+const char *onnxhw_line_violation(onnxhw_line *line) {
+	return line->external.memory ? line->external.memory->message : nullptr;
 }
 
 }

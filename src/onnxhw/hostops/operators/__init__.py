@@ -1,8 +1,7 @@
 """Operators of our own for host nodes: those that must be exact, and what onnxruntime lacks.
 
 deviations   where the host does not ask onnxruntime although it has a kernel, and why
-guards       operands that no kernel may see
-ranges       operands that the operators' texts exclude, and onnx's reference or an operator of ours takes
+ranges       operands that no implementation may see
 adapter      a plain function as an operator of the reference evaluator
 quantized    the quantized operators of the default domain, on `onnxhw.fixed`
 contrib      those of com.microsoft
@@ -14,8 +13,7 @@ recurrent    RNN, GRU, LSTM
 pools        MaxPool, AveragePool, LpPool
 sizes        what a node's operands may ask for
 old_opsets   operators as they were before operator set 7
-reference_gaps  Scatter, Upsample, Optional, and the maps of ai.onnx.ml
-regions      MaxRoiPool
+reference_gaps  Scatter, Upsample, MaxRoiPool, Optional, and the maps of ai.onnx.ml
 resizing     Resize with tf_half_pixel_for_nn
 sampling     Multinomial
 missing_types  casts, pads, labels and unique values of types that onnxruntime lacks
@@ -39,7 +37,6 @@ from . import (
     quantized,
     recurrent,
     reference_gaps,
-    regions,
     resizing,
     sampling,
     text,
@@ -65,7 +62,6 @@ OPERATORS = (
     *recurrent.OPERATORS,
     *reference_gaps.OPERATORS,
     *old_opsets.OPERATORS,
-    *regions.OPERATORS,
     *resizing.OPERATORS,
     *missing_types.OPERATORS,
     *linear.OPERATORS,

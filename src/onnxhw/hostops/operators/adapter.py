@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy.typing as npt
 from onnx import helper
 from onnx.reference.op_run import OpRun
 
+Array = npt.NDArray[Any]
 NEWEST = 1 << 30
 """An `until` that no operator set reaches."""
 

@@ -1,14 +1,10 @@
 """Arithmetic of types that onnxruntime has no kernel for, or none that is safe."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .adapter import HostOp
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp
 
 
 def divide(a: Array, b: Array) -> Array:
@@ -24,7 +20,7 @@ def divide(a: Array, b: Array) -> Array:
     return np.asarray(down + ((rest != 0) & ((rest < 0) != (a < 0))).astype(a.dtype))
 
 
-def _logarithm(reduced: Callable[[Array, tuple[int, ...] | None, bool], Array]) -> Callable[..., Array]:
+def _reduction(reduced: Callable[[Array, tuple[int, ...] | None, bool], Array]) -> Callable[..., Array]:
     """A reduction whose result is cut off to the operand's type."""
 
     def apply(
@@ -33,35 +29,31 @@ def _logarithm(reduced: Callable[[Array, tuple[int, ...] | None, bool], Array]) 
         over = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
         if over is None and noop_with_empty_axes:
             over = ()
-        return np.asarray(reduced(x.astype(np.float64), over, bool(keepdims))).astype(x.dtype)
+        return np.asarray(reduced(x, over, bool(keepdims))).astype(x.dtype)
 
     return apply
 
 
 def _log_sum(x: Array, axes: tuple[int, ...] | None, keep: bool) -> Array:
-    return np.asarray(np.log(x.sum(axes, keepdims=keep)))
+    return np.asarray(np.log(x.astype(np.float64).sum(axes, keepdims=keep)))
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...] | None, keep: bool) -> Array:
+    x = x.astype(np.float64)
     largest = x.max(axes, keepdims=True, initial=-np.inf)
     largest = np.where(np.isfinite(largest), largest, 0)
     found = np.log(np.exp(x - largest).sum(axes, keepdims=True)) + largest
     return found if keep else np.asarray(found.reshape(x.sum(axes).shape))
 
 
-def reduce_sum_square(
-    x: Array, axes: Array | Sequence[int] | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
-) -> Array:
-    """ReduceSumSquare: a sum in the operand's own type, modulo its size for integers."""
-    over = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
-    if over is None and noop_with_empty_axes:
-        over = ()
-    return np.asarray(np.square(x).sum(over, dtype=x.dtype, keepdims=bool(keepdims)))
+def _sum_square(x: Array, axes: tuple[int, ...] | None, keep: bool) -> Array:
+    """A sum in the operand's own type, modulo its size for integers."""
+    return np.asarray(np.square(x).sum(axes, dtype=x.dtype, keepdims=keep))
 
 
 OPERATORS = (
     HostOp("", "Div", divide, since=7),
-    HostOp("", "ReduceLogSum", _logarithm(_log_sum)),
-    HostOp("", "ReduceLogSumExp", _logarithm(_log_sum_exp)),
-    HostOp("", "ReduceSumSquare", reduce_sum_square),
+    HostOp("", "ReduceLogSum", _reduction(_log_sum)),
+    HostOp("", "ReduceLogSumExp", _reduction(_log_sum_exp)),
+    HostOp("", "ReduceSumSquare", _reduction(_sum_square)),
 )

@@ -5,15 +5,15 @@ that it may differ by one (docs/numerics.md).
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import fixed
 from ...onnxmodel.pooling import Pool
-from .adapter import HostOp
+from .adapter import Array, HostOp
 from .pools import max_pool, view
 from .quantized import (
     centred,
@@ -26,7 +26,6 @@ from .quantized import (
     requantize,
 )
 
-Array = npt.NDArray[Any]
 DOMAIN = "com.microsoft"
 
 
@@ -46,24 +45,19 @@ def _ratio(scale: Array, by: Array) -> float:
     return float(np.float32(scale.reshape(())) / np.float32(by.reshape(())))
 
 
-def qlinear_add(
-    a: Array, sa: Array, za: Array | None, b: Array, sb: Array, zb: Array | None, sc: Array, zc: Array | None = None
-) -> Array:
-    """`fixed.add`."""
+def qlinear_binary(
+    multiplies: bool,
+    a: Array, sa: Array, za: Array | None, b: Array, sb: Array, zb: Array | None, sc: Array, zc: Array | None = None,
+) -> Array:  # fmt: skip
+    """`fixed.add`; or `fixed.multiply` with the float32 ratio ``sa * sb / sc``."""
     a, b = np.broadcast_arrays(a, b)
     zero, middle = _int8(_zero(zc, a))
     left, right = centred(a, za).astype(np.int64), centred(b, zb).astype(np.int64)
-    return (fixed.add(left, right, _ratio(sa, sc), _ratio(sb, sc), zero) + middle).astype(a.dtype)
-
-
-def qlinear_mul(
-    a: Array, sa: Array, za: Array | None, b: Array, sb: Array, zb: Array | None, sc: Array, zc: Array | None = None
-) -> Array:
-    """`fixed.multiply` with the float32 ratio ``sa * sb / sc``."""
-    a, b = np.broadcast_arrays(a, b)
-    zero, middle = _int8(_zero(zc, a))
-    left, right = centred(a, za).astype(np.int64), centred(b, zb).astype(np.int64)
-    return (fixed.multiply(left, right, float(multiplier(sa, sb, sc).reshape(())), zero) + middle).astype(a.dtype)
+    if multiplies:
+        found = fixed.multiply(left, right, float(multiplier(sa, sb, sc).reshape(())), zero)
+    else:
+        found = fixed.add(left, right, _ratio(sa, sc), _ratio(sb, sc), zero)
+    return (found + middle).astype(a.dtype)
 
 
 def either_layout(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -116,9 +110,8 @@ def qlinear_global_average_pool(
     x: Array, sx: Array, zx: Array | None, sy: Array, zy: Array | None = None, channels_last: int = 0
 ) -> Array:
     """`fixed.average` over all spatial axes."""
-    axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
-    sums = centred(x, zx).sum(axes, keepdims=True).astype(np.int64)
-    return _average(sums, np.full_like(sums, x.size // sums.size), _ratio(sx, sy), np.asarray(_zero(zy, x)))
+    axes = range(1, x.ndim - 1) if channels_last else range(2, x.ndim)
+    return qlinear_reduce_mean(x, sx, zx, sy, zy, axes)
 
 
 def qlinear_reduce_mean(
@@ -246,8 +239,8 @@ OPERATORS = (
     HostOp(DOMAIN, "DequantizeLinear", dequantize_linear),
     HostOp(DOMAIN, "QLinearConv", either_layout(qlinear_conv)),
     HostOp(DOMAIN, "NhwcMaxPool", nhwc_max_pool),
-    HostOp(DOMAIN, "QLinearAdd", qlinear_add),
-    HostOp(DOMAIN, "QLinearMul", qlinear_mul),
+    HostOp(DOMAIN, "QLinearAdd", partial(qlinear_binary, False)),
+    HostOp(DOMAIN, "QLinearMul", partial(qlinear_binary, True)),
     HostOp(DOMAIN, "QGemm", qgemm),
     HostOp(DOMAIN, "QLinearAveragePool", either_layout(qlinear_average_pool)),
     HostOp(DOMAIN, "QLinearGlobalAveragePool", qlinear_global_average_pool),

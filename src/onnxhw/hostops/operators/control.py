@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import helper
 from onnx.reference.op_run import OpRun
 
 from ...onnxmodel.endless import MAX_ITERATIONS
+from .adapter import Array
 
-Array = npt.NDArray[Any]
 STACKED = 4096
 """Values of a scan output that wait to be stacked: few enough to take little memory, many enough to cost no time."""
 
@@ -102,14 +101,7 @@ class Scan(_Control):
         slices = [value[::-1] if flag else value for value, flag in zip(slices, backward, strict=True)]
         if len({len(value) for value in slices}) != 1:
             raise ValueError(f"scan inputs have different lengths: {[len(value) for value in slices]}")
-        collected: list[list[Array]] = [[] for _ in body.output_names[count:]]
-        for step in range(len(slices[0])):
-            feeds = dict(context)
-            feeds.update(zip(body.input_names, [*state, *(value[step] for value in slices)], strict=True))
-            results = body.run(None, feeds, attributes=attributes)
-            state = results[:count]
-            for values, value in zip(collected, results[count:], strict=True):
-                values.append(value)
+        state, collected = _scanned(body, state, slices, context, attributes)
         flips = scan_output_directions or [0] * len(collected)
         targets = scan_output_axes or [0] * len(collected)
         outputs = [
@@ -142,19 +134,26 @@ class BatchedScan(_Control):
             scanned = [
                 v[::-1] if flag else v for v, flag in zip(scanned, directions or [0] * num_scan_inputs, strict=True)
             ]
-            state: list[Any] = [value[batch] for value in inputs[:count]]
-            collected: list[list[Array]] = [[] for _ in body.output_names[count:]]
-            for step in range(length):
-                feeds = dict(context)
-                feeds.update(zip(body.input_names, [*state, *(value[step] for value in scanned)], strict=True))
-                results = body.run(None, feeds, attributes=attributes)
-                state = results[:count]
-                for values, value in zip(collected, results[count:], strict=True):
-                    values.append(value)
+            state, collected = _scanned(body, [value[batch] for value in inputs[:count]], scanned, context, attributes)
             outputs = [_stack(values, body, count + i, 0) for i, values in enumerate(collected)]
             padding = [[(0, longest - length)] + [(0, 0)] * (output.ndim - 1) for output in outputs]
             batches.append([*state, *(np.pad(output, pad) for output, pad in zip(outputs, padding, strict=True))])
         return tuple(np.stack(values) for values in zip(*batches, strict=True))
+
+
+def _scanned(
+    body: Any, state: list[Any], slices: Sequence[Array], context: Mapping[str, Any], attributes: Any
+) -> tuple[list[Any], list[list[Array]]]:
+    """The body once for each element of the slices, which are of one length: the last state, and the other results."""
+    count = len(state)
+    collected: list[list[Array]] = [[] for _ in body.output_names[count:]]
+    for elements in zip(*slices, strict=True):
+        feeds = {**context, **dict(zip(body.input_names, [*state, *elements], strict=True))}
+        results = body.run(None, feeds, attributes=attributes)
+        state = results[:count]
+        for values, value in zip(collected, results[count:], strict=True):
+            values.append(value)
+    return state, collected
 
 
 class _Stacked:

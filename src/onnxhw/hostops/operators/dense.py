@@ -4,13 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import helper
 
-from .adapter import HostOp
+from .adapter import Array, HostOp
 from .windows import convolve
-
-Array = npt.NDArray[Any]
 
 EPSILON = float(np.float32(1e-5))
 """The default of `epsilon`, an attribute in float32."""

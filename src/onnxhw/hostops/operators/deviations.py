@@ -55,8 +55,16 @@ def _statistics(call: Call, operands: Sequence[Any]) -> bool:
     return any(call.output[1:]) and not call.attributes.get("training_mode", 0)
 
 
-def _half(call: Call, operands: Sequence[Any]) -> bool:
-    return bool(np.asarray(operands[0]).dtype == np.float16)
+def _first_of(*names: str) -> Condition:
+    """Is the first operand of one of these types, by numpy's names?"""
+
+    def applies(call: Call, operands: Sequence[Any]) -> bool:
+        return np.asarray(operands[0]).dtype.name in names
+
+    return applies
+
+
+_half = _first_of("float16")
 
 
 def _attention(call: Call, operands: Sequence[Any]) -> bool:
@@ -87,14 +95,6 @@ def _text(call: Call, operands: Sequence[Any]) -> bool:
 
 def _scalar(call: Call, operands: Sequence[Any]) -> bool:
     return np.ndim(operands[0]) == 0
-
-
-def _double(call: Call, operands: Sequence[Any]) -> bool:
-    return bool(np.asarray(operands[0]).dtype == np.float64)
-
-
-def _beyond_float32(call: Call, operands: Sequence[Any]) -> bool:
-    return np.asarray(operands[0]).dtype in (np.float64, np.int32, np.uint32, np.int64, np.uint64)
 
 
 def _cropped_of_one_size(call: Call, operands: Sequence[Any]) -> bool:
@@ -234,7 +234,8 @@ DEVIATIONS = (
     Deviation("", "InstanceNormalization", _always,
               "the kernel subtracts the mean after both were multiplied, so that of equal values 0.0001 is left",
               "y = scale * (x - mean) / sqrt(variance + epsilon) + B"),
-    Deviation("", "Shrink", _beyond_float32, "the kernel computes in float32, so that it makes 2^31 of 2^31 - 1",
+    Deviation("", "Shrink", _first_of("float64", "int32", "uint32", "int64", "uint64"),
+              "the kernel computes in float32, so that it makes 2^31 of 2^31 - 1",
               "If x < -lambd, y = x + bias; If x > lambd, y = x - bias; Otherwise, y = 0."),
     Deviation("", "AffineGrid", _aligned_of_one_element, "of an axis of one element the kernel takes the end",
               "with dimensions ranging from -1 to 1.", "start_w_else = Identity (minus_one_f)"),
@@ -270,7 +271,7 @@ DEVIATIONS = (
                   "ThresholdedRelu(x) - x if x >= alpha else 0")
         for name in ("RNN", "GRU", "LSTM")
     ),
-    Deviation("", "Sigmoid", _double, "the kernel of double gives 0 below -40, and 11 digits at -11",
+    Deviation("", "Sigmoid", _first_of("float64"), "the kernel of double gives 0 below -40, and 11 digits at -11",
               "y = 1 / (1 + exp(-x))"),
     Deviation("", "Col2Im", _dilated, "with dilations and pads the kernel adds to other elements",
               "Col2Im behaves similarly to PyTorch's fold"),

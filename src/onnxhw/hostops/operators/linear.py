@@ -8,24 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from onnx import helper, numpy_helper
 
-from ..native import NativeNode
-from .adapter import HostOp
-from .trees import transformed
+from ..onnxruntime_node import NativeNode
+from .adapter import Array, HostOp
+from .trees import ml_node, transformed
 
-Array = npt.NDArray[Any]
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """Of TreeEnsemble: in the order of their numbers."""
 
 
 def kernel(op_type: str, version: int, x: Array, attributes: Mapping[str, Any], outputs: int = 1) -> tuple[Array, ...]:
     """What onnxruntime's kernel gives for these attributes (None where one is left out)."""
-    given = {name: numpy_helper.from_array(value, name) if isinstance(value, np.ndarray) else value
-             for name, value in attributes.items() if value is not None}  # fmt: skip
-    names = [f"y{index}" for index in range(outputs)]
-    return NativeNode(helper.make_node(op_type, ["x"], names, domain="ai.onnx.ml", **given), version).run([x])
+    return NativeNode(ml_node(op_type, attributes, outputs), version).run([x])
 
 
 def linear_classifier(x: Array, **attributes: Any) -> tuple[Array, ...]:

@@ -5,16 +5,13 @@ from math import ceil, floor
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx.reference.ops.op_bernoulli import Bernoulli
 from onnx.reference.ops.op_cast import cast_to
 from onnx.reference.ops.op_random_normal_like import RandomNormalLike
 from onnx.reference.ops.op_random_uniform_like import RandomUniformLike
 
-from .adapter import HostOp, reference
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp, reference
 
 
 def cast(x: Array, to: int = 0, saturate: int = 1, round_mode: Any = "up") -> Array:

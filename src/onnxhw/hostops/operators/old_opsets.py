@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from .adapter import HostOp
+from .adapter import Array, HostOp
+from .arithmetic import divide
 from .reference_gaps import upsample
 
-Array = npt.NDArray[Any]
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "Add": np.add,
     "Sub": np.subtract,
@@ -25,13 +24,6 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "Greater": np.greater,
 }
 """By operator; their results have the first operand's type where they are numbers."""
-
-
-def divide(a: Array, b: Array) -> Array:
-    """The quotient; of integers what remains is cut off."""
-    if a.dtype.kind not in "iu":
-        return np.asarray(a / b)
-    return np.asarray((np.abs(a) // np.abs(b)) * np.sign(a) * np.sign(b))
 
 
 def aligned(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
@@ -120,17 +112,6 @@ def upsample_image(x: Array, height_scale: float, width_scale: float, mode: str 
     return upsample(x, np.array([1, 1, height_scale, width_scale], np.float32), mode)
 
 
-def instance_normalization(
-    x: Array, scale: Array, bias: Array, epsilon: float = 1e-5, consumed_inputs: Any = None
-) -> Array:
-    """``scale * (x - mean) / sqrt(variance + epsilon) + bias`` of each sample and channel."""
-    axes, trailing = tuple(range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
-    wide = x.astype(np.float64)
-    spread = np.sqrt(wide.var(axes, keepdims=True) + epsilon)
-    normal = (wide - wide.mean(axes, keepdims=True)) / spread
-    return np.asarray((normal * scale.reshape(trailing) + bias.reshape(trailing)).astype(x.dtype))
-
-
 def split(
     x: Array, lengths: Array | None = None, *, outputs: int, axis: int = 0, split: Sequence[int] = ()
 ) -> tuple[Array, ...]:
@@ -155,5 +136,4 @@ OPERATORS = (
     HostOp("", "Tile", tile, until=5),
     HostOp("", "Selu", selu, until=5),
     HostOp("", "Upsample", upsample_image, until=6),
-    HostOp("", "InstanceNormalization", instance_normalization, until=5),
 )

@@ -3,13 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...onnxmodel.pooling import Pool
-from .adapter import HostOp
+from .adapter import Array, HostOp
 from .windows import windows
-
-Array = npt.NDArray[Any]
 
 
 def view(pool: Pool, x: Array, fill: Any) -> Array:

@@ -1,14 +1,10 @@
 """QONNX on the host: Quant, BipolarQuant, Trunc and MultiThreshold, by the formulas that hardware tables have too."""
 
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...onnxmodel.qonnx_formulas import DOMAINS, ROUNDING, IntQuant, Trunc, bipolar_quant, bounds, multi_threshold
-from .adapter import HostOp
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp
 
 
 def rounding(mode: str) -> str:

@@ -13,10 +13,9 @@ from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_25
 from onnx.reference.ops.op_quantize_linear import QuantizeLinear_25
 
 from ... import fixed
-from .adapter import HostOp, reference
+from .adapter import Array, HostOp, reference
 from .windows import convolve
 
-Array = npt.NDArray[Any]
 RANGES = {
     f"{'u' * unsigned}int{bits}": (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for bits in (2, 4, 8, 16)

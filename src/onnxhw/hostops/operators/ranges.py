@@ -1,14 +1,16 @@
-"""Guards of operators that onnx's reference or we compute: both take operands that the operators' texts exclude, count
-from the end of an axis, or give what comes of them.
+"""`guard`: operands that no implementation may see. A kernel would end the process, not end itself, or read memory that
+is not its own; onnx's reference and ours take operands that the operators' texts exclude, count from the end of an
+axis, or give what comes of them. How large results may get is said in `sizes`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 Attributes = Mapping[str, Any]
 Operands = Sequence[Any]
+Guard = Callable[[Attributes, Operands], None]
 
 
 def given(operands: Operands, index: int) -> Any:
@@ -196,3 +198,48 @@ GUARDS = {
     "TopK": top_k,
 }
 """By operator of the default domain."""
+
+
+def _present(attributes: Attributes, operands: Operands) -> None:
+    """Variadic operands cannot be left out: the kernel reads them all."""
+    for index, value in enumerate(operands):
+        need(value is not None, f"operand {index} is left out, but it is one of a variadic input")
+
+
+def _gather_nd(attributes: Attributes, operands: Operands) -> None:
+    count = attributes.get("batch_dims", 0)
+    ranks = np.ndim(operands[0]), np.ndim(operands[1])
+    what = f"batch_dims {count} is not below the ranks of data and indices, {ranks[0]} and {ranks[1]}"
+    need(0 <= count < min(ranks), what)
+
+
+def _square(attributes: Attributes, operands: Operands) -> None:
+    """The kernel of Inverse reads as many columns as there are rows."""
+    shape = np.shape(operands[0])
+    need(len(shape) > 1 and shape[-1] == shape[-2], f"the matrices of {list(shape)} are not square")
+
+
+def _linear(attributes: Attributes, operands: Operands) -> None:
+    """Coefficients of every row: the kernel of LinearClassifier reads as many as there are intercepts."""
+    shape, count = np.shape(operands[0]), len(attributes.get("coefficients", ()))
+    rows = len(attributes.get("intercepts", ()))
+    columns = shape[-1] if shape else 0
+    need(rows * columns <= count, f"{count} coefficients are fewer than {rows} rows of {columns}, one for each feature")
+
+
+EVERY: dict[tuple[str, str], Guard] = {
+    **{("", name): look for name, look in GUARDS.items()},
+    **{("", name): _present for name in ("Concat", "Max", "Mean", "Min", "Sum", "Einsum", "SequenceConstruct")},
+    ("ai.onnx.ml", "FeatureVectorizer"): _present,
+    ("", "GatherND"): _gather_nd,
+    ("com.microsoft", "GatherND"): _gather_nd,
+    ("com.microsoft", "Inverse"): _square,
+    ("ai.onnx.ml", "LinearClassifier"): _linear,
+}
+"""By domain and operator: what looks at operands."""
+
+
+def guard(domain: str, op_type: str, attributes: Attributes, operands: Operands) -> None:
+    """`ValueError` for operands that a kernel must not see; `specification.lengths` looks at attributes alone."""
+    if (look := EVERY.get((domain, op_type))) is not None:
+        look(attributes, operands)

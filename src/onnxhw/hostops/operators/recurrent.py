@@ -5,11 +5,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .adapter import HostOp
+from .adapter import Array, HostOp
 
-Array = npt.NDArray[Any]
 Activation = Callable[[Array], Array]
 
 
@@ -101,13 +99,18 @@ def _run(
     x: Array,
     w: Array,
     r: Array,
-    b: Array | None,
-    lengths: Array | None,
-    initial: Sequence[Array | None],
-    attributes: dict[str, Any],
+    b: Array | None = None,
+    lengths: Array | None = None,
+    h: Array | None = None,
+    c: Array | None = None,
     peepholes: Array | None = None,
+    **attributes: Any,
 ) -> tuple[Array, ...]:
-    """Every direction over the sequence ``[time, batch, inputs]``: all hidden states, then each state's last value."""
+    """Every direction over the sequence ``[time, batch, inputs]``: all hidden states, then each state's last value.
+
+    `defaults`: the activations of a direction; a cell with three of them has a state `c` besides `h`.
+    """
+    initial = [h, c] if len(defaults) == 3 else [h]
     direction, layout = attributes.get("direction", "forward"), attributes.get("layout", 0)
     turned = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     if direction not in turned or len(turned[direction]) != w.shape[0]:
@@ -149,45 +152,8 @@ def _run(
     return whole, *last
 
 
-def rnn(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    lengths: Array | None = None,
-    h: Array | None = None,
-    **more: Any,
-) -> tuple[Array, ...]:
-    """RNN: ``f(x W + h R + b)``."""
-    return _run(_rnn, 1, ["Tanh"], x, w, r, b, lengths, [h], more)
-
-
-def gru(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    lengths: Array | None = None,
-    h: Array | None = None,
-    **more: Any,
-) -> tuple[Array, ...]:
-    """GRU, gates in the order update, reset, hidden."""
-    return _run(_gru, 3, ["Sigmoid", "Tanh"], x, w, r, b, lengths, [h], more)
-
-
-def lstm(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    lengths: Array | None = None,
-    h: Array | None = None,
-    c: Array | None = None,
-    p: Array | None = None,
-    **more: Any,
-) -> tuple[Array, ...]:
-    """LSTM with peepholes, gates in the order input, output, forget, cell."""
-    return _run(_lstm, 4, ["Sigmoid", "Tanh", "Tanh"], x, w, r, b, lengths, [h, c], more, p)
-
-
-OPERATORS = (HostOp("", "RNN", rnn), HostOp("", "GRU", gru), HostOp("", "LSTM", lstm))
+OPERATORS = (
+    HostOp("", "RNN", partial(_run, _rnn, 1, ("Tanh",))),
+    HostOp("", "GRU", partial(_run, _gru, 3, ("Sigmoid", "Tanh"))),  # gates in the order update, reset, hidden
+    HostOp("", "LSTM", partial(_run, _lstm, 4, ("Sigmoid", "Tanh", "Tanh"))),  # input, output, forget, cell
+)

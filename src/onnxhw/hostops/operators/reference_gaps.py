@@ -5,13 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.ops.op_grid_sample import GridSample
 from onnx.reference.ops.op_roi_align import RoiAlign
 
-from .adapter import HostOp, reference
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp, reference
 
 
 def scatter(data: Array, indices: Array, updates: Array, axis: int = 0) -> Array:
@@ -154,7 +151,40 @@ def affine_grid(theta: Array, size: Array, align_corners: int = 0) -> Array:
     return np.asarray(np.einsum("...j,nij->n...i", base, theta.astype(np.float64)).astype(theta.dtype))
 
 
+def max_roi_pool(x: Array, rois: Array, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Array:
+    """``(regions, channels, *pooled_shape)``: each region ``batch, x1, y1, x2, y2``, in pixels after `spatial_scale`.
+
+    The operator's text leaves the arithmetic open; it is onnxruntime's, which is that of Fast R-CNN: corners are
+    rounded and belong to the region, cells reach from the floor to the ceiling of their part of it, and one that lies
+    wholly outside of the image is 0. ValueError for a region of an image that there is not.
+    """
+    size = x.shape[2:]
+    result = np.zeros((len(rois), x.shape[1], *pooled_shape), x.dtype)
+    for number, (batch, *corners) in enumerate(rois):
+        if not 0 <= batch < len(x):
+            raise ValueError(f"region {number} is of image {int(batch)} of {len(x)}")
+        scaled = np.asarray(corners, np.float32) * np.float32(spatial_scale)
+        left, top, right, bottom = np.trunc(scaled + np.copysign(np.float32(0.5), scaled)).astype(np.int64)
+        rows = _cells(int(top), int(bottom), pooled_shape[0], size[0])
+        columns = _cells(int(left), int(right), pooled_shape[1], size[1])
+        for row, (up, down) in enumerate(rows):
+            for column, (start, end) in enumerate(columns):
+                if up < down and start < end:
+                    result[number, :, row, column] = x[int(batch), :, up:down, start:end].max((1, 2))
+    return result
+
+
+def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
+    """The pixels of each of `count` cells from `first` to `last`, within the image."""
+    step = np.float32(max(last - first + 1, 1)) / np.float32(count)
+    cells = np.arange(count, dtype=np.float32)
+    starts, ends = np.floor(cells * step).astype(int).tolist(), np.ceil((cells + 1) * step).astype(int).tolist()
+    pairs = zip(starts, ends, strict=True)
+    return [(min(max(start + first, 0), size), min(max(end + first, 0), size)) for start, end in pairs]
+
+
 OPERATORS = (
+    HostOp("", "MaxRoiPool", max_roi_pool),
     HostOp("", "Scatter", scatter, until=10),
     HostOp("", "Upsample", upsample, since=7, until=9),
     HostOp("", "Resize", upsample, until=10),

@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.ops.op_resize import Resize
 
-from .adapter import HostOp, reference
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp, reference
 
 
 def _neighbours(places: Array, mode: str, nearest_mode: str, a: float) -> tuple[Array, Array]:

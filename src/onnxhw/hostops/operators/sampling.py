@@ -1,14 +1,10 @@
 """Multinomial: classes drawn at random, each as often as its probability says."""
 
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import TensorProto, helper
 
-from .adapter import HostOp
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp
 
 
 def multinomial(x: Array, dtype: int = TensorProto.INT32, sample_size: int = 1, seed: float | None = None) -> Array:

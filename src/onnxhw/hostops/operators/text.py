@@ -1,14 +1,10 @@
 """Operators on text. A pattern is the model's, so matching must not take longer than the text is long."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .adapter import HostOp
-
-Array = npt.NDArray[Any]
+from .adapter import Array, HostOp
 
 
 def regex_full_match(x: Array, pattern: str | None = None) -> Array:

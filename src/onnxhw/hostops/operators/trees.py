@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import onnx
 from onnx import helper, numpy_helper
 from onnx.reference.ops.aionnxml.op_tree_ensemble_classifier import TreeEnsembleClassifier
 
-from .adapter import HostOp
+from .adapter import Array, HostOp
 
-Array = npt.NDArray[Any]
 COMPARES: dict[str, Callable[[Any, Any], Any]] = {
     "BRANCH_LEQ": np.less_equal,
     "BRANCH_LT": np.less,
@@ -76,13 +75,18 @@ def transformed(scores: Array, post_transform: str) -> Array:
     return scores
 
 
-def _one_score(x: Array, attributes: Mapping[str, Any]) -> tuple[Array, Array]:
+def ml_node(op_type: str, attributes: Mapping[str, Any], outputs: int) -> onnx.NodeProto:
+    """A node of ai.onnx.ml with one input and these attributes; None for one that is left out."""
     given = {name: numpy_helper.from_array(value, name) if isinstance(value, np.ndarray) else value
              for name, value in attributes.items() if value is not None}  # fmt: skip
-    node = helper.make_node("TreeEnsembleClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", **given)
+    names = [f"y{index}" for index in range(outputs)]
+    return helper.make_node(op_type, ["x"], names, domain="ai.onnx.ml", **given)
+
+
+def _one_score(x: Array, attributes: Mapping[str, Any]) -> tuple[Array, Array]:
     made: Any = TreeEnsembleClassifier
-    run = made(node, {"log": lambda *_: None, "opsets": {}, "new_ops": None}).run
-    labels, scores = run(x)
+    node = ml_node("TreeEnsembleClassifier", attributes, 2)
+    labels, scores = made(node, {"log": lambda *_: None, "opsets": {}, "new_ops": None}).run(x)
     return labels, scores
 
 

@@ -1,14 +1,11 @@
 """Sliding windows over any number of spatial axes, and convolution by them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...onnxmodel.pooling import resolve_pads
-
-Array = npt.NDArray[Any]
+from .adapter import Array
 
 
 def windows(x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:

@@ -101,7 +101,7 @@ class PackedConv(Conv):
     def streamed(self) -> npt.NDArray[np.bool_]:
         return np.array(self.elements, bool)
 
-    def patches(self, x: Tensor, y: Tensor) -> Tensor:
+    def operand(self, x: Tensor, y: Tensor) -> Tensor:
         """The tensor ``(1, T * W, OH, OW)`` of what is read."""
         return replace(x, shape=(1, len(self.tiles) * x.channels, y.height, y.width))
 
@@ -117,7 +117,7 @@ class PackedConv(Conv):
         self.require_count(inputs, 1)
         (x,) = inputs
         self.require(bool(self.tiles) and x.height == 1, "must read bytes in a row")
-        super().check([self.patches(x, y)], y)
+        super().check([self.operand(x, y)], y)
         marked = len(self.elements) == self.weight.shape[1]
         marked = marked and not self.weight[:, ~np.array(self.elements, bool)].any()
         self.require(marked, "weights beyond the window must be 0")
@@ -126,10 +126,10 @@ class PackedConv(Conv):
         self.require(inside, "reads bytes {} .. {} of {}", reads.min(), reads.max(), x.channels * x.width)
 
     def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
-        (x,), patches = inputs, self.patches(inputs[0], y)
+        (x,), operand = inputs, self.operand(inputs[0], y)
         flat = arrays[0].transpose(0, 2, 3, 1).reshape(len(arrays[0]), -1)
-        taken = flat[:, self.reads(x, y).reshape(patches.shape[1:])]
-        return super().evaluate([taken], [patches], y)
+        taken = flat[:, self.reads(x, y).reshape(operand.shape[1:])]
+        return super().evaluate([taken], [operand], y)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from ...diagnostics import Diagnostic, Severity
-from ...errors import InvalidModelError, UnsupportedError
+from ...errors import InvalidModelError, OnnxhwError, UnsupportedError
 
 MOST = 200
 """Most findings of one code that are kept; the rest is counted."""
@@ -50,20 +50,18 @@ class Findings:
         return any(diagnostic.severity == "error" for diagnostic in self.found)
 
 
-class SpecificationError(InvalidModelError):
+class _SeveralError(OnnxhwError):
+    def __init__(self, diagnostics: Sequence[Diagnostic], where: str = "") -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(diagnostics[0].code, _text(diagnostics), where=where, hint=_hint(diagnostics))
+
+
+class SpecificationError(_SeveralError, InvalidModelError):
     """Errors of a model against the specification, all of them in `diagnostics`; the code is the first one's."""
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], where: str = "") -> None:
-        self.diagnostics = tuple(diagnostics)
-        super().__init__(diagnostics[0].code, _text(diagnostics), where=where, hint=_hint(diagnostics))
 
-
-class UnknownVersionError(UnsupportedError):
+class UnknownVersionError(_SeveralError, UnsupportedError):
     """A model of a version that this release does not know; like `SpecificationError`."""
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], where: str = "") -> None:
-        self.diagnostics = tuple(diagnostics)
-        super().__init__(diagnostics[0].code, _text(diagnostics), where=where, hint=_hint(diagnostics))
 
 
 def raise_errors(diagnostics: Sequence[Diagnostic], where: str) -> None:

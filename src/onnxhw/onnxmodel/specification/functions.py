@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ..subgraph_copy import GRAPHS, nested
 from .findings import Findings, label
 from .signatures import EXTENSIONS, canonical, newest, signature
 
-NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Key = tuple[str, str, str]
 """Domain, name and overload: what identifies a function."""
 
@@ -120,17 +120,13 @@ class Functions:
 def every_node(nodes: "list[onnx.NodeProto]") -> "list[onnx.NodeProto]":
     """The nodes, each followed by those of its nested graphs."""
     found, left = list(nodes), []
-    if not any(attribute.type in NESTED for node in found if node.attribute for attribute in node.attribute):
+    if not any(attribute.type in GRAPHS for node in found if node.attribute for attribute in node.attribute):
         return found
     found, left = [], found[::-1]
     while left:
         node = left.pop()
         found.append(node)
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                left.extend(attribute.g.node[::-1])
-            elif attribute.type == onnx.AttributeProto.GRAPHS:
-                left.extend([inner for graph in attribute.graphs for inner in graph.node][::-1])
+        left.extend([inner for graph in nested(node) for inner in graph.node][::-1])
     return found
 
 

@@ -77,21 +77,11 @@ class Scope:
 
     def sees(self, name: str) -> bool:
         """Is the name defined here or around?"""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.defined:
-                return True
-            scope = scope.outer
-        return False
+        return name in self.defined or (self.outer is not None and self.outer.sees(name))
 
     def will_see(self, name: str) -> bool:
         """Will a node that is still to come define it?"""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.later:
-                return True
-            scope = scope.outer
-        return False
+        return name in self.later or (self.outer is not None and self.outer.will_see(name))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from math import prod
 from typing import Any
 
 import onnx
-from onnx import numpy_helper
 
 from ..nodes import needed
 from .attributes import PAYLOADS
@@ -15,11 +14,10 @@ from .contributed import CONTRIB
 from .findings import Findings, label
 from .functions import every_node
 from .indices import OPERATORS as INDEXED
-from .indices import index_rules
+from .indices import SEQUENCES, decoded, index_rules, sequence_rules
 from .lengths import length_rules
 from .operand_shapes import shape_rules
 from .operands import operand_rules
-from .sequences import SEQUENCES, sequence_rules
 from .signatures import canonical
 from .windows import window
 
@@ -61,11 +59,8 @@ class Node:
         tensor = self.constants.get(self.proto.input[index]) if index < len(self.proto.input) else None
         if tensor is None or prod(tensor.dims) > LARGEST_OPERAND or min(tensor.dims, default=0) < 0:
             return None
-        try:
-            array = numpy_helper.to_array(tensor)
-        except (ValueError, TypeError, KeyError, RuntimeError, OverflowError):
-            return None  # the tensor's own rules say what is wrong with it
-        return list(array.ravel().tolist()) if array.dtype.kind in kinds else None
+        array = decoded(tensor)
+        return list(array.ravel().tolist()) if array is not None and array.dtype.kind in kinds else None
 
 
 def operator_rules(

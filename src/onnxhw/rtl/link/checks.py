@@ -13,14 +13,18 @@ HEADER_WORDS = HEADER_BYTES // 4
 
 
 class FrameChecks:
-    """What is known of the frame at hand, a register for each fact."""
+    """What is known of the frame at hand, a register for each fact. `external`: there is an external memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, external: bool = False) -> None:
+        self.has_external = external
         self.command = {command: Signal(name=f"is_{command.name.lower()}") for command in Command}
         self.formed = Signal()
         self.readable = Signal()
         self.writable = Signal()
         self.act = Signal()
+        self.external = Signal()
+        self.data = self.act | self.external if external else self.act
+        """A memory that holds no part of a program."""
         self.input = Signal()
         self.begins = Signal()
         """Words of input from the first on."""
@@ -49,13 +53,14 @@ class FrameChecks:
         """
         kind, seq, where, of_session = (frame.head.word_select(i, 8) for i in range(4))
         space = where[:4]
+        more = (Space.EXTERNAL,) if self.has_external else ()
         count, is_ = frame.rest[24:], self.command
         with m.State("CHECK"):
             follow = (kind[:4] == Command.WRITE) | (kind[:4] == Command.COMMIT)
             m.d.sync += [is_[command].eq(kind[:4] == command) for command in Command]
             m.d.sync += [
-                self.readable.eq(_is_one_of(space, READABLE)),
-                self.writable.eq(_is_one_of(space, WRITABLE) & (count != 0)),
+                self.readable.eq(_is_one_of(space, (*READABLE, *more))),
+                self.writable.eq(_is_one_of(space, (*WRITABLE, *more)) & (count != 0)),
                 self.act.eq(space == Space.ACT),
                 self.input.eq(space == Space.INPUT),
                 self.begins.eq(~frame.rest[:24].any()),
@@ -66,6 +71,8 @@ class FrameChecks:
                 self.ours.eq((of_session == session) & (of_session != 0)),
                 self.distance.eq(seq - due),
             ]
+            if self.has_external:
+                m.d.sync += self.external.eq(space == Space.EXTERNAL)
             m.next = "JUDGE"
 
         with m.State("JUDGE"):
@@ -78,7 +85,7 @@ class FrameChecks:
             any_version = is_[Command.INFO] & ~kind[7] & (count <= MAX_WORDS)
             needs = [
                 is_[Command.READ] & self.act,
-                is_[Command.WRITE] & ~self.act & ~self.input,
+                is_[Command.WRITE] & ~self.data & ~self.input,
                 is_[Command.RUN],
                 is_[Command.COMMIT],
             ]

@@ -32,14 +32,16 @@ class CommandEngine(wiring.Component):
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
       inputs are complete.
     * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
-      them; other commands that need a memory are answered with BUSY.
+      them; other commands that need a memory of the core are answered with BUSY.
     * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
-      while the port keeps up, and until all of them are in their places; a READ one host access per word.
+      while the port keeps up, and until all of them are in their places; to EXTERNAL until its last is in the memory.
+      A READ takes one host access per word.
 
     Members
     -------
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
+    host_last : Out(1), of a device with external memory: see `HostPort`.
     running, input_free : In(1), from the core.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
@@ -49,6 +51,7 @@ class CommandEngine(wiring.Component):
 
     def __init__(self, info: Info) -> None:
         self.info = info
+        more = {"host_last": Out(1)} if info.external else {}
         super().__init__(
             {
                 "i": In(streams.Signature(Received)),
@@ -70,6 +73,7 @@ class CommandEngine(wiring.Component):
                 "loaded": Out(1),
                 "busy": Out(1),
                 "bad_frame": Out(1),
+                **more,
             }
         )
 
@@ -87,7 +91,7 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        checks, state = FrameChecks(), State()
+        checks, state = FrameChecks(self.info.external), State()
         arrives, one = Signal(), ~checks.command[Command.RESET]
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
@@ -98,6 +102,8 @@ class CommandEngine(wiring.Component):
             frame.keep_addr.eq(state.kept),
             description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
+        if self.info.external:
+            m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
         with m.If(self.host_we):
             m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
         with m.If(self.baked):
@@ -227,7 +233,7 @@ class CommandEngine(wiring.Component):
                 m.d.sync += state.step.eq(0)
                 m.d.sync += state.following.eq(frame.rest[:24] + frame.rest[24:])
                 m.next = "STREAM"
-            with m.Elif(is_[Command.WRITE] & ~checks.act):
+            with m.Elif(is_[Command.WRITE] & ~checks.data):
                 m.d.sync += state.loaded.eq(0)
                 self._forget_inputs(m, state)
             with m.If(is_[Command.COMMIT]):
@@ -262,7 +268,7 @@ class CommandEngine(wiring.Component):
         with m.State("WRITE"):
             m.d.sync += [
                 state.phase.eq(state.phase + 1),
-                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.act),
+                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.data),
             ]
             with m.If((state.phase == 2) & ~state.first):
                 m.d.sync += self.host_we.eq(1)

@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...driver.faults import UnpluggedError
-from ...engines.cxxrtl.usb_model import DRIVEN, PULLUP, TICK_HZ, UsbModel
+from onnxhw.driver.faults import UnpluggedError
+
+from .model import DRIVEN, PULLUP, TICK_HZ, UsbModel
 from .packets import BIT_HZ, TICKS, Packet, Pid, WireError, data, handshake, read, token, waveform
 
 FRAME = TICK_HZ / 1000

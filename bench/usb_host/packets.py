@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ...engines.cxxrtl.usb_model import DM, DP, DRIVEN, TICK_HZ
+from .model import DM, DP, DRIVEN, TICK_HZ
 
 BIT_HZ = 12_000_000
 """Full speed."""

@@ -10,13 +10,12 @@ from typing import Any
 from amaranth import ClockDomain, Elaboratable, Module, Signal
 from amaranth.back import rtlil
 
-from ...build.cache import sources
-from ...closeable import Closeable
-from ...config import HwConfig
-from .build import Progress, build
-from .core_model import core_library
-from .design import CHUNK, Design
-from .device_model import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
+from onnxhw.build.cache import sources
+from onnxhw.config import HwConfig
+from onnxhw.engines.cxxrtl.build import Progress, build
+from onnxhw.engines.cxxrtl.core_model import core_library
+from onnxhw.engines.cxxrtl.design import CHUNK
+from onnxhw.engines.cxxrtl.device_model import BlackBox, Libraries, PinModel, driver_text
 
 DOMAINS = ("usb_io", "usb")
 """Domains of a USB link besides the core's."""
@@ -50,11 +49,10 @@ class Clocked(Elaboratable):
 def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None = None) -> Libraries:
     """The compiled device of a configuration; from the cache, if there, without elaborating it.
 
-    `ToolError` E7120 if luna-usb is not installed.
+    `ToolError` E7120 if luna-usb is not installed. The configuration has no external memory.
     """
-
     def make() -> str:
-        from ...rtl.top import Device
+        from onnxhw.rtl.top import Device
 
         hole = BlackBox()
         device = Device(config, clock_hz=clock_hz, core=hole, usb=IDS)
@@ -72,50 +70,23 @@ def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None 
         "python": sys.version,
         **{name: metadata.version(name) for name in ("amaranth", "luna-usb", "usb-protocol")},
     }
-    driver = driver_text("usb_line.cc")
+    driver = driver_text(Path(__file__).with_name("usb_line.cc"))
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, USB"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
     return Libraries(core_library(config, progress=progress).path, around.path)
 
 
-class UsbModel(Closeable):
+class UsbModel(PinModel):
     """A running device and the host's end of its cable; a context manager.
 
     Every level of the bus is there in every tick of the device's fast USB clock (`TICK_HZ`). Nobody driving, the bus
-    is J if the device has its pull-up connected (also without a host), else SE0.
-
-    Members: `core`, `around` (the two designs), `clock_hz` of the core.
+    is J if the device has its pull-up connected (also without a host), else SE0. `clock_hz` is the core's.
     """
 
     def __init__(self, libraries: Libraries, *, clock_hz: int) -> None:
-        self.clock_hz = clock_hz
-        self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
-        inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(name).curr for name in OUTPUTS.values()]
-        outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
-        outside += [around.item(f"core_{name}").next for name in OUTPUTS]
-        functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
-        call = around.library
-        call.onnxhw_usb_create.restype = ctypes.c_void_p
+        super().__init__(libraries, "usb", clock_hz=clock_hz, ratio=clock_hz / TICK_HZ)
         for name in ("run", "ticks", "cycles"):
-            call[f"onnxhw_usb_{name}"].restype = ctypes.c_uint64
-        self._usb: ctypes.c_void_p | None = ctypes.c_void_p(
-            call.onnxhw_usb_create(
-                around.handle,
-                ctypes.c_double(clock_hz / TICK_HZ),
-                pointers(outside),
-                pointers(inside),
-                pointers([core.handle, *functions]),
-            )
-        )
-
-    def close(self) -> None:
-        """Release the designs."""
-        if self._usb is not None:
-            self.around.library.onnxhw_usb_destroy(self._usb)
-            self._usb = None
-        self.around.close()
-        self.core.close()
+            self.around.library[f"onnxhw_usb_{name}"].restype = ctypes.c_uint64
 
     def run(self, levels: bytes = b"", ticks: int = 0, *, rest: int = 0, listen: bool = False) -> bytes:
         """Drive `levels`, one per tick (`DP`, `DM`; without `DRIVEN`: nothing), then for `ticks` ticks the level
@@ -129,7 +100,7 @@ class UsbModel(Closeable):
             portion = min(ticks, max(0, CHUNK - len(levels)))
             room = ctypes.create_string_buffer(len(levels) + max(portion, ANSWER))
             done = self.around.library.onnxhw_usb_run(
-                self._usb, levels, ctypes.c_uint64(len(levels)), ctypes.c_uint64(portion), ctypes.c_uint8(rest),
+                self._pins, levels, ctypes.c_uint64(len(levels)), ctypes.c_uint64(portion), ctypes.c_uint8(rest),
                 ctypes.c_bool(listen), room,
             )  # fmt: skip
             trace += room.raw[:done]
@@ -141,9 +112,9 @@ class UsbModel(Closeable):
     @property
     def ticks(self) -> int:
         """Ticks since the start."""
-        return int(self.around.library.onnxhw_usb_ticks(self._usb))
+        return int(self.around.library.onnxhw_usb_ticks(self._pins))
 
     @property
     def cycles(self) -> int:
         """Cycles of the core's clock since the start."""
-        return int(self.around.library.onnxhw_usb_cycles(self._usb))
+        return int(self.around.library.onnxhw_usb_cycles(self._pins))

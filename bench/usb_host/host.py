@@ -4,7 +4,8 @@ serial port."""
 import struct
 from dataclasses import dataclass
 
-from ...driver.faults import UnpluggedError
+from onnxhw.driver.faults import UnpluggedError
+
 from .bus import PACKET, ProtocolError, UsbBus
 from .packets import Pid
 
@@ -107,9 +108,7 @@ class UsbHost:
 
     # -- enumeration -----------------------------------------------------------------------------
 
-    def enumerate(
-        self, *, debounce: float = DEBOUNCE, reset: float = RESET, recovery: float = RECOVERY
-    ) -> Port:
+    def enumerate(self, *, debounce: float = DEBOUNCE, reset: float = RESET, recovery: float = RECOVERY) -> Port:
         """Wait for a device, reset it, ask what it is and configure it: the serial port that it is.
 
         As Linux does: the first 64 bytes of the device's description at address 0, another reset, an address, then

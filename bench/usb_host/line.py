@@ -1,10 +1,11 @@
 """`UsbLine`: a simulated device behind a USB host, as bytes."""
 
-from ...closeable import Closeable
-from ...driver.faults import UnpluggedError
-from ...engines.cxxrtl.usb_model import TICK_HZ, UsbModel
+from onnxhw.closeable import Closeable
+from onnxhw.driver.faults import UnpluggedError
+
 from .bus import PACKET, UsbBus
 from .host import UsbHost
+from .model import TICK_HZ, UsbModel
 
 WRITE_TIMEOUT = 0.5
 """Simulated seconds in which the device must take bytes; a serial port has such a limit, too."""

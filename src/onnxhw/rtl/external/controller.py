@@ -1,0 +1,222 @@
+"""`Controller`: commands of the external memory, cycle by cycle as `onnxhw.isa.external.Timing` has them."""
+
+from typing import Any
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...external import SLOT_COLUMNS, External
+from ...isa.external import ALL, INITIAL_REFRESHES, Op, mode
+from .banks import Banks
+from .countdown import Countdown
+from .segments import Segments, request_shape
+
+
+def pins(external: External) -> dict[str, Any]:
+    """The memory's pins as the controller drives and sees them: high is active; its registers are before the pads'."""
+    return {
+        "cke": Out(1), "cs": Out(1), "ras": Out(1), "cas": Out(1), "we": Out(1), "dqm": Out(external.data_bits // 8),
+        "ba": Out(external.bank_bits), "a": Out(external.address_pins), "dq_o": Out(external.data_bits),
+        "dq_oe": Out(1), "dq_i": In(external.data_bits),
+    }  # fmt: skip
+
+
+def host_shape(external: External) -> data.StructLayout:
+    """A burst of the host: `count` columns, 1 to 8, of one row, from `address` on."""
+    return data.StructLayout({"write": 1, "address": external.address_bits, "count": range(SLOT_COLUMNS + 1)})
+
+
+class Controller(wiring.Component):
+    """One SDR SDRAM.
+
+    Members
+    -------
+    request : stream of `request_shape`.
+    w_data : In, the next column to be written, always there; `w_next`: Out(1), it is taken in this cycle.
+    r_data, r_valid : Out, columns read, in order, `External.read_latency` cycles after their command.
+    host : stream of `host_shape`; a burst is taken with the last cycle of its slot.
+    host_w_data, host_w_next, host_r_valid : as `w_data`, `w_next`, `r_valid`, of the host's burst (`r_data` is shared).
+    running : In(1), the host waits for slots of refreshes that are due.
+    start : In(1), one cycle asks for the sequence that a run begins with; `started`: Out(1), one cycle after it.
+    clear : In(1), requests are forgotten, but for the column of this cycle and words that are being read.
+    initialised : Out(1).
+    cke, cs, ... : see `pins`.
+    """
+
+    def __init__(self, external: External) -> None:
+        self.external = external
+        super().__init__({
+            "request": In(stream.Signature(request_shape(external))),
+            "w_data": In(external.data_bits), "w_next": Out(1), "r_data": Out(external.data_bits), "r_valid": Out(1),
+            "host": In(stream.Signature(host_shape(external))), "host_w_data": In(external.data_bits),
+            "host_w_next": Out(1), "host_r_valid": Out(1),
+            "running": In(1), "clear": In(1), "start": In(1), "started": Out(1), "initialised": Out(1),
+            **pins(external),
+        })  # fmt: skip
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        external = self.external
+        m.submodules.segments = segments = Segments(external)
+        m.submodules.banks = banks = Banks(external)
+        wiring.connect(m, wiring.flipped(self.request), segments.request)
+        self._op, self._bank, self._address = Signal(Op), Signal(external.bank_bits), Signal(external.address_pins)
+        """The command of this cycle."""
+        self._of_host, self._in_run = Signal(), Signal()
+        """The command is the host's; the state is RUN."""
+        self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
+        """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
+        self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
+        """When its sequence may begin; its first refresh has been."""
+        self._before_start.run(m)
+        m.d.comb += segments.clear.eq(self.clear)
+        longest = max(external.power_up, external.rp, external.rfc, external.mrd)
+        self._wait, self._of_start = Signal(range(longest + 1)), Signal()
+        m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
+        with m.If(self._timer == 0):
+            m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
+        with m.If(self.start):
+            m.d.sync += [self._asked.eq(1), *self._before_start.start(external.sequence)]
+        with m.FSM():
+            self._initialise(m)
+            self._run(m, segments, banks)
+            self._refresh(m, banks)
+            self._slot(m)
+        self._give(m, banks)
+        return m
+
+    def _initialise(self, m: Module) -> None:
+        """Power-up: wait, precharge, refresh, write the mode register."""
+        external, wait = self.external, self._wait
+        left, done = Signal(range(INITIAL_REFRESHES + 1), init=INITIAL_REFRESHES), Signal()
+        m.d.sync += done.eq(wait == 1)
+        with m.State("POWER_UP"):
+            m.d.sync += [wait.eq(external.power_up), done.eq(0)]
+            m.next = "CLOCK"
+        with m.State("CLOCK"), m.If(done):
+            m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+            m.d.sync += [wait.eq(external.rp - 1), done.eq(external.rp == 1)]
+            m.next = "REFRESHES"
+        with m.State("REFRESHES"), m.If(done):
+            m.d.comb += self._op.eq(Op.REFRESH)
+            m.d.sync += [wait.eq(external.rfc - 1), done.eq(external.rfc == 1), left.eq(left - 1)]
+            with m.If(left == 1):
+                m.next = "MODE"
+        with m.State("MODE"), m.If(done):
+            m.d.comb += [self._op.eq(Op.MODE), self._address.eq(mode(external))]
+            m.d.sync += [wait.eq(external.mrd - 1), done.eq(external.mrd == 1)]
+            m.next = "MODE_WAIT"
+        with m.State("MODE_WAIT"), m.If(done):
+            m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(0), self.initialised.eq(1)]
+            m.d.sync += self._in_run.eq(1)
+            m.next = "RUN"
+
+    def _run(self, m: Module, segments: Segments, banks: Banks) -> None:
+        """One command for the current or the next segment, or a sequence begins."""
+        current, following = segments.current, segments.following
+        m.d.comb += [
+            banks.current.eq(current), banks.current_valid.eq(segments.current_valid),
+            banks.following.eq(following), banks.following_valid.eq(segments.following_valid),
+            *(mine.eq(theirs) for mine, theirs in zip(segments.rows, banks.rows, strict=True)),
+            segments.step.eq(banks.column),
+            segments.current_opened.eq(banks.now & ~banks.now_open),
+            segments.following_opened.eq(banks.then & ~banks.then_open),
+            banks.enable.eq(self._in_run & ~self._due),
+        ]  # fmt: skip
+        # With nothing under way there is no command that a sequence could displace.
+        of_start, begins = segments.idle & self._asked, Signal()
+        of_others = self._due | (segments.idle & self.host.valid & ~self.running)
+        m.d.comb += begins.eq(Mux(of_start, self._before_start.ready, of_others))
+        with m.State("RUN"):
+            with m.If(begins):
+                m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(of_start)]
+                m.d.sync += self._in_run.eq(0)
+                m.next = "CLOSE"
+            with m.Elif(banks.now):
+                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(banks.now_open, Op.PRECHARGE, Op.ACTIVATE))]
+                m.d.comb += self._address.eq(Mux(banks.now_open, 0, current.row))
+            with m.Elif(banks.then):
+                m.d.comb += self._bank.eq(following.bank)
+                m.d.comb += self._op.eq(Mux(banks.then_open, Op.PRECHARGE, Op.ACTIVATE))
+                m.d.comb += self._address.eq(Mux(banks.then_open, 0, following.row))
+            with m.Elif(banks.column):
+                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(current.write, Op.WRITE, Op.READ))]
+                m.d.comb += self._address.eq(current.column)
+
+    def _refresh(self, m: Module, banks: Banks) -> None:
+        """The sequence before its slot."""
+        external, wait = self.external, self._wait
+        with m.State("CLOSE"), m.If(banks.closable):
+            m.d.comb += banks.close.eq(1)
+            m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+            m.d.sync += wait.eq(external.rp - 1)
+            m.next = "REFRESH"
+        with m.State("REFRESH"), m.If(wait == 0):
+            m.d.comb += self._op.eq(Op.REFRESH)
+            m.d.sync += wait.eq(external.rfc - 1)
+            m.next = "SLOT_WAIT"
+            if external.rfc == 1:
+                m.next = "SLOT"
+            with m.If(self._of_start):
+                m.d.sync += [self._timer.eq(external.refresh - 2), self._due.eq(0), self._asked.eq(0)]
+                m.d.sync += self._again.eq(~self._again)
+                with m.If(~self._again):
+                    m.next = "REFRESH"
+
+    def _slot(self, m: Module) -> None:
+        """The host's slot: cycle 0 is the one in which `_wait` has run out."""
+        external, host = self.external, self.host.payload
+        cycle, column = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
+        used = Signal()
+        columns, banks = external.column_bits, external.bank_bits
+        bank = host.address[columns : columns + banks]
+        with m.State("SLOT_WAIT"):
+            m.d.sync += [cycle.eq(0), column.eq(0)]
+            with m.If(self._wait == 1):
+                m.next = "SLOT"
+        with m.State("SLOT"):
+            m.d.sync += cycle.eq(cycle + 1)
+            with m.If(cycle == 0):
+                m.d.sync += used.eq(self.host.valid)
+                with m.If(self.host.valid):
+                    m.d.comb += [self._op.eq(Op.ACTIVATE), self._bank.eq(bank)]
+                    m.d.comb += self._address.eq(host.address[columns + banks :])
+            with m.Elif(cycle == external.slot_precharge):
+                m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+            with m.Elif(used & (cycle >= external.rcd) & (column != host.count)):
+                m.d.comb += [self._of_host.eq(1), self._bank.eq(bank), self._op.eq(Mux(host.write, Op.WRITE, Op.READ))]
+                m.d.comb += self._address.eq(host.address[:columns] + column)
+                m.d.sync += column.eq(column + 1)
+            with m.If(cycle == external.slot - 1):
+                m.d.comb += self.host.ready.eq(used)
+                m.d.sync += [self.started.eq(self._of_start), self._of_start.eq(0), cycle.eq(0), column.eq(0)]
+                m.d.sync += self._in_run.eq(1)
+                m.next = "RUN"
+
+    def _give(self, m: Module, banks: Banks) -> None:
+        """The command of this cycle: the output registers, and when its data comes."""
+        external, op = self.external, self._op
+        m.d.comb += [
+            banks.host_read.eq((op == Op.READ) & self._of_host),
+            self.w_next.eq((op == Op.WRITE) & ~self._of_host),
+            self.host_w_next.eq((op == Op.WRITE) & self._of_host),
+        ]
+        m.d.sync += [
+            self.cke.eq(1),
+            self.cs.eq(1),
+            Cat(self.we, self.cas, self.ras).eq(op),
+            self.ba.eq(self._bank),
+            self.a.eq(self._address),
+            self.dqm.eq(Mux(self.initialised, 0, Const(-1, len(self.dqm)))),
+            self.dq_o.eq(Mux(self._of_host, self.host_w_data, self.w_data)),
+            self.dq_oe.eq(op == Op.WRITE),
+        ]
+        reads = Signal(external.read_latency)
+        of_host = Signal(external.read_latency)
+        m.d.sync += [reads.eq(Cat(op == Op.READ, reads)), of_host.eq(Cat(self._of_host, of_host))]
+        m.d.comb += [
+            self.r_data.eq(self.dq_i),
+            self.r_valid.eq(reads[-1] & ~of_host[-1]),
+            self.host_r_valid.eq(reads[-1] & of_host[-1]),
+        ]

@@ -1,1 +1,0 @@
-"""A USB host at the pins of a simulated device: wire, transactions and frames, enumeration, bytes of a serial port."""
