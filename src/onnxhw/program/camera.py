@@ -43,7 +43,7 @@ def image_of(frame: Frame, crop: Crop) -> Image:
     inside = frame.astype(np.int64)[crop.top : bottom, crop.left : right]
     colours = np.stack(expanded(inside))
     boxes = colours.reshape(CHANNELS, crop.height, box, crop.width, box).sum(axis=(2, 4))
-    return average(boxes, box * box).astype(np.uint8)
+    return np.asarray(average(boxes, box * box), np.uint8)
 
 
 def frame_of(image: Image, crop: Crop) -> Frame:
@@ -162,11 +162,12 @@ def _classes(program: DeviceProgram, where: str) -> tuple[int, ...]:
             raise UnsupportedError("E4184", what, where=where, hint=hint)
     shape: Sequence[int] = program.tensors[ports[0].tensor].shape if len(ports) == 1 else ()
     if len(shape) != 4 or not 2 <= shape[1] <= MOST_CLASSES or tuple(shape[2:]) != (1, 1):
-        found = ", ".join(f"{port.name!r} {list(port.shape)}" for port in ports)
+        listed = ", ".join(f"{port.name!r} {list(port.shape)}" for port in ports)
         hint = f"a camera is for models of one output [1, classes] of 2 to {MOST_CLASSES} classes"
-        raise UnsupportedError("E4184", f"the model's output is no list of scores: {found}", where=where, hint=hint)
+        raise UnsupportedError("E4184", f"the model's output is no list of scores: {listed}", where=where, hint=hint)
     entry, word = program.tensors[ports[0].tensor], program.config.word
-    found, place, kept = [], entry.place, entry.kept
+    place, kept = entry.place, entry.kept
+    found: list[int] = []
     others = iter(kept.values if isinstance(kept, Constants) else ())
     for number in range(shape[1]):
         at = entry.element((0, number, 0, 0))
