@@ -2,12 +2,17 @@
 //
 // As serial_line.cc, this is compiled with the design around the core (core_part.h stands before it).
 
+#include <vector>
+
 namespace {
 
 const int64_t CYCLE = int64_t(1) << 32;
 
 // Bits of the camera's pins: d (0 to 7), PCLK, HREF, VSYNC.
 const unsigned PCLK = 8, HREF = 9, VSYNC = 10;
+
+// The space of the inputs' words (`onnxhw.isa.memory.Space`).
+const uint32_t INPUT = 11;
 
 // Bits of the device's pins in a trace.
 const uint32_t TX = 1, SIOC = 2, SIOD = 4, RESET_N = 8;
@@ -24,6 +29,8 @@ struct onnxhw_camera {
 	uint32_t was_xclk;
 	// Cycles, edges of XCLK, and the fewest and most cycles between two of them, since the start.
 	uint64_t cycles, edges, last_edge, least, most;
+	// Words of the last input that went to the core.
+	std::vector<uint32_t> inputs;
 };
 
 extern "C" {
@@ -84,6 +91,11 @@ uint64_t onnxhw_camera_run(
 			camera->was_xclk = *camera->xclk & 1;
 			camera->last_edge = camera->cycles;
 		}
+		if (*camera->part.outside.we && *camera->part.outside.space == INPUT) {
+			if (!*camera->part.outside.addr)
+				camera->inputs.clear();
+			camera->inputs.push_back(*camera->part.outside.wdata);
+		}
 		core_cycle(camera->part);
 		onnxhw_cycle(camera->sim);
 		camera->cycles++;
@@ -93,6 +105,13 @@ uint64_t onnxhw_camera_run(
 	for (int i = 0; i < 6; i++)
 		found[i] = all[i];
 	return done;
+}
+
+// The words of the last input that went to the core; returns how many, of which `out` gets `room` at most.
+size_t onnxhw_camera_inputs(onnxhw_camera *camera, uint32_t *out, size_t room) {
+	for (size_t at = 0; at < camera->inputs.size() && at < room; at++)
+		out[at] = camera->inputs[at];
+	return camera->inputs.size();
 }
 
 }

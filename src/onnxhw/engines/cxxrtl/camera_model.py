@@ -153,6 +153,13 @@ class CameraModel(Closeable):
         rows = np.concatenate(banks)[addresses].astype("<u4").view(np.uint8)[..., :word]
         return entry.place.unpack(rows, word)
 
+    def words(self) -> npt.NDArray[np.uint32]:
+        """The words of the last input that went to the core."""
+        room = np.zeros(1 << 16, np.uint32)
+        call = self.around.library.onnxhw_camera_inputs
+        call.restype = ctypes.c_size_t
+        return room[: call(self._camera, room.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(room)))]
+
     def run(self, cycles: int) -> None:
         """Let the clock run; the camera's pins stay as they are."""
         self._run(cycles, np.empty(0, np.uint16), 1.0)
