@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def measure(pixels: np.ndarray, labels: np.ndarray, name: str) -> dict[str, float | str]:
     """Show the images one after the other; what was found."""
     config = preset(name)
-    program = compile(MODEL, config, patches=False).only(str(MODEL))
+    program = compile(MODEL, config).only(str(MODEL))
     settings, graph = settings_of(program), load(MODEL)
     libraries = camera_libraries(config, clock_hz=CLOCK, baud=BAUD, sccb_hz=SCCB_HZ, progress=_tell)
     contents = images(program, memories_of(libraries.core), settings)

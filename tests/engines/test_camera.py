@@ -21,7 +21,7 @@ FRAME = (17, 26)
 
 @pytest.fixture(scope="module")
 def device():
-    program = compile(camera_net().SerializeToString(), PRESETS["mini"], patches=False).only("model")
+    program = compile(camera_net().SerializeToString(), PRESETS["mini"]).only("model")
     known = settings_of(program)
     settings = Settings(Crop(4, 6, FRAME), known.table, known.classes)
     libraries = camera_libraries(program.config, clock_hz=CLOCK, baud=BAUD, sccb_hz=SCCB)

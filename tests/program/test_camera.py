@@ -19,7 +19,7 @@ from onnxhw.qdq import Grid
 
 
 def program_of(model, preset="mini"):
-    return compile(model.SerializeToString(), PRESETS[preset], patches=False).only("model")
+    return compile(model.SerializeToString(), PRESETS[preset]).only("model")
 
 
 @pytest.mark.parametrize("preset", ["mini", "ulx3s-85f"])
