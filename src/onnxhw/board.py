@@ -43,7 +43,8 @@ class Board:
     the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
     `link` is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB
     connector of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself,
-    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `clock_hz` the oscillator at
+    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `camera` the pins of a connector
+    that a camera goes to, by their names (`CAMERA`; none: there is no place for one); `clock_hz` the oscillator at
     `clock_resource`, `core_hz` the clock that the core should run at;
     `idcode` what the device answers over JTAG; `connect` what to look at if none answers. In the commands
     ``{bitstream}`` stands for the file.
@@ -77,6 +78,7 @@ class Board:
     usb_resource: str = ""
     usb_id: str = ""
     external: BoardMemory | None = None
+    camera: tuple[tuple[str, str], ...] = ()
 
     @property
     def usb_ids(self) -> tuple[int, int]:
@@ -102,10 +104,17 @@ SECTIONS: dict[str, dict[str, type]] = {
     "bringup": {"connect": str, "notes": str},
 }
 """Every table of a board file and its keys; all are required and no others are allowed but for `OPTIONAL`."""
-OPTIONAL: dict[str, dict[str, type]] = {"": {"link": str}, "usb": {"resource": str, "id": str}, "external": KEYS}
+CAMERA = ("connector", "d", "pclk", "vsync", "href", "xclk", "reset", "pwdn", "sioc", "siod")
+"""A connector of the platform, and names of its pins: eight of d, lowest first, one of each other."""
+OPTIONAL: dict[str, dict[str, type]] = {
+    "": {"link": str}, "usb": {"resource": str, "id": str}, "external": KEYS,
+    "camera": dict.fromkeys(CAMERA, str),
+}  # fmt: skip
 """Keys of the top level that may be there, and tables that may be missing; one that is there has all its keys."""
 LINKS = ("uart", "usb")
 """How bytes reach a board: over a serial line, or USB at full speed."""
+SENSORS = ("camera-ov7670",)
+"""Sources of inputs at a board's pins."""
 USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
@@ -199,6 +208,13 @@ def _require(tables: dict[str, dict[str, Any]]) -> None:
         raise ValueError(f"usb.id must be like '1209:0001', not {short(tables['usb']['id'])}")
     if "usb" in tables and not tables["usb"]["resource"]:
         raise ValueError("usb.resource must not be empty; without pins leave the table out")
+    camera = {name: pins.split() for name, pins in tables.get("camera", {}).items()}
+    for name, pins in camera.items():
+        if len(pins) != (8 if name == "d" else 1):
+            raise ValueError(f"camera.{name} must be {'eight names' if name == 'd' else 'one name'}, not {short(pins)}")
+    used = [pin for name, pins in camera.items() if name != "connector" for pin in pins]
+    if len({*used}) < len(used):
+        raise ValueError("camera: a pin is named twice")
     if not NAME.fullmatch(tables[""]["name"]):
         raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {short(tables['']['name'])}")
     for words in (*(tables["program"][key] for key in ("sram", "flash", "detect")), [tables["device"]["name"]]):
@@ -240,6 +256,7 @@ def _board(record: dict[str, Any]) -> Board:
         usb_resource=tables.get("usb", {}).get("resource", ""),
         usb_id=tables.get("usb", {}).get("id", ""),
         external=BoardMemory(**tables["external"]) if "external" in tables else None,
+        camera=tuple(tables.get("camera", {}).items()),
     )
 
 

@@ -16,7 +16,8 @@ from onnxhw.config import HwConfig
 from onnxhw.devices import family_of
 from onnxhw.devices.ecp5.pll import Clocked
 from onnxhw.rtl.link.uart import MIN_RATIO, bit_phase, fastest
-from onnxhw.rtl.top import Top
+from onnxhw.rtl.sensors.top import CameraTop
+from onnxhw.rtl.top import Top, park_esp32
 
 TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
                 param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip
@@ -46,7 +47,7 @@ def test_the_esp32_is_left_to_itself():
     )
     platform = SimpleNamespace(request=lambda name, number, dir: pins if (name, number) == ("esp32", 0) else None)
     m = Module()
-    Top._park_esp32(SimpleNamespace(), m, platform)
+    park_esp32(m, platform)
     sim = Simulator(m)
 
     async def look(ctx):
@@ -113,3 +114,18 @@ def test_a_usb_link_has_its_pins_and_clocks():
     # The first edge of an output comes CPHASE + 1 of the oscillator's after that of the others: every edge of the slow
     # clock is one of the fast clock.
     assert (phases["CLKOS2_CPHASE"] - phases["CLKOS_CPHASE"]) % dividers["CLKOS_DIV"] == 0
+
+
+def test_a_camera_has_the_pins_of_its_board():
+    """Sites of the header: GP0 B11, GN0 C11, ... as amaranth-boards has them; D0 is GP6, D7 is GN3."""
+    board = find("ulx3s-25f")
+    top = Clocked(CameraTop(TINY, dict(board.camera), clock_hz=50_000_000, baud=115_200),
+                  resource=board.clock_resource, input_hz=board.clock_hz, output_hz=50_000_000,
+                  speed=board.speed)  # fmt: skip
+    text = elaborate(top, board, Options())["top.lpf"]
+    sites = dict(sioc="C11", siod="B11", vsync="A11", href="A10", pclk="B10", xclk="A9", reset="B6", pwdn="A6")
+    for name, site in sites.items():
+        assert f'LOCATE COMP "camera_0__{name}__io" SITE "{site}";' in text
+    for bit, site in enumerate(("C6", "C7", "C8", "B8", "A7", "A8", "B9", "C10")):
+        assert f'LOCATE COMP "camera_0__d__io[{bit}]" SITE "{site}";' in text
+    assert re.search(r'IOBUF PORT "camera_0__siod__io" .*PULLMODE=UP', text)

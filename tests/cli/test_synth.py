@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from camera_net import camera_net
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import board
@@ -17,7 +18,18 @@ from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
 from onnxhw.config import preset
 from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.driver.json_records import wrong_manifest
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
+from onnxhw.preprocess import Preprocess
+from onnxhw.program.camera import settings_of
+from onnxhw.program.container import load
+from onnxhw.rtl.sensors.top import CameraTop
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = (
+    "autorun", "sensor", "core.load.memory.all", "core.load_fetch.ucode", "core.array_fetch.ucode",
+    "core.vector_fetch.ucode", "core.vector.params", "core.vector.tables.lane_0", "core.vector.tables.lane_1",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -238,3 +250,65 @@ def test_every_part_of_the_family_has_a_name_in_nextpnr(part):
     chosen = dataclasses.replace(board.find("ulx3s"), device=part, speed=speed)
     names = {"LFE5U-12F": "12k", "LFE5UM-45F": "um-45k", "LFE5UM5G-45F": "um5g-45k", "LFE5UM5G-85F": "um5g-85k"}
     assert part_options(chosen)[0] == f"--{names[part]}"
+
+
+@pytest.fixture
+def camera_model(tmp_path):
+    path = tmp_path / "camera.onnx"
+    path.write_bytes(camera_net().SerializeToString())
+    return path
+
+
+def test_synth_for_a_camera(built, camera_model, tmp_path, capsys, monkeypatch):
+    """The program and what the camera's gateware must know of it go into the design's memories."""
+    baked = []
+    monkeypatch.setattr(synthesis, "memories", lambda _: NAMES)
+    monkeypatch.setattr(flow, "with_memories", lambda result, images, progress: baked.append(images) or result)
+    words = ["--preset", "mini", "--freq", "50", "--standalone", "--input", "camera-ov7670", "--scale", "0.5"]
+    run(capsys, camera_model, *words, "-o", tmp_path / "out")
+    assert isinstance(built[0]["design"].design, CameraTop)
+    program = load(tmp_path / "out" / "program.ohw").only("")
+    assert tuple(baked[0]["sensor"]) == settings_of(program, Preprocess(scale=0.5)).words()
+    assert baked[0]["autorun"][0] == 1, "no run before the first frame"
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert (manifest["link"], manifest["input"], manifest["baud"]) == ("", "camera-ov7670", 3_000_000)
+    assert wrong_manifest(manifest) == ""
+    assert wrong_manifest(manifest | {"input": "camera"})
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--preset", "mini"], "E2383"),
+        (["--preset", "mini", "--standalone", "--link", "usb"], "E2383"),
+        (["--preset", "mini", "--standalone", "--freq", "15"], "E2380"),
+        (["--preset", "mini", "--standalone", "--mean", "1,2"], "E2608"),
+    ],
+)
+def test_what_no_camera_goes_with_is_refused(built, camera_model, tmp_path, capsys, words, code):
+    words = [*words, "--input", "camera-ov7670", "-o", tmp_path / "out"]
+    assert run(capsys, camera_model, *words, status=2)["error"]["code"] == code
+    assert not built
+
+
+def test_a_camera_for_a_model_without_images_is_refused(built, digits, tmp_path, capsys):
+    words = [digits, "--preset", "mini", "--standalone", "--input", "camera-ov7670", "-o", tmp_path / "out"]
+    assert run(capsys, *words, status=4)["error"]["code"] == "E4180"
+    assert not built
+
+
+def test_a_camera_needs_a_board_with_pins_for_it(camera_model, tmp_path, capsys):
+    text = (REPOSITORY / "boards" / "ulx3s-85f.toml").read_text(encoding="utf-8")
+    before, rest = text.split("[camera]\n", 1)
+    file = tmp_path / "board.toml"
+    for changed, code in (
+        (before + rest[rest.index("[bringup]") :], "E2381"),
+        (text.replace('sioc = "0-"', 'sioc = "28-"'), "E2382"),
+        (text.replace('connector = "gpio"', 'connector = "pmod"'), "E2382"),
+        (text.replace('sioc = "0-"', 'sioc = "0+"'), "E2303"),
+        (text.replace('sioc = "0-"', 'sioc = "0- 8-"'), "E2303"),
+        (text.replace('sioc = "0-"\n', ""), "E2303"),
+    ):
+        file.write_text(changed, encoding="utf-8")
+        words = [camera_model, "--board", file, "--preset", "mini", "--standalone", "--input", "camera-ov7670"]
+        assert run(capsys, *words, "-o", tmp_path / "out", status=2)["error"]["code"] == code

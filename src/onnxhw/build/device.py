@@ -44,6 +44,22 @@ def platform_of(board: Board) -> Any:
     return platform
 
 
+def require_camera(board: Board) -> None:
+    """`UsageError` E2381 for a board whose file names no pins for a camera, E2382 where its platform has no such pins.
+    """
+    where, pins = f"board {board.name}", dict(board.camera)
+    if not pins:
+        hint = "a board with a connector for a camera names its pins in the table camera of its file"
+        raise UsageError("E2381", "the board has no pins for a camera", where=where, hint=hint)
+    name = pins.pop("connector")
+    found = platform_of(board).connectors.get((name, 0))
+    known = list(found.mapping) if found else []
+    if missing := [pin for names in pins.values() for pin in names.split() if pin not in known]:
+        hint = f"pins of it: {', '.join(known)}" if known else ""
+        what = f"connector {name!r} of {board.platform.split(':')[0]} has no pin {missing[0]!r}"
+        raise UsageError("E2382", what, where=where, hint=hint)
+
+
 def require(board: Board, link: str = "uart", external: External | None = None) -> None:
     """Refuse a board of which no bitstream can be made, before anything is compiled for it.
 

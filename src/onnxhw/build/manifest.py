@@ -48,7 +48,9 @@ class Manifest:
     choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     link: str = ""
-    """One of `board.LINKS`, empty without a bitstream."""
+    """One of `board.LINKS`, empty without a bitstream or a host."""
+    input: str = ""
+    """One of `board.SENSORS`, empty if the inputs come from a host."""
 
     def add_file(self, name: str, data: bytes) -> None:
         """Note a file's SHA-256."""

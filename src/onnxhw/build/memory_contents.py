@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
+from ..isa.camera import SETTINGS, Settings
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
 from ..isa.units import Unit
@@ -22,6 +23,7 @@ COMMON = {
     "parameters": r"(^|\.)vector\.params$",
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
+    "sensor": rf"^{SETTINGS}$",
 }
 """Where most memories lie in the design: a pattern of the names that `devices.family.memories` gives."""
 
@@ -56,18 +58,21 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in image]
 
 
-def contents(program: DeviceProgram) -> dict[str, list[int]]:
-    """What each kind of memory (the keys of `places`) holds."""
+def contents(program: DeviceProgram, sensor: Settings | None = None) -> dict[str, list[int]]:
+    """What each kind of memory (the keys of `places`) holds; with a `sensor` the program waits for its frames, else it
+    runs once from power-up."""
     code = program.code
     found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in Unit}
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
     counts, table = (len(code.get(unit, ())) for unit in Unit), map(int, input_table(program))
-    start = Standalone(tuple(counts), budget=2 * program.cycles, at_reset=True, table=tuple(table))
+    start = Standalone(tuple(counts), budget=2 * program.cycles, at_reset=sensor is None, table=tuple(table))
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])
     found["parameters"] = words(_parameters(program))
     found["tables"] = [int(value) for value in program.tables.reshape(-1).view(np.uint8)]
     found["counts"] = list(start.words())
+    if sensor:
+        found["sensor"] = list(sensor.words())
     return found
 
 
@@ -79,14 +84,14 @@ def _parameters(program: DeviceProgram) -> npt.NDArray[np.uint8]:
     return np.pad(rows, ((0, 0), (0, padding))).reshape(-1, width // 8)
 
 
-def images(program: DeviceProgram, names: Sequence[str]) -> dict[str, list[int]]:
-    """Images for `flow.with_memories` by the names of the design's memories.
+def images(program: DeviceProgram, names: Sequence[str], sensor: Settings | None = None) -> dict[str, list[int]]:
+    """Images for `flow.with_memories` by the names of the design's memories; `sensor` as of `contents`.
 
     Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the
     design lacks a memory that the program needs.
     """
     out, patterns = {}, places(program.config)
-    for kind, image in contents(program).items():
+    for kind, image in contents(program, sensor).items():
         matching = [name for name in names if re.search(patterns[kind], name)]
         if image and not matching:
             raise InternalError("E1131", f"the design has no memory for {kind} among {', '.join(sorted(names))}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..board import LINKS
+from ..board import LINKS, SENSORS
 from ..errors import UsageError
 from .common.options import (
     Frequency,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
   onnxhw synth model.onnx --board ulx3s --preset mini -o out
   onnxhw synth model.onnx --board ulx3s-25f --seeds 5 --freq 80
   onnxhw synth model.onnx --board ulx3s --standalone
+  onnxhw synth model.onnx --board ulx3s --standalone --input camera-ov7670
 """),
     epilog="Writes top.bit, program.ohw, manifest.json, placement.json, report.html and trace.json. The bitstream "
     "belongs to board, preset and clock, not to the model: it is built once and then taken from the cache. --scale to "
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     "Default: what the board's file says, the serial adapter if nothing.",
 )
 @click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
+@click.option(
+    "--input", "source", type=click.Choice(SENSORS),
+    help="With --standalone: take the inputs from a camera at the board's pins, without a host, and tell each answer "
+    "on LEDs and as a line of text (docs/sensors.md).",
+)
 @out_option
 @no_cache_option
 @common
@@ -67,16 +73,18 @@ if TYPE_CHECKING:
 def command(
     output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
     preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, link: str | None,
-    standalone: bool, out: Path | None, no_cache: bool,
+    standalone: bool, source: str | None, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
     from ..build.memory_contents import require_block_rams
+    from ..program.camera import settings_of
     from .common.artifacts import BITSTREAM
     from .common.choice import Choice
     from .common.outdir import staged
     from .common.pipeline import compile_model, out_folder, refuse_simulated, target
     from .common.result import print_result, result, write_artifacts
+    from .common.sensors import require_source, sensor_recipe, sensor_top
     from .common.stages import Stages
     from .common.synthesis import finished, line_speed, options, recipe, top
 
@@ -88,6 +96,8 @@ def command(
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)
+    if source:
+        require_source(chosen.board, clock_hz, standalone=standalone, link=link)
     folder = out_folder(out, model, chosen.config)
     speed = baud or line_speed(chosen.board, clock_hz, link)
     choice = Choice(prefer, chosen.rates(clock_hz, speed))
@@ -101,22 +111,24 @@ def command(
     alone = program.only(str(model)) if standalone else None
     if alone:
         require_block_rams(alone)
-    over = ", USB" if link == "usb" else ""
+    settings = settings_of(alone, preprocess, str(model)) if alone and source else None
+    over = f", {source}" if source else ", USB" if link == "usb" else ""
+    size = chosen.config, clock_hz, speed
     with Stages(output, chosen.config, chosen.board) as progress:
         built = flow.build(
-            top(chosen.board, chosen.config, clock_hz, speed, link),
+            sensor_top(chosen.board, *size) if source else top(chosen.board, *size, link),
             chosen.board,
             clock_hz=clock_hz,
             options=options(chosen.board, seeds),
             progress=progress,
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz{over}",
-            recipe=recipe(chosen.config, clock_hz, speed, link),
+            recipe=sensor_recipe(*size) if source else recipe(*size, link),
         )
         progress.note(built)
-        built = finished(built, chosen.config, speed, progress, alone, link)
+        built = finished(built, chosen.config, speed, progress, alone, link, settings)
     known = built.manifest()
-    known.baud, known.link = speed, link
+    known.baud, known.link, known.input = speed, "" if source else link, source or ""
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
         manifest = write_artifacts(stage, partitioned, program, chosen, model, known, reading, preprocess, choice)

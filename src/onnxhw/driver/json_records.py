@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..board import SENSORS
 from ..errors import short
 from ..preprocess import Preprocess
 
@@ -53,7 +54,7 @@ MANIFEST: dict[str, Form] = {
     "schema": range(SCHEMA, SCHEMA + 1), "board": str, "device": str, "preset": str,
     "config": re.compile("([0-9a-f]{16})?"), "model_sha256": re.compile("([0-9a-f]{64})?"),
     "design": re.compile("([0-9a-f]{16,})?"), "clock_hz": range(CLOCK.stop), "baud": (range(1), BAUD), "seed": int,
-    "link": re.compile("(uart|usb)?"),
+    "link": re.compile("(uart|usb)?"), "input": re.compile(f"({'|'.join(SENSORS)})?"),
     "fmax_mhz": float, "timing_met": bool, "critical_path": str, "deterministic": bool, "tools": {"*": str},
     "resources": {"*": {"used": int, "available": int}}, "clocks": {"*": {"*": float}},
     "shapes": [re.compile(".+=[0-9]{1,18}", re.DOTALL)], "limits": [re.compile(r"[a-z_ -]+=\s*[0-9_,]+\s*")],

@@ -180,7 +180,7 @@ class Top(Elaboratable):
 
     Takes serial line 0 (with `usb` the USB pins, and holds the line idle) and, where the board has them, LEDs 0
     (heartbeat), 1 (a run is in progress), 2 (a frame is being performed) and 3 (a frame was dropped lately), and
-    button "button_fire" 0 as start. An "esp32" that shares the board is left in its normal state (`_park_esp32`).
+    button "button_fire" 0 as start. An "esp32" that shares the board is left in its normal state (`park_esp32`).
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class Top(Elaboratable):
         if ("button_fire", 0) in platform.resources:
             self._add_button(m, platform)
         if ("esp32", 0) in platform.resources:
-            self._park_esp32(m, platform)
+            park_esp32(m, platform)
         return m
 
     def _add_usb(self, m: Module, platform: Any) -> None:
@@ -249,19 +249,6 @@ class Top(Elaboratable):
         if ("uart", 0) in platform.resources:
             m.d.comb += platform.request("uart", 0).tx.o.eq(1)
 
-    def _park_esp32(self, m: Module, platform: Any) -> None:
-        """Let the ESP32 module of the ULX3S start and run its own program, as without a design in the FPGA.
-
-        A pin that a design does not use is pulled low. A low "gpio0" at reset makes the module wait for a download, and
-        later tells its usual program to take the FPGA over; a low "en" turns it off, and a low serial input is an
-        endless break. So "gpio0" and the module's serial input (the FPGA's "tx") are driven high. "en" is never
-        driven, only pulled up: a jumper on the board may hold it low.
-        """
-        directions = {"gpio0": "o", "tx": "o"} | dict.fromkeys(("en", "rx", "gpio5", "gpio16", "gpio17"), "-")
-        pins = platform.request("esp32", 0, dir=directions)
-        m.submodules.esp32_enable = enable = io.Buffer("o", pins.en)
-        m.d.comb += [pins.gpio0.o.eq(1), pins.tx.o.eq(1), enable.o.eq(1), enable.oe.eq(0)]
-
     def _add_button(self, m: Module, platform: Any) -> None:
         """A press (seen after 2**16 quiet cycles, against bouncing) starts a run."""
         button, quiet = Signal(), Signal(17, init=0)
@@ -271,3 +258,17 @@ class Top(Elaboratable):
         with m.Elif(~quiet[-1]):
             m.d.sync += quiet.eq(quiet + 1)
         m.d.comb += self.device.start.eq(button & quiet[-1])
+
+
+def park_esp32(m: Module, platform: Any) -> None:
+    """Let the ESP32 module of the ULX3S start and run its own program, as without a design in the FPGA.
+
+    A pin that a design does not use is pulled low. A low "gpio0" at reset makes the module wait for a download, and
+    later tells its usual program to take the FPGA over; a low "en" turns it off, and a low serial input is an
+    endless break. So "gpio0" and the module's serial input (the FPGA's "tx") are driven high. "en" is never
+    driven, only pulled up: a jumper on the board may hold it low.
+    """
+    directions = {"gpio0": "o", "tx": "o"} | dict.fromkeys(("en", "rx", "gpio5", "gpio16", "gpio17"), "-")
+    pins = platform.request("esp32", 0, dir=directions)
+    m.submodules.esp32_enable = enable = io.Buffer("o", pins.en)
+    m.d.comb += [pins.gpio0.o.eq(1), pins.tx.o.eq(1), enable.o.eq(1), enable.oe.eq(0)]

@@ -12,6 +12,7 @@ from ...config import HwConfig
 from ...devices import family_of
 from ...devices.family import memories
 from ...errors import OnnxhwError
+from ...isa.camera import Settings
 from ...program.model import DeviceProgram
 
 
@@ -55,18 +56,19 @@ def options(board: Board, seeds: int | None) -> flow.Options:
 
 def finished(
     built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None,
-    link: str = "uart",
+    link: str = "uart", sensor: Settings | None = None,
 ) -> Bitstream:  # fmt: skip
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 
-    With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1.
+    With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1, or for each
+    frame of a `sensor`.
     """
     from ...build.memory_contents import images
     from ...driver.artifact import build_id
     from ...isa.link import Info
 
     names = memories(built.locations)
-    contents = images(program, list(names)) if program else {}
+    contents = images(program, list(names), sensor) if program else {}
     if "description" in names:
         info = Info.of(
             config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None,
