@@ -192,7 +192,7 @@ def test_a_bad_cable_changes_no_result(libraries: Libraries, graph: Graph, progr
         client = client_of(line)
         bus.damage = noise(seed, 0.03)
         client.load(program)
-        batch = inputs(program, 6, seed)
+        batch = inputs(program, 12, seed)
         for result, x in zip(client.run_all(batch), batch, strict=True):
             wanted = golden.run(graph, x)
             assert all(np.array_equal(tensor, wanted[name]) for name, tensor in result.outputs.items())
