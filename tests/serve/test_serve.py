@@ -59,7 +59,7 @@ def test_digits_through_a_pseudo_terminal_equal_the_golden_model(
             assert got.cycles == program.cycles
     # A client that dies in the middle of a load; the next one finds a board that works.
     with Client(line(link)) as client, pytest.raises(ZeroDivisionError):
-        client.transport.write = _breaks_after(client.transport.write, 5)  # type: ignore[method-assign]  # the death
+        client.transport.write = _breaks_after(client.transport.write, 2)  # type: ignore[method-assign]  # the death
         client.load(program)
     with Device.open(f"serial:{link}") as device:
         device.load(program)
