@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from .attributes import PAYLOADS
+from .attributes import plain_values
 from .findings import Findings, label
 from .signatures import canonical
 
@@ -94,7 +94,7 @@ def shape_rules(
         return
     if any(one.ref_attr_name for one in node.attribute):
         return
-    attributes = {one.name: _value(one) for one in node.attribute if one.type in PAYLOADS}
+    attributes = plain_values(node)
 
     def of(index: int) -> Shape | None:
         return shapes.get(node.input[index]) if index < len(node.input) and node.input[index] else None
@@ -118,11 +118,6 @@ def _spreads(shape: Shape, to: Shape) -> bool:
     if len(shape) > len(to):
         return False
     return all(size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(to), strict=False))
-
-
-def _value(attribute: onnx.AttributeProto) -> Any:
-    value = getattr(attribute, PAYLOADS[attribute.type])
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _say(node: onnx.NodeProto, index: int, found: Shape, text: str, findings: Findings) -> None:

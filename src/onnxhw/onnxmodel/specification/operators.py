@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 
 from ..nodes import needed
-from .attributes import PAYLOADS
+from .attributes import plain_values
 from .choices import choice_rules
 from .contributed import CONTRIB
 from .findings import Findings, label
@@ -24,20 +24,11 @@ from .windows import window
 SHOWN = 8
 """Most shapes in a message."""
 
-A = onnx.AttributeProto
 Shape = tuple[int, ...]
 CONTRIBUTED_WINDOWS = frozenset(["FusedConv", "NhwcMaxPool", "QLinearAveragePool", "QLinearConv"])
 """Operators of com.microsoft with windows, whose channels may come last."""
 LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
-READ = {
-    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "channels_last", "group"], A.INT),
-    **dict.fromkeys(["axes", "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "perm", "shape",
-                     "split", "strides"], A.INTS),
-    "auto_pad": A.STRING,
-}  # fmt: skip
-"""The attributes that the rules read, by name; those of another type are refused elsewhere."""
-
 
 @dataclass(frozen=True)
 class Node:
@@ -82,7 +73,7 @@ def operator_rules(
         if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
             rule = _window
         if rule is not None:
-            rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
+            rule(Node(proto, plain_values(proto), shapes, constants, sound), findings)
     _indices(graph, shapes, constants, findings)
 
 
@@ -104,15 +95,6 @@ def _indices(
             indices = constants.get(node.input[1], made.get(node.input[1]))
             if shape is not None and indices is not None:
                 index_rules(node, shape, indices, findings)
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for attribute in node.attribute:
-        if READ.get(attribute.name) == attribute.type and not attribute.ref_attr_name:
-            value = getattr(attribute, PAYLOADS[attribute.type])
-            found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return found
 
 
 def _window(node: Node, findings: Findings) -> None:
