@@ -16,6 +16,7 @@ from .functions import every_node
 from .indices import OPERATORS as INDEXED
 from .indices import SEQUENCES, decoded, index_rules, sequence_rules
 from .lengths import length_rules
+from .operand_shapes import Shape as OpenShape
 from .operand_shapes import shape_rules
 from .operands import operand_rules
 from .signatures import canonical
@@ -55,10 +56,11 @@ class Node:
 
 
 def operator_rules(
-    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], findings: Findings
+    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], partial: Mapping[str, OpenShape],
+    findings: Findings,
 ) -> None:
-    """Rules of every node of a graph and the graphs in it, as far as shapes are known. `versions`: of the operator sets
-    that the model imports, by domain.
+    """Rules of every node of a graph and the graphs in it, as far as shapes are known: all of one, or some sizes
+    (`partial`). `versions`: of the operator sets that the model imports, by domain.
 
     Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
     """
@@ -68,7 +70,7 @@ def operator_rules(
         choice_rules(proto, versions, findings)
         length_rules(proto, findings)
         operand_rules(proto, shapes, findings)
-        shape_rules(proto, versions, shapes, findings)
+        shape_rules(proto, versions, partial, findings)
         rule = RULES.get(proto.op_type) if canonical(proto.domain) == "" else None
         if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
             rule = _window
