@@ -48,6 +48,9 @@ ELEMENTS = 1 << 16
 """Elements of inputs up to which a mutant is run."""
 SAMPLES = 32
 """Samples per bin and axis up to which a RoiAlign is run: more take seconds, which is work and not a finding."""
+RESULTS = 1 << 26
+"""Elements of results up to which a mutant is run, by a declared shape or an input's sizes: more take seconds, which is
+work and not a finding."""
 ITERATIONS = 1_000
 """After which a loop is ended: the ten million that a run allows take seconds, which is work and not a finding."""
 CONFIG = replace(preset("mini"), name="fuzz", load_ucode=2048, array_ucode=4096, vector_ucode=4096, act_depth=4096)
@@ -73,7 +76,7 @@ def outcome(data: bytes, feeds: dict[str, Any], rng: Random, begun: set[str]) ->
     except OnnxhwError as error:
         return error.code
     values = _inputs(placed.inputs, feeds, rng)
-    if values is None or _takes_long(data):
+    if values is None or _takes_long(data) or _is_large(placed.outputs, values):
         return "placed, not run"
     try:
         return _run_hardware(data, values, begun) if hardware else _run_host(placed, values, begun)
@@ -88,6 +91,13 @@ def _takes_long(data: bytes) -> bool:
         attribute.name == "sampling_ratio" and attribute.i > SAMPLES
         for node in onnx.ModelProto.FromString(data).graph.node for attribute in node.attribute
     )  # fmt: skip
+
+
+def _is_large(results: tuple[Value, ...], values: dict[str, Any]) -> bool:
+    shapes = [[size for size in value.shape or () if isinstance(size, int)] for value in results]
+    shapes += [[abs(int(size)) for size in array] for array in values.values()
+               if isinstance(array, np.ndarray) and array.dtype == np.int64 and array.ndim == 1]  # fmt: skip
+    return any(prod(shape) > RESULTS for shape in shapes)
 
 
 def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:

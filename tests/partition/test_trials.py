@@ -77,6 +77,56 @@ def test_what_no_kernel_computes_of_these_shapes_is_known_before(name: str) -> N
     assert "cannot be computed of" in row.reason
 
 
+I64, F = T.INT64, T.FLOAT
+PLACED = {
+    "updates": ("ScatterElements", [(F, [2, 3]), (I64, [1, 1]), (F, [1, 2])], {}, 18),
+    "updates of tuples": ("ScatterND", [(F, [2, 3]), (I64, [1, 1]), (F, [2, 3])], {}, 18),
+    "batches": ("GatherND", [(F, [2, 3]), (I64, [3, 1])], {"batch_dims": 1}, 18),
+    "sequences": ("ReverseSequence", [(F, [2, 3]), (I64, [4])], {}, 18),
+    "rotation": ("RotaryEmbedding", [(F, [1, 2, 3, 4]), (F, [8, 3]), (F, [8, 3]), (I64, [1, 3])], {}, 23),
+    "keys": ("Attention", [(F, [1, 2, 3, 4]), (F, [1, 2, 5, 4]), (F, [1, 2, 6, 4]), (I64, [3, 5])], {}, 23),
+    "steps": ("Adagrad", [(F, []), (I64, []), (F, [2]), (F, [3]), (F, [2])], {}, 1),
+    "bfloat16": ("LayerNormalization", [(T.BFLOAT16, [2, 3]), (T.BFLOAT16, [4])], {}, 17),
+}
+"""Operators with places that an input gives, and operands whose sizes do not fit each other."""
+FITTING = {
+    "updates": [(F, [2, 3]), (I64, [1, 2]), (F, [1, 2])],
+    "updates of tuples": [(F, [2, 3]), (I64, [2, 1]), (F, [2, 3])],
+    "batches": [(F, [2, 3]), (I64, [2, 1])],
+    "sequences": [(F, [2, 3]), (I64, [3])],
+    "rotation": [(F, [1, 2, 3, 4]), (F, [8, 2]), (F, [8, 2]), (I64, [1, 3])],
+    "steps": [(F, []), (I64, []), (F, [2]), (F, [2]), (F, [2])],
+    "bfloat16": [(T.BFLOAT16, [2, 3]), (T.BFLOAT16, [3])],
+}
+
+
+def placed(name: str, operands: list[tuple[int, list[int]]]) -> onnx.ModelProto:
+    """One node that reads nothing but inputs."""
+    op_type, _, attributes, version = PLACED[name]
+    domain = trials.TRAINING if name == "steps" else ""
+    given = [helper.make_tensor_value_info(f"x{i}", *one) for i, one in enumerate(operands)]
+    outputs = ["y", "z"] if name == "steps" else ["y"]
+    node = helper.make_node(op_type, [one.name for one in given], outputs, domain=domain, **attributes)
+    graph = helper.make_graph([node], "g", given, [onnx.ValueInfoProto(name=one) for one in outputs])
+    for value in graph.output:
+        value.type.tensor_type.elem_type = operands[-1 if name == "steps" else 0][0]
+    imports = [helper.make_opsetid("", version if not domain else 18)]
+    imports += [helper.make_opsetid(domain, version)] if domain else []
+    return helper.make_model(graph, opset_imports=imports, ir_version=11)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_places_that_inputs_give_forbid_no_trial(name: str) -> None:
+    """What refuses a run whatever the places are is known before."""
+    (row,) = read(placed(name, PLACED[name][1])).refused
+    assert row.code == "E4401", row
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_what_some_places_are_right_for_is_not_refused(name: str) -> None:
+    assert not read(placed(name, FITTING[name])).refused
+
+
 def test_what_fails_of_one_row_is_not_refused_where_the_batch_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = model("LayerNormalization", "b s", {"s": FOUR})
     seen: list[tuple[int, ...]] = []

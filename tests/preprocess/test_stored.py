@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from onnxhw.cli.common.arrays import read_arrays
+from onnxhw.cli.common.inputs import file_inputs, whole_arrays
 from onnxhw.errors import UsageError
+from onnxhw.ir.parts import Value
 from onnxhw.preprocess import Input, open_samples
 from onnxhw.preprocess.stored import Stored, StoredArrays, stored_arrays
 
@@ -69,6 +71,17 @@ def test_no_more_is_read_than_is_asked_for(bomb):
         tracemalloc.stop()
     assert {name: len(array) for name, array in first.items()} == {"x": 2, "label": 2}
     assert len(read_arrays(bomb, ["x", "label"], (), 2, ["label"])["x"]) == ROWS
+
+
+@pytest.mark.parametrize("read", [file_inputs, whole_arrays])
+def test_an_array_of_another_shape_is_not_read(bomb, read):
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=r"E2905 .*must have shape \[N, 5\]"):
+            read([Value("x", (1, 5), "float32")], bomb, None)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -116,6 +116,9 @@ def _kind(seen: NodeView) -> Kind:
         return SIZE
     if SIZE in read and any(seen.kind(i) == SIZE for i in range(len(node.input)) if (operator, i) not in SIZED):
         raise SampleDependenceError(node.label, "it computes with the size of the batch")
+    for index, name in enumerate(node.input):
+        if name and name not in seen.shapes and (operator, index) not in SIZED:
+            raise SampleDependenceError(node.label, f"the shape of {name!r} is not known")
     rule = RULES.get(operator)
     reason = rule(seen) if rule else f"nothing is known about {node.op_type}"
     if reason:

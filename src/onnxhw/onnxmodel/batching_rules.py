@@ -45,7 +45,8 @@ class NodeView:
         return self.kinds.get(self.name(index), WHOLE)
 
     def shape(self, index: int) -> Shape:
-        """An operand's shape; () if it is not known, with which no rule is content."""
+        """An operand's shape; () for one that is omitted. Rules see no node with operands of unknown shape, but for
+        those in `SIZED`."""
         return self.shapes.get(self.name(index), ())
 
     def one(self, index: int) -> bool:

@@ -154,7 +154,11 @@ def undeclared(model: onnx.ModelProto) -> dict[str, Sizes]:
     del skeleton.graph.value_info[:]
     for value in skeleton.graph.output:
         value.ClearField("type")
-    graph = plain(skeleton)
+    return sizes(plain(skeleton))
+
+
+def sizes(graph: onnx.GraphProto) -> dict[str, Sizes]:
+    """The shapes of known rank by name, with None for a size that is open."""
     found: dict[str, Sizes] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in itertools.chain(graph.input, graph.value_info, graph.output):
         kind = value.type.tensor_type

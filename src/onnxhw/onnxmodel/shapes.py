@@ -11,7 +11,7 @@ import onnx
 from ..errors import InvalidModelError, UnsupportedError, UsageError, short
 from ..onnxfile.limits import DEFAULT, Limits
 from .declared_shapes import CONTAINERS, INVENTED, Contradiction, bound_axes, mark, name_sizes, only_declared, unmark
-from .inference import Shape, infer, plain, propagated, skeleton_of, static_shapes, undeclared
+from .inference import Shape, infer, plain, propagated, sizes, skeleton_of, static_shapes, undeclared
 from .miscounted_windows import whole_windows
 from .shape_surrogates import surrogates
 from .specification.findings import Findings, raise_errors
@@ -73,7 +73,7 @@ def specialise(
     _variables([*declared.values(), *named], found, findings)
     _element_types(declared, inferred, findings)
     versions = {canonical(entry.domain): entry.version for entry in fixed.opset_import}
-    operator_rules(fixed.graph, versions, found, findings)
+    operator_rules(fixed.graph, versions, found, {**sizes(inferred), **found}, findings)
     raise_errors(findings.found, where)
     name_sizes(declared, inferred)
     fixed.graph.value_info.extend(inferred.value_info)
@@ -307,7 +307,7 @@ def _variables(declared: Iterable[onnx.ValueInfoProto], shapes: Mapping[str, Sha
                     "E3400",
                     f"value {value.name!r}",
                     f"variable {name!r} has one value in the whole model: {known} in {where!r}, {size} here",
-                    "declare another variable there, or export the model again",
+                    f"declare another variable there, or say its size: --shape {name}={max(known, size)}",
                 )
 
 

@@ -33,14 +33,30 @@ TOTAL = 1 << 22
 """Most elements of all trials of a model: half a second for convolutions."""
 MOST = 500
 """Most kinds of nodes of a model that are tried, at about a millisecond."""
-DOMAINS = ("", "ai.onnx.ml", CONTRIB)
+TRAINING = "ai.onnx.preview.training"
+DOMAINS = ("", "ai.onnx.ml", CONTRIB, TRAINING)
 """Those whose operators are tried all; of others, what is ours."""
-NUMBERS = frozenset(["float16", "float32", "float64", "int8", "uint8", "bool"])
+NUMBERS = frozenset(["bfloat16", "float16", "float32", "float64", "int8", "uint8", "bool"])
 """Types of operands that are data; integers that are wider may be sizes and places."""
 DATA = NUMBERS | {"int16", "uint16", "int32", "uint32", "int64", "uint64"}
 """Those of a first operand, which is data in every operator but `VALUED`."""
 INTEGERS = frozenset(["BitShift", "GRU", "LSTM", "Mod", "NegativeLogLikelihoodLoss", "RNN", "SoftmaxCrossEntropyLoss"])
 """Operators whose integers behind the first are data too, or lengths and classes of which one of `FILLS` is right."""
+PLACES: dict[tuple[str, str], frozenset[int]] = {
+    **{("", name): frozenset([1]) for name in (
+        "CumProd", "CumSum", "Gather", "GatherElements", "GatherND", "MaxUnpool", "ReverseSequence", "Scatter",
+        "ScatterElements", "ScatterND", "Trilu")},
+    ("", "Attention"): frozenset([3, 6]),
+    ("", "DequantizeLinear"): frozenset([2]),
+    ("", "QLinearConv"): frozenset([8]),
+    ("", "RoiAlign"): frozenset([2]),
+    ("", "RotaryEmbedding"): frozenset([3]),
+    ("", "TensorScatter"): frozenset([2]),
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): frozenset([1]),
+    **{(TRAINING, name): frozenset([1]) for name in ("Adagrad", "Adam", "Momentum")},
+}  # fmt: skip
+"""By operator, operands of integers of which one of `FILLS` is right where anything is: indices into an axis, lengths
+of sequences, counts, and integers that are data."""
 VALUED = frozenset(["ConstantOfShape", "ImageDecoder", "OneHotEncoder", "Range", "SequenceAt"])
 """Operators that fail of some values of data: of sizes, of what is no image, of an unknown category."""
 REAL_SIZES = frozenset(["Pad", "Resize", "Split", "Tile", "Upsample"])
@@ -126,7 +142,7 @@ class Trials:
             return np.asarray(value.array if isinstance(value, Const) else value.real()) if small else None
         if index and node.op_type in REAL_SIZES:
             return None
-        data = not index or node.op_type in INTEGERS
+        data = not index or node.op_type in INTEGERS or index in PLACES.get(node.key, ())
         if shape is None or prod(shape) > LARGEST or dtype not in (DATA if data else NUMBERS):
             return None
         return Asked(shape, str(dtype))

@@ -68,15 +68,14 @@ def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: 
     boxes = [(rows, cols) for rows in tiling.tiles for cols in pairwise(edges)]
     largest = max((rows[1] - rows[0]) * (cols[1] - cols[0]) for rows, cols in boxes)
     groups = grouped_columns(columns, tiling.columns, config.acc_depth // largest)
-    pairs = [(box, tiles) for box in boxes for tiles in groups]
+    pairs = [(box, which) for box in boxes for which in range(len(groups))]
     if tiling.blocks_first:
-        pairs = [(box, tiles) for tiles in groups for box in boxes]
+        pairs = [(box, which) for which in range(len(groups)) for box in boxes]
     by_turns = bool(tiling.lookahead and tiling.split) and len(groups) > 1 and not tiling.blocks_first
     cuts = [tiling.split, (tiling.lookahead,) if by_turns else ()] + [()] * len(groups)
     tasks: list[TileTask] = []
-    for box, tiles in pairs:
-        which = groups.index(tiles)
-        task = _task(g, tiles, *box, cuts[which], tiling.drain_per_block, config)
+    for box, which in pairs:
+        task = _task(g, groups[which], *box, cuts[which], tiling.drain_per_block, config)
         if by_turns and which == 1:
             task = _by_turns(tasks.pop(), task, tiling)
         tasks.append(task)

@@ -51,6 +51,23 @@ def test_one_size_more_is_refused(case: str) -> None:
             read(model(op_type, wrong, **attributes))
 
 
+OPEN: dict[str, tuple[str, list[list[Any] | None], int, dict[str, Any]]] = {
+    "slope": ("PRelu", [["n", "c"], [1, 1]], 1, {}),
+    "addend": ("Gemm", [["n", 3], [3, "m"], [1, 1]], 2, {}),
+    "scale": ("InstanceNormalization", [["n", 8, "h", "w"], [8], ["c"]], 1, {}),
+    "state": ("LSTM", [["t", "n", 3], [1, 20, 3], [1, 20, 5], None, ["n"], [1, "n", 5]], 5, {"hidden_size": 5}),
+}
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_a_rank_more_is_refused_whatever_the_open_sizes_are(case: str) -> None:
+    op_type, shapes, index, attributes = OPEN[case]
+    assert read(model(op_type, shapes, **attributes)).parts
+    wrong = [[1, *(shape or ())] if place == index else shape for place, shape in enumerate(shapes)]
+    with pytest.raises(InvalidModelError, match=r"E3376|E3010"):
+        read(model(op_type, wrong, **attributes))
+
+
 @pytest.mark.parametrize("case", ["conv", "instance", "gemm", "state", "both ways"])
 def test_what_is_accepted_runs(case: str) -> None:
     op_type, shapes, _, attributes = CASES[case]

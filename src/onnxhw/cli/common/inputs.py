@@ -126,9 +126,9 @@ def file_inputs(
     if preprocess is not None and preprocess.needed(path):
         return _prepared(values, path, count, preprocess)
     names = [value.name for value in values]
-    arrays = read_arrays(path, names, LABELS, count, {value.name for value in values if _by_row(value)})
+    arrays = _read(values, path, count)
     given = _typed(values, _by_name(arrays, names, path), path)
-    rows = {value.name for value in values if _counts(value, given[value.name], path)}
+    rows = {value.name for value in values if _counts(value, given[value.name])}
     sizes = {name: len(given[name]) for name in names if name in rows}
     if len(set(sizes.values())) > 1:
         text = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -149,8 +149,19 @@ def whole_arrays(values: Iterable[Value], path: Path, count: int | None) -> dict
     """The arrays of `file_inputs` as they are, of at most `count` rows: one run of all samples."""
     values = wanted(values)
     names = [value.name for value in values]
-    arrays = read_arrays(path, names, LABELS, count, {value.name for value in values if _by_row(value)})
+    arrays = _read(values, path, count)
     return _typed(values, _by_name(arrays, names, path), path)
+
+
+def _read(values: Sequence[Value], path: Path, count: int | None) -> dict[str | None, Array]:
+    """`read_arrays` of these inputs and labels, none of another shape than its input's."""
+    by_name = {value.name: value for value in values}
+    rows = {value.name for value in values if _by_row(value)}
+
+    def check(name: str, shape: tuple[int, ...]) -> None:
+        _refuse_shape(by_name[name], shape, path)
+
+    return read_arrays(path, list(by_name), LABELS, count, rows, check)
 
 
 def _prepared(values: Sequence[Value], path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
@@ -173,21 +184,25 @@ def _by_row(value: Value) -> bool:
     return value.shape is None or value.shape[:1] == (1,)
 
 
-def _counts(value: Value, array: Array, path: Path) -> bool:
-    """Does the first dimension of an input's array count inferences? `UsageError` E2905 for a shape that is not its."""
+def _counts(value: Value, array: Array) -> bool:
+    """Does the first dimension of an input's array count inferences?"""
+    return array.ndim > 0 if value.shape is None else _by_row(value)
+
+
+def _refuse_shape(value: Value, found: tuple[int, ...], path: Path) -> None:
+    """`UsageError` E2905 for the shape of an array that is not its input's."""
     shape, counts = value.shape, _by_row(value)
     if shape is None:
-        return array.ndim > 0
-    fits = len(shape) == array.ndim and all(
-        not isinstance(want, int) or want == size or (counts and axis == 0 and size)
-        for axis, (want, size) in enumerate(zip(shape, array.shape, strict=True))
+        return
+    fits = len(shape) == len(found) and all(
+        not isinstance(want, int) or want == size or (counts and axis == 0)
+        for axis, (want, size) in enumerate(zip(shape, found, strict=True))
     )
     if not fits:
         dims = ["N", *shape[1:]] if counts else list(shape)
         text = ", ".join(str("?" if dim is None else dim) for dim in dims)
-        what = f"input {value.name!r} must have shape [{text}], not {list(array.shape)}"
+        what = f"input {value.name!r} must have shape [{text}], not {list(found)}"
         raise UsageError("E2905", what, where=str(path))
-    return counts
 
 
 def _by_name(arrays: dict[str | None, Array], names: Sequence[str], path: Path) -> dict[str, Array]:

@@ -44,7 +44,8 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
     later_features(model, findings)
     open_sizes(model, findings)
     devices(model, findings)
-    operator_rules(model.graph, sets, known_shapes(model.graph), findings)
+    shapes = known_shapes(model.graph)
+    operator_rules(model.graph, sets, shapes, shapes, findings)
     if names.count:
         findings.info(
             "W3310", where, f"{names.count} names are no C90 identifiers, as most exporters write them: {names.first!r}"

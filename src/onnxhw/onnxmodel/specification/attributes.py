@@ -1,6 +1,7 @@
 """Rules of attributes: one payload, of the declared type, known to the operator."""
 
 import math
+from typing import Any
 
 import onnx
 
@@ -26,6 +27,13 @@ PAYLOADS = {
 }
 """The field that holds an attribute's value, by its type."""
 FIELDS = frozenset(PAYLOADS.values())
+READ = {
+    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "channels_last", "group", "layout", "transA", "transB"], A.INT),
+    **dict.fromkeys(["axes", "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "perm", "shape",
+                     "split", "strides"], A.INTS),
+    **dict.fromkeys(["auto_pad", "direction"], A.STRING),
+}  # fmt: skip
+"""The attributes that rules of single operators read, by name; those of another type are refused elsewhere."""
 TYPE_NAMES = {value: name for name, value in A.AttributeType.items()}
 
 
@@ -45,6 +53,16 @@ def attributes(node: onnx.NodeProto, known: Signature | None, in_function: bool,
         for name in known.required:
             if name not in seen:
                 findings.error("E3345", label(node), f"attribute {name!r} is required")
+
+
+def plain_values(node: onnx.NodeProto) -> dict[str, Any]:
+    """The values of the attributes in `READ`, by name, that have the type that they have there; strings decoded."""
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        if READ.get(attribute.name) == attribute.type and not attribute.ref_attr_name:
+            value = getattr(attribute, PAYLOADS[attribute.type])
+            found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return found
 
 
 def _payload(attribute: onnx.AttributeProto, node: onnx.NodeProto, in_function: bool, findings: Findings) -> bool:

@@ -1,4 +1,4 @@
-"""`shape_rules`: the shapes that an operator's text gives operands that depend on others, where both are known.
+"""`shape_rules`: the shapes that an operator's text gives operands that depend on others, as far as both are known.
 
 Inference looks at few of them; kernels refuse what contradicts them, in the run.
 """
@@ -8,13 +8,14 @@ from typing import Any
 
 import onnx
 
-from .attributes import PAYLOADS
+from .attributes import plain_values
 from .findings import Findings, label
 from .signatures import canonical
 
-Shape = tuple[int, ...]
+Shape = tuple[int | None, ...]
+"""Sizes; None for one that is open."""
 Shapes = Callable[[int], Shape | None]
-"""The shape of an operand that is known."""
+"""The shape of an operand whose rank is known."""
 Rule = Callable[[Shapes, Mapping[str, Any], int], Iterator[tuple[int, Shape]]]
 """Operands by index with the shapes that they must have; of known shapes, attributes, the operator set's version."""
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -28,7 +29,7 @@ def _bias(of: Shapes, attributes: Mapping[str, Any], version: int) -> Iterator[t
 def _transposed_bias(of: Shapes, attributes: Mapping[str, Any], version: int) -> Iterator[tuple[int, Shape]]:
     weight = of(1)
     if weight and len(weight) > 1:
-        yield 2, (weight[1] * attributes.get("group", 1),)
+        yield 2, (_times(weight[1], attributes.get("group", 1)),)
 
 
 def _channels(*indices: int, since: int = 1) -> Rule:
@@ -48,16 +49,19 @@ def _recurrent(gates: int) -> Rule:
         directions, hidden = 1 + (attributes.get("direction") == "bidirectional"), recurrence[2]
         batch = x[0 if attributes.get("layout", 0) else 1]
         state = (batch, directions, hidden) if attributes.get("layout", 0) else (directions, batch, hidden)
-        yield 1, (directions, gates * hidden, x[2])
-        yield 2, (directions, gates * hidden, hidden)
-        yield 3, (directions, 2 * gates * hidden)
+        yield 1, (directions, _times(hidden, gates), x[2])
+        yield 2, (directions, _times(hidden, gates), hidden)
+        yield 3, (directions, _times(hidden, 2 * gates))
         yield 4, (batch,)
         yield from ((index, state) for index in ((5, 6) if gates == GATES["LSTM"] else (5,)))
         if gates == GATES["LSTM"]:
-            yield 7, (directions, 3 * hidden)
+            yield 7, (directions, _times(hidden, 3))
 
     return rule
 
+
+def _times(size: int | None, factor: int) -> int | None:
+    return None if size is None else size * factor
 
 EXACT: dict[str, Rule] = {
     "Conv": _bias,
@@ -94,37 +98,37 @@ def shape_rules(
         return
     if any(one.ref_attr_name for one in node.attribute):
         return
-    attributes = {one.name: _value(one) for one in node.attribute if one.type in PAYLOADS}
+    attributes = plain_values(node)
 
     def of(index: int) -> Shape | None:
         return shapes.get(node.input[index]) if index < len(node.input) and node.input[index] else None
 
     version = versions.get("", 1)
     for index, wanted in EXACT.get(node.op_type, _nothing)(of, attributes, version):
-        if (found := of(index)) is not None and found != wanted:
-            _say(node, index, found, f"must have {list(wanted)}", findings)
+        if (found := of(index)) is not None and not (len(found) == len(wanted) and _spreads(found, wanted, ())):
+            _say(node, index, found, f"must have {_shown(wanted)}", findings)
     since, spread = SPREAD.get(node.op_type, (0, _nothing))
     for index, wanted in spread(of, attributes, version) if version >= since else ():
         if (found := of(index)) is not None and not _spreads(found, wanted):
-            _say(node, index, found, f"must be broadcastable to {list(wanted)}", findings)
+            _say(node, index, found, f"must be broadcastable to {_shown(wanted)}", findings)
 
 
 def _nothing(of: Shapes, attributes: Mapping[str, Any], version: int) -> Iterator[tuple[int, Shape]]:
     return iter(())
 
 
-def _spreads(shape: Shape, to: Shape) -> bool:
-    """Is it broadcastable to the other one, which stays as it is?"""
+def _spreads(shape: Shape, to: Shape, always: tuple[int, ...] = (1,)) -> bool:
+    """May it be broadcastable to the other one, which stays as it is? Sizes of `always`, and open ones, fit any."""
     if len(shape) > len(to):
         return False
-    return all(size in (1, wanted) for size, wanted in zip(reversed(shape), reversed(to), strict=False))
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return all(None in (size, wanted) or size == wanted or size in always for size, wanted in pairs)
 
 
-def _value(attribute: onnx.AttributeProto) -> Any:
-    value = getattr(attribute, PAYLOADS[attribute.type])
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+def _shown(shape: Shape) -> str:
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
 
 
 def _say(node: onnx.NodeProto, index: int, found: Shape, text: str, findings: Findings) -> None:
-    what = f"operand {index}, {node.input[index]!r}, has the shape {list(found)}, it {text}"
+    what = f"operand {index}, {node.input[index]!r}, has the shape {_shown(found)}, it {text}"
     findings.error("E3376", label(node), what)

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 
 from ..nodes import needed
-from .attributes import PAYLOADS
+from .attributes import plain_values
 from .choices import choice_rules
 from .contributed import CONTRIB
 from .findings import Findings, label
@@ -16,6 +16,7 @@ from .functions import every_node
 from .indices import OPERATORS as INDEXED
 from .indices import SEQUENCES, decoded, index_rules, sequence_rules
 from .lengths import length_rules
+from .operand_shapes import Shape as OpenShape
 from .operand_shapes import shape_rules
 from .operands import operand_rules
 from .signatures import canonical
@@ -24,20 +25,11 @@ from .windows import window
 SHOWN = 8
 """Most shapes in a message."""
 
-A = onnx.AttributeProto
 Shape = tuple[int, ...]
 CONTRIBUTED_WINDOWS = frozenset(["FusedConv", "NhwcMaxPool", "QLinearAveragePool", "QLinearConv"])
 """Operators of com.microsoft with windows, whose channels may come last."""
 LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
-READ = {
-    **dict.fromkeys(["allowzero", "axis", "ceil_mode", "channels_last", "group"], A.INT),
-    **dict.fromkeys(["axes", "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "perm", "shape",
-                     "split", "strides"], A.INTS),
-    "auto_pad": A.STRING,
-}  # fmt: skip
-"""The attributes that the rules read, by name; those of another type are refused elsewhere."""
-
 
 @dataclass(frozen=True)
 class Node:
@@ -64,10 +56,11 @@ class Node:
 
 
 def operator_rules(
-    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], findings: Findings
+    graph: onnx.GraphProto, versions: Mapping[str, int], shapes: Mapping[str, Shape], partial: Mapping[str, OpenShape],
+    findings: Findings,
 ) -> None:
-    """Rules of every node of a graph and the graphs in it, as far as shapes are known. `versions`: of the operator sets
-    that the model imports, by domain.
+    """Rules of every node of a graph and the graphs in it, as far as shapes are known: all of one, or some sizes
+    (`partial`). `versions`: of the operator sets that the model imports, by domain.
 
     Attributes that refer to a function's are skipped: they are seen again when the function is inlined.
     """
@@ -77,12 +70,12 @@ def operator_rules(
         choice_rules(proto, versions, findings)
         length_rules(proto, findings)
         operand_rules(proto, shapes, findings)
-        shape_rules(proto, versions, shapes, findings)
+        shape_rules(proto, versions, partial, findings)
         rule = RULES.get(proto.op_type) if canonical(proto.domain) == "" else None
         if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
             rule = _window
         if rule is not None:
-            rule(Node(proto, _attributes(proto), shapes, constants, sound), findings)
+            rule(Node(proto, plain_values(proto), shapes, constants, sound), findings)
     _indices(graph, shapes, constants, findings)
 
 
@@ -104,15 +97,6 @@ def _indices(
             indices = constants.get(node.input[1], made.get(node.input[1]))
             if shape is not None and indices is not None:
                 index_rules(node, shape, indices, findings)
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for attribute in node.attribute:
-        if READ.get(attribute.name) == attribute.type and not attribute.ref_attr_name:
-            value = getattr(attribute, PAYLOADS[attribute.type])
-            found[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return found
 
 
 def _window(node: Node, findings: Findings) -> None:
