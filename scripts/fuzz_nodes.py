@@ -31,7 +31,7 @@ from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import control
-from onnxhw.ir.parts import HardwarePart, HostPart, Value
+from onnxhw.ir.parts import HardwarePart, HostPart, ValueInfo
 from onnxhw.program.model import DeviceProgram
 from onnxhw.runtime.inputs import matches
 from onnxhw.worker import worker_scope
@@ -90,7 +90,7 @@ def _takes_long(data: bytes) -> bool:
     )  # fmt: skip
 
 
-def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:
+def _inputs(wanted: tuple[ValueInfo, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:
     """Data for all inputs: the suite's where they fit, else random; None if there are none for it, or too many."""
     found: dict[str, Any] = {}
     random = np.random.default_rng(rng.randrange(1 << 32))

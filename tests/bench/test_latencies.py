@@ -2,13 +2,13 @@
 
 import pytest
 
-from onnxhw.bench.measure import Row, latencies
+from onnxhw.bench.measure import BenchmarkRow, latencies
 from onnxhw.bench.peers import PEERS, of_task, table
 from onnxhw.bench.topologies import TOPOLOGIES
 
 
 def row(task, preset, cycles, fmax=None):
-    return Row(task, task, preset, "random", 1, cycles_predicted=cycles, fmax_mhz=fmax)
+    return BenchmarkRow(task, task, preset, "random", 1, cycles_predicted=cycles, fmax_mhz=fmax)
 
 
 def test_latency_is_cycles_over_the_routed_clock():

@@ -34,7 +34,7 @@ class Pads(Elaboratable):
 @pytest.fixture(scope="module")
 def routed(tmp_path_factory):
     """The configuration of the routed pads, as nextpnr writes it."""
-    directory, options = tmp_path_factory.mktemp("pads"), flow.Options()
+    directory, options = tmp_path_factory.mktemp("pads"), flow.FlowOptions()
     for name, text in flow.elaborate(Pads(), BOARD, options).items():
         (directory / name).write_text(text)
     tools.run("yosys", ["-q", f"{flow.NAME}.ys"], directory)

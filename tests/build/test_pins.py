@@ -11,10 +11,10 @@ from amaranth.sim import Simulator
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
 
 from onnxhw.board import boards, find
-from onnxhw.build.flow import Options, elaborate
+from onnxhw.build.flow import FlowOptions, elaborate
 from onnxhw.config import HwConfig
 from onnxhw.devices import family_of
-from onnxhw.devices.ecp5.pll import Clocked
+from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.rtl.link.uart import MIN_RATIO, bit_phase, fastest
 from onnxhw.rtl.sensors.top import CameraTop
 from onnxhw.rtl.top import Top, park_esp32
@@ -27,9 +27,9 @@ TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=
 def files():
     """At 80 MHz, which takes two outputs of the PLL."""
     board = find("ulx3s-25f")
-    top = Clocked(Top(TINY, clock_hz=80_000_000, baud=board.baud), resource=board.clock_resource,
+    top = PllClocked(Top(TINY, clock_hz=80_000_000, baud=board.baud), resource=board.clock_resource,
                   input_hz=board.clock_hz, output_hz=80_000_000, speed=board.speed)  # fmt: skip
-    return elaborate(top, board, Options())
+    return elaborate(top, board, FlowOptions())
 
 
 def test_the_esp32_of_a_ulx3s_has_its_pins(files):
@@ -100,9 +100,9 @@ def test_a_usb_link_has_its_pins_and_clocks():
     """Sites of the board's schematic: D+ D15, D- E15, pull-up B12. Both clocks are those of a PLL of their own."""
     pytest.importorskip("luna", reason="the gateware of the USB link needs luna-usb")
     board = find("ulx3s-25f")
-    top = Clocked(Top(TINY, clock_hz=100_000_000, usb=board.usb_ids, usb_resource=board.usb_resource),
+    top = PllClocked(Top(TINY, clock_hz=100_000_000, usb=board.usb_ids, usb_resource=board.usb_resource),
                   resource=board.clock_resource, input_hz=board.clock_hz, output_hz=100_000_000, usb=True)  # fmt: skip
-    files = elaborate(top, board, Options())
+    files = elaborate(top, board, FlowOptions())
     for name, site in (("d_p", "D15"), ("d_n", "E15"), ("pullup", "B12")):
         assert f'LOCATE COMP "usb_0__{name}__io" SITE "{site}";' in files["top.lpf"]
     assert 'LOCATE COMP "uart_0__tx__io" SITE "L4";' in files["top.lpf"]
@@ -119,10 +119,10 @@ def test_a_usb_link_has_its_pins_and_clocks():
 def test_a_camera_has_the_pins_of_its_board():
     """Sites of the header: GP0 B11, GN0 C11, ... as amaranth-boards has them; D0 is GP6, D7 is GN3."""
     board = find("ulx3s-25f")
-    top = Clocked(CameraTop(TINY, dict(board.camera), clock_hz=50_000_000, baud=115_200),
+    top = PllClocked(CameraTop(TINY, dict(board.camera), clock_hz=50_000_000, baud=115_200),
                   resource=board.clock_resource, input_hz=board.clock_hz, output_hz=50_000_000,
                   speed=board.speed)  # fmt: skip
-    text = elaborate(top, board, Options())["top.lpf"]
+    text = elaborate(top, board, FlowOptions())["top.lpf"]
     sites = dict(sioc="C11", siod="B11", vsync="A11", href="A10", pclk="B10", xclk="A9", reset="B6", pwdn="A6")
     for name, site in sites.items():
         assert f'LOCATE COMP "camera_0__{name}__io" SITE "{site}";' in text

@@ -5,10 +5,10 @@ import pytest
 
 from onnxhw.cli.common.inputs import file_inputs
 from onnxhw.errors import UsageError
-from onnxhw.ir.parts import Value
+from onnxhw.ir.parts import ValueInfo
 
 SHAPE = (1, 2, 1, 1)
-VALUES = [Value(name, SHAPE, "float32") for name in ("a", "b")]
+VALUES = [ValueInfo(name, SHAPE, "float32") for name in ("a", "b")]
 
 
 def images(count):

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from onnxhw.build import flow
 from onnxhw.build.bitstream import Bitstream
 from onnxhw.cli import main
-from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.driver import artifact
 from onnxhw.errors import UsageError
 from onnxhw.hostops.evaluator import evaluate
@@ -317,7 +317,7 @@ def test_inputs_that_cannot_be_drawn(tmp_path, capsys):
 
 def test_synth_writes_a_bitstream_and_a_program_in_parts(half, tmp_path, capsys, monkeypatch):
     """The flow is tested elsewhere. Such a program cannot be alone in a bitstream."""
-    report = RouteReport({"lut": (11203, 83640)}, {"clk": Clock(101.25, 100.0)})
+    report = RouteReport({"lut": (11203, 83640)}, {"clk": ClockResult(101.25, 100.0)})
 
     def build(design, board, *, clock_hz, **options):
         return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)

@@ -73,9 +73,9 @@ def test_multipliers_of_the_requantizer_count():
 def test_estimate_against_yosys(config):
     from netlist import synthesize_netlist
 
-    from onnxhw.rtl.top import Device
+    from onnxhw.rtl.top import LinkedCore
 
-    netlist = synthesize_netlist(Device(config, clock_hz=100_000_000))
+    netlist = synthesize_netlist(LinkedCore(config, clock_hz=100_000_000))
     guess = estimate(config)
     assert (guess.ebr, guess.dsp) == (netlist.ebrs, netlist.dsps)
     assert guess.lut == pytest.approx(netlist.luts, rel=TOLERANCE)

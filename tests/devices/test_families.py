@@ -57,7 +57,7 @@ def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch)
     from amaranth.back import rtlil
     from netlist import Target
 
-    from onnxhw.rtl.top import Device
+    from onnxhw.rtl.top import LinkedCore
 
     config, asked = PRESETS[name], set()
     primitives = find_family("ecp5").primitives("LFE5U-85F", config)
@@ -69,7 +69,7 @@ def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch)
             return form(cell)
 
         monkeypatch.setattr(primitives, kind, noted)
-    rtlil.convert(Device(config, clock_hz=100_000_000), platform=Target(primitives), emit_src=False)
+    rtlil.convert(LinkedCore(config, clock_hz=100_000_000), platform=Target(primitives), emit_src=False)
     assert {*primitives.plan.multipliers, *primitives.plan.memories} <= asked
 
 

@@ -11,7 +11,7 @@ from onnxhw.driver.device import Device
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.selftest import findings
 from onnxhw.errors import LinkError, UsageError
-from onnxhw.external import ULX3S, External
+from onnxhw.external import ULX3S, ExternalMemory
 from onnxhw.isa.memory import Space
 
 SIZE = ULX3S.host_words
@@ -129,4 +129,4 @@ def test_memories_that_cannot_exist_are_refused(field, value):
     import dataclasses
 
     with pytest.raises(UsageError, match="E2170"):
-        External(**{**dataclasses.asdict(ULX3S), field: value})
+        ExternalMemory(**{**dataclasses.asdict(ULX3S), field: value})

@@ -9,7 +9,7 @@ from onnxhw.compiler import compile
 from onnxhw.config import PRESETS
 from onnxhw.emu import run
 from onnxhw.engines.cxxrtl.camera_model import PAUSE, CameraModel, camera_libraries, frame_levels, memories_of
-from onnxhw.isa.camera import Crop, Settings
+from onnxhw.isa.camera import CameraSettings, Crop
 from onnxhw.isa.ov7670 import REGISTERS
 from onnxhw.program.camera import answer_of, image_of, input_of, line_of, settings_of
 from onnxhw.program.input_regions import input_stream
@@ -23,7 +23,7 @@ FRAME = (17, 26)
 def device():
     program = compile(camera_net().SerializeToString(), PRESETS["mini"]).only("model")
     known = settings_of(program)
-    settings = Settings(Crop(4, 6, FRAME), known.table, known.classes)
+    settings = CameraSettings(Crop(4, 6, FRAME), known.table, known.classes)
     libraries = camera_libraries(program.config, clock_hz=CLOCK, baud=BAUD, sccb_hz=SCCB)
     contents = images(program, memories_of(libraries.core), settings)
     return program, settings, CameraModel(libraries, contents, settings, clock_hz=CLOCK, baud=BAUD)

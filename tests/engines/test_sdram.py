@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "rtl"))
 import external_mutants as mutants
 from external_bench import SMALL
 
-from onnxhw.engines.cxxrtl.sdram_model import Numbers, SdramModel
+from onnxhw.engines.cxxrtl.sdram_model import SdramModel, SdramNumbers
 
-NUMBERS = Numbers.of(SMALL)
+NUMBERS = SdramNumbers.of(SMALL)
 REPLAY = Path(__file__).with_name("sdram_replay.v")
 
 
@@ -29,7 +29,7 @@ def verilog(tmp_path_factory):
         pytest.skip("iverilog is not installed")
     folder = tmp_path_factory.mktemp("sdram")
     source = resources.files("onnxhw.engines.cosim").joinpath("sdram.v")
-    values = [f"-Preplay.{name.upper()}={getattr(NUMBERS, name)}" for name in Numbers.__dataclass_fields__]
+    values = [f"-Preplay.{name.upper()}={getattr(NUMBERS, name)}" for name in SdramNumbers.__dataclass_fields__]
     command = ["iverilog", "-g2012", "-s", "replay", "-o", "replay.vvp", *values, str(REPLAY), str(source)]
     subprocess.run(command, cwd=folder, check=True)
 

@@ -14,7 +14,17 @@ from onnxhw.build import tools
 from onnxhw.engines.cxxrtl import build as module
 from onnxhw.engines.cxxrtl.build import build, elaborate
 from onnxhw.engines.cxxrtl.design import Design
-from onnxhw.engines.cxxrtl.expression import Bits, Choice, Constant, FormError, Join, Operation, Reader, join, select
+from onnxhw.engines.cxxrtl.expression import (
+    Bits,
+    CellOperation,
+    Conditional,
+    Constant,
+    FormError,
+    Join,
+    Reader,
+    join,
+    select,
+)
 from onnxhw.engines.cxxrtl.split import split
 from onnxhw.engines.cxxrtl.words import word
 
@@ -159,10 +169,12 @@ def test_cells_are_loops_and_what_swaps_has_two_phases(tmp_path: Path) -> None:
 def test_selections_go_to_the_leaves() -> None:
     reader = Reader({"a.curr": 40, "b": 8, "c": 1})
     tree = reader.read("(c ? a.curr.concat(b).slice<15,4>().val() : value<12>{0x7u})")
-    assert tree == Choice(
+    assert tree == Conditional(
         Bits("c", 0, 1, 1), Join((Bits("a.curr", 0, 8, 40), Bits("b", 4, 4, 8)), 12), Constant(7, 12), 12
     )
-    assert reader.read("add_uu<9>(b, b).slice<7,0>().val()") == Operation("add", False, (Bits("b", 0, 8, 8),) * 2, 8)
+    assert reader.read("add_uu<9>(b, b).slice<7,0>().val()") == CellOperation(
+        "add", False, (Bits("b", 0, 8, 8),) * 2, 8
+    )
     assert join([select(tree.then, 4, 8), Bits("b", 4, 4, 8)]) == tree.then
     assert word(reader.read("b.slice<6,3>()")) == "((b.data[0] >> 3) & 0xfu)"
 

@@ -11,7 +11,7 @@ from onnx import defs, helper, parser
 from onnxhw import InferenceSession
 from onnxhw.onnxmodel.inline import inline
 from onnxhw.onnxmodel.read import read_model
-from onnxhw.onnxmodel.trailing import trim
+from onnxhw.onnxmodel.trailing_names import trim
 from onnxhw.partition import read
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2) / 8

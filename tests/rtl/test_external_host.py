@@ -9,16 +9,16 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from external_bench import SMALL, Harness
 
-from onnxhw.engines.cxxrtl.sdram_model import Numbers, Pins, SdramModel
+from onnxhw.engines.cxxrtl.sdram_model import SdramModel, SdramNumbers, SdramPins
 from onnxhw.external import SLOT_COLUMNS
-from onnxhw.rtl.external.host import HostPort
+from onnxhw.rtl.external.host import SdramHostPort
 
 
 class WithHost(Elaboratable):
     """Controller and pads of `Harness`, and the host's port."""
 
     def __init__(self, external):
-        self.harness, self.port = Harness(external), HostPort(external)
+        self.harness, self.port = Harness(external), SdramHostPort(external)
         self.harness.host_words = False
         self.trace = []
 
@@ -58,7 +58,7 @@ async def tick(ctx, design, memory):
     for width in design.harness.widths:
         levels.append(value & (1 << width) - 1)
         value >>= width
-    pins = Pins(*levels)
+    pins = SdramPins(*levels)
     design.trace.append(pins)
     ctx.set(design.harness.pads.dq_i, memory.step(pins)[0])
     await ctx.tick()
@@ -75,7 +75,7 @@ def groups(external, rows):
 def test_words_come_back_and_share_slots(bits, running):
     external = replace(SMALL, data_bits=bits)
     design, rng = WithHost(external), random.Random(bits)
-    port, memory = design.port, SdramModel(Numbers.of(external))
+    port, memory = design.port, SdramModel(SdramNumbers.of(external))
     rows, at = [(0, 1)], 1
     while at < external.host_words - 40:
         at += rng.choice([0, 0, 1, rng.randrange(20)])
@@ -118,7 +118,7 @@ def slots(design):
 def test_behind_the_last_access_nothing_is_left_here():
     """Two reads of a word are two slots, and the second sees what was written meanwhile."""
     design = WithHost(SMALL)
-    port, memory, found = design.port, SdramModel(Numbers.of(SMALL)), []
+    port, memory, found = design.port, SdramModel(SdramNumbers.of(SMALL)), []
 
     async def bench(ctx):
         for word in (7, 8):

@@ -4,9 +4,9 @@ import external_mutants as mutants
 import pytest
 from external_bench import SMALL, contents
 
-from onnxhw.engines.cxxrtl.sdram_model import Numbers, SdramModel
+from onnxhw.engines.cxxrtl.sdram_model import SdramModel, SdramNumbers
 
-NUMBERS = Numbers.of(SMALL)
+NUMBERS = SdramNumbers.of(SMALL)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import place_and_schedule
-from onnxhw.compiler.split import Pieces, groups
+from onnxhw.compiler.split import OperationRanges, groups
 from onnxhw.config import preset
 from onnxhw.ir.verify import verify
 from onnxhw.partition import load
@@ -82,7 +82,7 @@ def test_pieces_of_random_graphs(links, most):
     found = groups(graph, lambda piece: len(piece.ops) <= most)
     assert [name for group in found for name in group] == [op.output for op in graph.ops]
     starts = [0, *accumulate(map(len, found))]
-    pieces, given_before = Pieces(graph), {port.tensor for port in graph.inputs}
+    pieces, given_before = OperationRanges(graph), {port.tensor for port in graph.inputs}
     for first, last in pairwise(starts):
         piece = pieces.piece(first, last)
         verify(piece)
@@ -96,7 +96,7 @@ def test_pieces_of_random_graphs(links, most):
 def test_cuts_move_to_where_least_work_is_beside_them():
     """From the last on, to places where as few bytes pass: cut 9, before the large operation, becomes cut 6."""
     graph = load(network(range(10), [64, 64, 64, 64, 8, 64, 64, 64, 64, 640]))
-    pieces, work = Pieces(graph), [graph.macs_of(op) for op in graph.ops]
+    pieces, work = OperationRanges(graph), [graph.macs_of(op) for op in graph.ops]
     assert pieces.work_at_cut() == [0, *map(min, pairwise(work)), 0]
     most = sum(work[6:])
 

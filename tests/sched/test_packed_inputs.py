@@ -18,8 +18,8 @@ from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
 from onnxhw.passes.packed_inputs import packed_inputs, unpacked
 from onnxhw.program.container import dumps, loads
-from onnxhw.program.kept import Packed
 from onnxhw.program.parts import Program
+from onnxhw.program.storage import PackedInput
 from onnxhw.sched import check, schedule
 
 PAD = (1, 1, 1, 1)
@@ -61,11 +61,11 @@ def test_packed_graphs_mean_the_model(new_net: Any, configure: Any, data: Any, w
     wanted = golden.run(graph, values)
     for variant in packed_inputs(graph, able(configure, word, step)):
         verify(variant.graph)
-        kept, shape = variant.kept["t0"]
-        assert isinstance(kept, Packed)
-        stored = kept.store(values["t0"], graph.tensors["t0"].zero_point)
-        assert stored.shape == kept.kept(shape) == variant.graph.tensors["t0"].shape
-        np.testing.assert_array_equal(kept.restore(stored, shape), values["t0"])
+        storage, shape = variant.storage["t0"]
+        assert isinstance(storage, PackedInput)
+        stored = storage.store(values["t0"], graph.tensors["t0"].zero_point)
+        assert stored.shape == storage.stored_shape(shape) == variant.graph.tensors["t0"].shape
+        np.testing.assert_array_equal(storage.restore(stored, shape), values["t0"])
         found = golden.run(variant.graph, {"t0": stored})
         for port in graph.outputs:
             np.testing.assert_array_equal(found[port.tensor], wanted[port.tensor])
@@ -86,7 +86,7 @@ def test_programs_are_exact(new_net: Any, configure: Any, data: Any, word: int, 
     for name, array in {**result.tensors, **result.outputs}.items():
         np.testing.assert_array_equal(array, wanted[name], err_msg=name)
     entry = program.tensors["t0"]
-    if isinstance(entry.kept, Packed):
+    if isinstance(entry.storage, PackedInput):
         _, channels, height, width = values["t0"].shape
         at = 0, channels - 1, height - 1, width - 1
         where = entry.element(at)
@@ -130,7 +130,7 @@ def test_cycles_fall(new_net: Any, configure: Any) -> None:
     graph = net.graph(net.conv(x, 8, (3, 3), pads=PAD), net.conv(x, 5, (3, 3), pads=PAD))
     hw = able(configure, 16, 1)
     program, plain = compile_graph(graph, hw), schedule(graph, hw)
-    assert isinstance(program.tensors["t0"].kept, Packed)
+    assert isinstance(program.tensors["t0"].storage, PackedInput)
     assert program.cycles < 0.5 * plain.cycles
     assert program.inputs == [Port("t0", (1, 3, 20, 20), "int8", "t0")] == graph.inputs
 
@@ -158,8 +158,8 @@ def test_lanes_between_taps_are_no_multiplications(new_net: Any, configure: Any)
     op.weight[:] = 1
     program = compile_graph(graph, able(configure, 16, 4))
     entry = program.tensors["t0"]
-    assert isinstance(entry.kept, Packed)
-    assert entry.kept.column == 4
+    assert isinstance(entry.storage, PackedInput)
+    assert entry.storage.column == 4
     assert program.macs == graph.macs() == program.layers[0].macs
 
 
@@ -202,7 +202,7 @@ def test_two_inputs_are_both_packed(new_net: Any, configure: Any) -> None:
     graph = net.graph(net.add(net.conv(a, 4, (3, 3)), net.conv(b, 4, (3, 3))))
     values, hw = net.values(), able(configure, 8, 1)
     program = compile_graph(graph, hw)
-    assert all(isinstance(program.tensors[name].kept, Packed) for name in (a, b))
+    assert all(isinstance(program.tensors[name].storage, PackedInput) for name in (a, b))
     (y,) = [port.tensor for port in graph.outputs]
     np.testing.assert_array_equal(emu.run(program, values).outputs[y], golden.run(graph, values)[y])
 

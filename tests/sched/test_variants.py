@@ -19,10 +19,10 @@ from onnxhw.passes.constant_propagation import VARIES, constant_channels
 from onnxhw.passes.dead_channel_elimination import eliminate_dead_channels
 from onnxhw.passes.variants import variants
 from onnxhw.program.container import dumps, loads
-from onnxhw.program.kept import Constants
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
 from onnxhw.program.parts import Program
+from onnxhw.program.storage import ElidedChannels
 from onnxhw.sched import fastest, schedule
 from onnxhw.sched.scheduler import initial_schedule
 
@@ -168,9 +168,9 @@ def test_every_variant_means_the_model(new_net: Any, hw: HwConfig, data: st.Data
         verify(variant.graph)
         entries = {}
         for name, tensor in variant.graph.tensors.items():
-            kept, model = variant.kept.get(name, (None, None))
+            storage, model = variant.storage.get(name, (None, None))
             place = Place(0, 0, 0, tensor.shape)
-            entries[name] = Entry(name, place, tensor.scale, tensor.zero_point, kept=kept, model=model)
+            entries[name] = Entry(name, place, tensor.scale, tensor.zero_point, storage=storage, model=model)
             assert entries[name].shape == graph.tensors[name].shape
         found = golden.run(variant.graph, {name: entries[name].store(array) for name, array in values.items()})
         for name, array in found.items():
@@ -226,8 +226,8 @@ def test_constants_that_a_border_shows_come_last_and_cost_no_weights(new_net: An
     graph = net.graph(net.conv(y, 6, (1, 1)))
     reduced = eliminate_dead_channels(graph)
     assert reduced is not None
-    order = Constants((*range(1, 16, 2), *range(0, 16, 2)), ())
-    assert reduced.kept == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
+    order = ElidedChannels((*range(1, 16, 2), *range(0, 16, 2)), ())
+    assert reduced.storage == {name: (order, (1, 16, 6, 6)) for name in (x, y)}
     hw = configure(4, 4, 4, 2)
     program = compile_graph(graph, hw)
     assert program.cycles < schedule(graph, hw).cycles
@@ -281,7 +281,7 @@ def test_bisect_names_the_word_of_the_model_s_element(new_net: Any, hw: HwConfig
     program = compile_graph(graph, hw)
     name = graph.ops[0].output
     entry = program.tensors[name]
-    assert isinstance(entry.kept, Constants)
+    assert isinstance(entry.storage, ElidedChannels)
     values = net.values()
     with open_engine("golden", hw, graph=graph) as one, open_engine("emulator", hw) as two:
         assert compare(program, values, one, two) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.engines.cxxrtl import device_model
+from onnxhw.engines.cxxrtl import rtl_device
 from onnxhw.serve import board
 
 
@@ -15,7 +15,7 @@ def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **names: object) -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(device_model, "core_library", refuse)
+    monkeypatch.setattr(rtl_device, "core_library", refuse)
 
 
 @pytest.mark.parametrize(

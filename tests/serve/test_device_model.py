@@ -9,10 +9,10 @@ from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
 from onnxhw.engines.cxxrtl.build import build, elaborate
 from onnxhw.engines.cxxrtl.design import Design
-from onnxhw.engines.cxxrtl.device_model import INPUTS, OUTPUTS, WIDTHS, DeviceModel, device_libraries
+from onnxhw.engines.cxxrtl.rtl_device import INPUTS, OUTPUTS, WIDTHS, RtlDevice, device_libraries
 from onnxhw.program import DeviceProgram
 from onnxhw.rtl.core import Core
-from onnxhw.rtl.top import Device
+from onnxhw.rtl.top import LinkedCore
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -23,7 +23,7 @@ CLOCK = 8 * BAUD
 class Recorder:
     """A `ByteLine` that keeps what the pins did in every cycle."""
 
-    def __init__(self, model: DeviceModel) -> None:
+    def __init__(self, model: RtlDevice) -> None:
         self.model, self.trace = model, bytearray()
 
     def exchange(self, data: bytes) -> bytes:
@@ -48,7 +48,7 @@ def test_the_ports_are_those_of_the_core(tiny: HwConfig) -> None:
 def test_two_designs_in_step_are_the_device(tiny: HwConfig, tiny_program: DeviceProgram) -> None:
     """A session with a program, inferences, and rests between them, replayed at the pins of the whole device."""
     rng = np.random.default_rng(7)
-    with DeviceModel(device_libraries(tiny, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
+    with RtlDevice(device_libraries(tiny, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
         line = Recorder(model)
         client = Client(SimulationTransport(line, BAUD))
         client.load(tiny_program)
@@ -63,7 +63,7 @@ def test_two_designs_in_step_are_the_device(tiny: HwConfig, tiny_program: Device
         cycles = model.cycles
     assert len(line.trace) == cycles
 
-    whole = build(lambda: elaborate(Device(tiny, clock_hz=CLOCK, baud=BAUD)), label="device tiny, whole")
+    whole = build(lambda: elaborate(LinkedCore(tiny, clock_hz=CLOCK, baud=BAUD)), label="device tiny, whole")
     with Design(whole.path) as device:
         differ = []
         for cycle, pins in enumerate(line.trace):
@@ -78,7 +78,7 @@ def test_two_designs_in_step_are_the_device(tiny: HwConfig, tiny_program: Device
 
 def test_a_line_at_another_speed_is_noise(tiny: HwConfig) -> None:
     """The gateware sees what a board would see, and answers nothing that is right; then the speed is put right."""
-    with DeviceModel(device_libraries(tiny, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
+    with RtlDevice(device_libraries(tiny, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
         model.baud = 460_800
         model.advance(8000, b"\x55" * 20)
         model.baud = BAUD

@@ -12,7 +12,7 @@ from onnxhw.driver.client import Client
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
-from onnxhw.engines.cxxrtl.device_model import DeviceModel, device_libraries
+from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.external import ULX3S
 from onnxhw.isa.link import Command
 from onnxhw.isa.memory import RUNNING, Control, Space
@@ -26,7 +26,7 @@ CLOCK = 8 * BAUD
 MEMORY = replace(ULX3S, rows=16, columns=32, refresh=300, power_up=50)
 RETENTION = MEMORY.rows * MEMORY.refresh
 """Cycles without refreshes that lose a row: 60 bytes on the line take as long."""
-Served = tuple[DeviceModel, Client]
+Served = tuple[RtlDevice, Client]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def config(tiny: HwConfig) -> HwConfig:
 
 @pytest.fixture
 def served(config: HwConfig) -> Iterator[Served]:
-    with DeviceModel(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
+    with RtlDevice(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
         line = Line(model)
         yield model, Client(SimulationTransport(line, BAUD))
 
@@ -44,7 +44,7 @@ def served(config: HwConfig) -> Iterator[Served]:
 class Line:
     """A `ByteLine`."""
 
-    def __init__(self, model: DeviceModel) -> None:
+    def __init__(self, model: RtlDevice) -> None:
         self.model = model
 
     def exchange(self, data: bytes) -> bytes:
@@ -59,7 +59,7 @@ class Line:
         return self.model.cycles / CLOCK
 
 
-def rest(model: DeviceModel, cycles: int) -> None:
+def rest(model: RtlDevice, cycles: int) -> None:
     end = model.cycles + cycles
     while model.cycles < end:
         model.advance(end - model.cycles)

@@ -11,7 +11,7 @@ from microcode import DETECTED, LOST, campaign
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
-from onnxhw.engines.cxxrtl.device_model import DeviceModel, device_libraries
+from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.program import DeviceProgram
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
@@ -23,7 +23,7 @@ FLIPS = 30
 
 def found(config: HwConfig, program: DeviceProgram, flips: int) -> Counter[str]:
     x = np.random.default_rng(0).integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)
-    with DeviceModel(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as pins:
+    with RtlDevice(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as pins:
         return campaign(Client(SimulationTransport(PinnedLine(pins, CLOCK), BAUD)), program, {"x": x}, flips, seed=1)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from onnxhw.driver import simulated_time
-from onnxhw.driver.simulated_time import Board, PacedTransport, find, follow, running
+from onnxhw.driver.simulated_time import PacedTransport, RunningBoard, find, follow, running
 from onnxhw.errors import UsageError
 from onnxhw.serve.clock import ClockFile
 
-BOARD = Board("tcp:127.0.0.1:4321", "ulx3s-85f", "mini", 8_000_000, 1_000_000, os.getpid())
+BOARD = RunningBoard("tcp:127.0.0.1:4321", "ulx3s-85f", "mini", 8_000_000, 1_000_000, os.getpid())
 
 pytestmark = pytest.mark.usefixtures("boards_folder")
 
@@ -60,7 +60,7 @@ def test_a_running_board_is_found_with_its_time() -> None:
 def test_a_pseudo_terminal_is_found_by_its_link(tmp_path: Path) -> None:
     link = tmp_path / "board"
     link.symlink_to("/dev/pts/77")
-    with ClockFile(Board("/dev/pts/77", "b", "mini", 1, 1, 1)):
+    with ClockFile(RunningBoard("/dev/pts/77", "b", "mini", 1, 1, 1)):
         for address in ("/dev/pts/77", str(link)):
             found = find(address)
             assert found is not None

@@ -18,7 +18,7 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
-from onnxhw.engines.cxxrtl.device_model import Libraries
+from onnxhw.engines.cxxrtl.rtl_device import Libraries
 from onnxhw.errors import LinkError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD

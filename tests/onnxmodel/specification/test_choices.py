@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.onnxmodel.specification import diagnose
-from onnxhw.onnxmodel.specification.choices import ACTIVATIONS, CHOICES
+from onnxhw.onnxmodel.specification.enumerations import ACTIVATIONS, CHOICES
 from onnxhw.onnxmodel.specification.signatures import canonical
 
 ML = "ai.onnx.ml"

@@ -9,7 +9,7 @@ from ...program.traffic import Rates
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlacementOptions:
     """As `onnxhw.compiler.compile` takes them; `rates` None: there is no line."""
 
     prefer: Prefer = "hardware"
@@ -20,7 +20,7 @@ class Choice:
         return {"prefer": self.prefer, "rates": asdict(self.rates) if self.rates else None}
 
     @classmethod
-    def recorded(cls, manifest: Mapping[str, Any]) -> "Choice":
+    def recorded(cls, manifest: Mapping[str, Any]) -> "PlacementOptions":
         """What a manifest has noted (`onnxhw.driver.artifact.manifest` has checked it); the default if nothing."""
         noted = manifest.get("choice")
         if not noted:
@@ -29,5 +29,5 @@ class Choice:
         return cls(noted["prefer"], Rates(rates["baud"], rates["clock_hz"]) if rates else None)
 
 
-BY_DEFAULT = Choice()
+BY_DEFAULT = PlacementOptions()
 """Nothing was chosen."""

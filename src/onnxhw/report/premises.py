@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..program.kept import Constants
 from ..program.model import DeviceProgram
+from ..program.storage import ElidedChannels
 
 
 def constant_channels(programs: Sequence[DeviceProgram]) -> dict[str, int]:
     """Channels that are not computed because they are constant, `left_out`, and all that operations make, `of`."""
     made = [entry for program in programs for entry in program.tensors.values() if entry.op]
-    gone = sum(len(entry.kept.values) for entry in made if isinstance(entry.kept, Constants))
+    gone = sum(len(entry.storage.values) for entry in made if isinstance(entry.storage, ElidedChannels))
     return {"left_out": gone, "of": sum(entry.shape[1] for entry in made)}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 
 from ..errors import UnsupportedError
-from .constants import Constants
+from .constants import KnownConstants
 from .nodes import needed
 from .specification.findings import label
 
@@ -25,7 +25,7 @@ def refuse_endless(model: onnx.ModelProto, where: str) -> None:
     if not any(node.op_type == "Loop" for node in graph.node):
         return
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    known, overridable = Constants(opset), {value.name for value in graph.input}
+    known, overridable = KnownConstants(opset), {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in overridable:
             known.add(tensor.name, tensor)
@@ -46,10 +46,10 @@ def refuse_endless(model: onnx.ModelProto, where: str) -> None:
             raise UnsupportedError("E4780", what, where=where, hint=hint)
 
 
-def _goes_on(body: onnx.GraphProto, outer: Constants) -> bool:
+def _goes_on(body: onnx.GraphProto, outer: KnownConstants) -> bool:
     """Is the condition true behind the body wherever it is before?"""
     hidden = {name for node in body.node for name in node.output} | {value.name for value in body.input}
-    own = Constants(outer.opset, outer=outer, hidden=frozenset(hidden))
+    own = KnownConstants(outer.opset, outer=outer, hidden=frozenset(hidden))
     for tensor in body.initializer:
         own.add(tensor.name, tensor)
     own.values[body.input[CONDITION].name] = np.array(True)

@@ -1,4 +1,4 @@
-"""`Stages`: the bitstream flow's progress, with the phase of place and route and how long it may take."""
+"""`FlowProgress`: the bitstream flow's progress, with the phase of place and route and how long it may take."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ QUICK = "mini"
 """The preset to try things with: the smallest."""
 
 
-class Stages:
+class FlowProgress:
     """Shows the flow's progress: a bar on a terminal; otherwise a line at each phase, and now and then."""
 
     EVERY = 30.0
@@ -27,7 +27,7 @@ class Stages:
         """Of the stages that have ended; of place and route, its last run's."""
         self.expected = duration.expected(config, board)
 
-    def __enter__(self) -> "Stages":
+    def __enter__(self) -> "FlowProgress":
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
@@ -42,7 +42,7 @@ class Stages:
         if self.bar:
             self.bar.stop()
 
-    def __call__(self, event: flow.Event) -> None:
+    def __call__(self, event: flow.FlowEvent) -> None:
         name = f"{event.stage} {event.text}".strip()
         if event.done:
             self.seconds[event.stage] = event.seconds
@@ -77,7 +77,7 @@ class Stages:
         seconds = self.expected.stages.get(stage, 0.0)
         return f" of {duration.duration_text(seconds)}, about" if seconds >= 1 else ""
 
-    def _show(self, name: str, event: flow.Event) -> None:
+    def _show(self, name: str, event: flow.FlowEvent) -> None:
         seconds = self.expected.stages.get(event.stage)
         if self.task is None:
             self.task = self.bar.add_task("", total=seconds)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """The words of ``--shape`` and ``--limit``, whether each Softmax stays in float, and whether the model is read in a
     bounded child process first."""
 
@@ -50,11 +50,11 @@ class Reading:
         return bytes(read_untrusted(model, self.allowed, shapes=self.sizes).model.SerializeToString())
 
     @classmethod
-    def recorded(cls, manifest: Mapping[str, Any], untrusted: bool = False) -> "Reading":
+    def recorded(cls, manifest: Mapping[str, Any], untrusted: bool = False) -> "ReadOptions":
         """As a manifest (`onnxhw.driver.artifact.manifest` has checked it) says that its model was read."""
         shapes, limits = (list(manifest.get(name, [])) for name in ("shapes", "limits"))
         return cls(shapes, limits, untrusted, manifest.get("exact_softmax", False))
 
 
-TRUSTED = Reading()
+TRUSTED = ReadOptions()
 """As a model is read unless options say otherwise."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import onnx
 
-from .specification.contributed import defined
+from .specification.com_microsoft import defined
 from .specification.signatures import Signature, canonical, newest
 
 ALL_OR_ONE = ("", "BatchNormalization")

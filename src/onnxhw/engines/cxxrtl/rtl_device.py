@@ -1,8 +1,8 @@
-"""The complete device as compiled designs: `onnxhw.rtl.top.Device` behind its serial pins, driven in C++.
+"""The complete device as compiled designs: `onnxhw.rtl.top.LinkedCore` behind its serial pins, driven in C++.
 
 The core is the library that `CxxrtlEngine` uses, so a configuration that was simulated once is not compiled again.
-What is around it (serial line, loader, description) is `Device` itself with a hole in place of the core, whose ports
-lead out; it is small and compiles in seconds. `DeviceModel` runs both in step.
+What is around it (serial line, loader, description) is `LinkedCore` itself with a hole in place of the core, whose
+ports lead out; it is small and compiles in seconds. `RtlDevice` runs both in step.
 """
 
 import ctypes
@@ -18,11 +18,11 @@ from ...build.cache import sources
 from ...closeable import Closeable
 from ...config import HwConfig
 from ...errors import InternalError
-from ...external import External
+from ...external import ExternalMemory
 from .build import Progress, build, elaborate
 from .core_model import core_library
 from .design import CHUNK, Design
-from .sdram_model import Numbers
+from .sdram_model import SdramNumbers
 
 ROOM = 4096
 """Bytes that one call can receive; it returns early when they have come."""
@@ -65,7 +65,7 @@ class Libraries(NamedTuple):
 
     core: Path
     around: Path
-    external: External | None = None
+    external: ExternalMemory | None = None
 
 
 def device_libraries(
@@ -75,17 +75,17 @@ def device_libraries(
 
     Parameters
     ----------
-    clock_hz, baud : clock and line of the device, as `onnxhw.rtl.top.Device` takes them (`UsageError` E2140 if
+    clock_hz, baud : clock and line of the device, as `onnxhw.rtl.top.LinkedCore` takes them (`UsageError` E2140 if
         the line is too fast for the clock).
     build_id : 64 bits that the device tells the host.
     """
 
     def make() -> str:
         from ...rtl.external.pads import with_pads
-        from ...rtl.top import Device
+        from ...rtl.top import LinkedCore
 
         hole = BlackBox()
-        device = with_pads(Device(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
+        device = with_pads(LinkedCore(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
         ports = [getattr(device, name) for name in device.signature.members]
         return elaborate(device, [*ports, *hole.signals.values()])
 
@@ -147,7 +147,7 @@ class PinModel(Closeable):
         self.core.close()
 
 
-class DeviceModel(PinModel):
+class RtlDevice(PinModel):
     """A running device and the host's end of its serial line; a context manager.
 
     Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
@@ -156,7 +156,7 @@ class DeviceModel(PinModel):
     """
 
     def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
-        memory = Numbers.of(libraries.external).array() if libraries.external else None
+        memory = SdramNumbers.of(libraries.external).array() if libraries.external else None
         super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud, more=[memory])
         self._baud = baud
         self.around.library.onnxhw_line_run.restype = ctypes.c_uint64
