@@ -12,6 +12,8 @@ from onnxhw.isa import UNITS, Ordered
 from onnxhw.program import DeviceProgram, Entry, Layer, Place
 from onnxhw.program.storage import ElidedChannels, PackedInput
 
+from ..driver.conftest import digits_graph  # noqa: F401, a fixture
+
 
 def random_instruction(unit: str, rng: random.Random) -> Ordered:
     kind = UNITS[unit]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "rtl"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "rtl"))
 
 import external_mutants as mutants
 from external_bench import SMALL

@@ -12,7 +12,7 @@ from onnxhw.hostops import onnxruntime_node, single_node
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import deviations
 
-from .node_models import code_of, one_node, run_node
+from ..node_models import code_of, one_node, run_node
 
 F = np.float32
 

@@ -32,7 +32,7 @@ pytest.importorskip("luna", reason="the gateware of the USB link needs luna-usb"
 
 CLOCK = 12_000_000
 """The core's: every cycle costs time."""
-NETWORK = Path(__file__).resolve().parents[2] / "examples" / "digits.onnx"
+NETWORK = Path(__file__).resolve().parents[3] / "examples" / "digits.onnx"
 CONFIG = preset("mini")
 
 

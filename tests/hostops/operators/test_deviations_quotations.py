@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from onnxhw.hostops.operators.deviations import DEVIATIONS
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "bench"))
 TABLE = importlib.import_module("differential.explained").TABLE
 REFERS = {"CastLike": "Cast"}
 """Operators whose text sends the reader to that of another one."""

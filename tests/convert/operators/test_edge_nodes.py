@@ -11,7 +11,7 @@ from onnxhw import golden
 from onnxhw.partition import load, read
 from onnxhw.runtime.session import InferenceSession
 
-from .quantized import S, T, conv
+from ..quantized import S, T, conv
 
 INT8 = {
     "Neg": ([], {}),
