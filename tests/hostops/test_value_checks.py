@@ -18,7 +18,7 @@ from .node_models import code_of, one_node, run_node
 F = np.float32
 
 
-# -- wall: what the model says of its values --------------------------------------------------------------
+# -- what the model says of its values --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_variable_of_a_nested_graph_is_its_own_in_each_run() -> None:
     assert code_of(model, feeds) == "E4756"
 
 
-# -- wall: `check` knows what `run` refuses -----------------------------------------------------------------
+# -- `check` knows what `run` refuses -----------------------------------------------------------------
 
 
 def test_variadic_operands_must_not_be_left_out() -> None:

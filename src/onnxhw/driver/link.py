@@ -152,8 +152,8 @@ class Link:
         wait = 2 * 10 * (size + 2 * SHORTEST) / self.transport.baud + self.transport.latency
         return self.transport.now() + wait + run
 
-    def room(self, under_way: int, size: int) -> bool:
-        """Whether the device has taken credit for a frame of `size` bytes beside those under way."""
+    def has_credit(self, under_way: int, size: int) -> bool:
+        """Whether the device has credit for a frame of `size` bytes beside those under way."""
         return not under_way or under_way + size <= self._credit
 
     def give_up(self, what: str, attempts: int) -> LinkError:
@@ -267,7 +267,7 @@ class _Batch:
                 break
             if self.answers[self.next] is None and self.next not in self.frames:
                 frame = self._encoded(self.next)
-                if not self.link.room(size, len(frame)):
+                if not self.link.has_credit(size, len(frame)):
                     break
                 self.frames[self.next] = frame
                 data += frame

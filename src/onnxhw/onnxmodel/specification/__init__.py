@@ -1,4 +1,4 @@
-"""The rules of the ONNX IR specification that a model is held against before anything else looks at it.
+"""The rules of the ONNX IR specification that a model is checked against before anything else looks at it.
 
 diagnose       every finding about a model: errors, warnings, notes     (docs/onnx-ir.md has them row by row)
 raise_errors   refuse a model for its errors, all at once

@@ -86,7 +86,7 @@ class DefinedNames:
 
 @dataclass(frozen=True)
 class GraphRules:
-    """What a graph is held against."""
+    """What a graph is checked against."""
 
     ir_version: int
     sets: dict[str, int]
