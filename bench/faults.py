@@ -271,7 +271,7 @@ def _add(figures: Figures, seen: Counters, damaged: int) -> None:
 
 
 class Pins(Protocol):
-    """The serial pins of a simulated device: `onnxhw.engines.cxxrtl.device_model.DeviceModel`."""
+    """The serial pins of a simulated device: `onnxhw.engines.cxxrtl.rtl_device.RtlDevice`."""
 
     @property
     def cycles(self) -> int:
@@ -301,8 +301,8 @@ class PinnedLine:
 @contextmanager
 def through_pins(config: HwConfig) -> Iterator[Device]:
     """The gateware, compiled."""
-    from onnxhw.engines.cxxrtl.device_model import DeviceModel as Gateware
-    from onnxhw.engines.cxxrtl.device_model import device_libraries
+    from onnxhw.engines.cxxrtl.rtl_device import RtlDevice as Gateware
+    from onnxhw.engines.cxxrtl.rtl_device import device_libraries
 
     clock_hz = 8 * BAUD
     libraries = device_libraries(config, clock_hz=clock_hz, baud=BAUD)

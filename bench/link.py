@@ -45,8 +45,8 @@ def measure(line: ByteLine, baud: int) -> Iterator[tuple[str, float, float]]:
 
 def through_pins(config: HwConfig, baud: int) -> Iterator[tuple[str, float, float]]:
     """The same through the gateware's serial pins."""
-    from onnxhw.engines.cxxrtl.device_model import DeviceModel as Gateware
-    from onnxhw.engines.cxxrtl.device_model import device_libraries
+    from onnxhw.engines.cxxrtl.rtl_device import RtlDevice as Gateware
+    from onnxhw.engines.cxxrtl.rtl_device import device_libraries
 
     libraries = device_libraries(config, clock_hz=CLOCK_HZ, baud=baud)
     with Gateware(libraries, clock_hz=CLOCK_HZ, baud=baud) as gateware:

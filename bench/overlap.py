@@ -76,8 +76,8 @@ def modelled(program: DeviceProgram, clock_hz: int, baud: int) -> Iterator[ByteL
 @contextmanager
 def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
     """The gateware, compiled."""
-    from onnxhw.engines.cxxrtl.device_model import DeviceModel as Gateware
-    from onnxhw.engines.cxxrtl.device_model import device_libraries
+    from onnxhw.engines.cxxrtl.rtl_device import RtlDevice as Gateware
+    from onnxhw.engines.cxxrtl.rtl_device import device_libraries
 
     with Gateware(device_libraries(config, clock_hz=clock_hz, baud=baud), clock_hz=clock_hz, baud=baud) as gateware:
         yield PinnedLine(gateware, clock_hz)

@@ -18,7 +18,7 @@ from typing import Any
 
 from onnxhw.board import find
 from onnxhw.build import duration
-from onnxhw.build.flow import Event, Options, build
+from onnxhw.build.flow import FlowEvent, FlowOptions, build
 from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.synthesis import line_speed, top
 from onnxhw.config import preset
@@ -37,7 +37,7 @@ class Shown:
     def __init__(self) -> None:
         self.phase, self.seconds = "", dict[str, float]()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: FlowEvent) -> None:
         phase = event.phase.partition(":")[0]
         if event.done:
             self.seconds[event.stage] = event.seconds
@@ -56,7 +56,7 @@ def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: b
         top(board, config, hz, line_speed(board, hz)),
         board,
         clock_hz=hz,
-        options=Options(seeds=tuple(range(1, seeds + 1))),
+        options=FlowOptions(seeds=tuple(range(1, seeds + 1))),
         progress=shown,
         use_cache=use_cache,
         require_timing=False,

@@ -31,7 +31,7 @@ from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import control
-from onnxhw.ir.parts import HardwarePart, HostPart, Value
+from onnxhw.ir.parts import HardwarePart, HostPart, ValueInfo
 from onnxhw.program.model import DeviceProgram
 from onnxhw.runtime.inputs import matches
 from onnxhw.worker import worker_scope
@@ -93,14 +93,14 @@ def _takes_long(data: bytes) -> bool:
     )  # fmt: skip
 
 
-def _is_large(results: tuple[Value, ...], values: dict[str, Any]) -> bool:
+def _is_large(results: tuple[ValueInfo, ...], values: dict[str, Any]) -> bool:
     shapes = [[size for size in value.shape or () if isinstance(size, int)] for value in results]
     shapes += [[abs(int(size)) for size in array] for array in values.values()
                if isinstance(array, np.ndarray) and array.dtype == np.int64 and array.ndim == 1]  # fmt: skip
     return any(prod(shape) > RESULTS for shape in shapes)
 
 
-def _inputs(wanted: tuple[Value, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:
+def _inputs(wanted: tuple[ValueInfo, ...], feeds: dict[str, Any], rng: Random) -> dict[str, Any] | None:
     """Data for all inputs: the suite's where they fit, else random; None if there are none for it, or too many."""
     found: dict[str, Any] = {}
     random = np.random.default_rng(rng.randrange(1 << 32))

@@ -101,8 +101,8 @@ def _size(config: HwConfig, space: Space) -> str:
 
 def input_section() -> list[str]:
     """The input port."""
-    lines = ["## The input port", "", *prose(input_port), *prose(input_port.Region)]
-    lines += ["Its words in the table:", "", *prose(input_port.Region.to_words)]
+    lines = ["## The input port", "", *prose(input_port), *prose(input_port.InputRegion)]
+    lines += ["Its words in the table:", "", *prose(input_port.InputRegion.to_words)]
     docs = attribute_docs(input_port)
     rows = [[f"`{name}`", f"{getattr(input_port, name)}", text] for name, text in docs.items()]
     return lines + table(["constant", "value", "meaning"], rows)

@@ -13,7 +13,7 @@ from cocotb.clock import Clock
 
 from onnxhw import program as programs
 from onnxhw.emu import Emulator
-from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPort, known
+from onnxhw.engines.cosim.bench import PERIOD, PIPELINE, HostPortDriver, known
 from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.program.host_words import tensor_of, tensor_spans
@@ -26,7 +26,7 @@ async def survives_interruptions(dut: Any) -> None:
     emulator = Emulator(program)
     random = np.random.default_rng(5)
     Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
-    port = HostPort(dut)
+    port = HostPortDriver(dut)
     await port.reset()
     for space, address, words in program_writes(program):
         await port.write(space, address, words)

@@ -18,7 +18,7 @@ from onnxhw.emu import run
 from onnxhw.errors import InternalError, OnnxhwError, UsageError
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Graph, Port, Tensor
-from onnxhw.ir.parts import GoldenPart, HostPart, Value
+from onnxhw.ir.parts import GoldenPart, HostPart, ValueInfo
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container
@@ -180,7 +180,7 @@ def secret(how: str) -> bytes:
 def test_a_part_for_the_host_reads_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("secret.bin").write_bytes(b"abcd")
-    values = (Value("x", (), "bool"),), (Value("y", (4,), "uint8"),)
+    values = (ValueInfo("x", (), "bool"),), (ValueInfo("y", (4,), "uint8"),)
     container.save(Program("m", *values, [HostPart(("x",), ("y",), secret(how))]), "m.ohw")
     with pytest.raises(UsageError, match=r"part 0, for the host: .*\(E3[0-9]+\)") as caught:
         loading.load("m.ohw")
@@ -191,7 +191,7 @@ def test_a_part_for_the_host_has_the_inputs_and_outputs_that_it_names(tmp_path: 
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("y", 1, [1])
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value[0]], [value[1]])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
-    ends = (Value("x", (1,), "float32"),), (Value("y", (1,), "float32"),)
+    ends = (ValueInfo("x", (1,), "float32"),), (ValueInfo("y", (1,), "float32"),)
     container.save(Program("m", *ends, [HostPart(("x",), ("y",), model)]), tmp_path / "m.ohw")
     assert len(loading.load(tmp_path / "m.ohw").parts) == 1
     for part in (HostPart((), ("y",), model), HostPart(("x",), ("z",), model), HostPart(("x",), ("y",), model[:-3])):
@@ -207,7 +207,7 @@ def test_operations_for_the_host_have_ports_that_fit(tmp_path: Path, old: str, n
     tensor = Tensor("t", (1, 8, 1, 1), 0.5, 0)
     ports = Port("x", (1, 8), "float32", "t", (step,)), Port("y", (1, 8, 1, 1), "int8", "t")
     graph = Graph("g", {"t": tensor}, [], [ports[0]], [ports[1]])
-    ends = (Value("x", (1, 8), "float32"),), (Value("y", (1, 8, 1, 1), "int8"),)
+    ends = (ValueInfo("x", (1, 8), "float32"),), (ValueInfo("y", (1, 8, 1, 1), "int8"),)
     data = container.dumps(Program("m", *ends, [GoldenPart(graph)]))
     (tmp_path / "m.ohw").write_bytes(data)
     assert len(loading.load(tmp_path / "m.ohw").parts) == 1

@@ -76,7 +76,7 @@ def write_json(path: Path, operators: list[Operator], results: Results, left: di
 def markdown(operators: list[Operator], results: Results, left: dict[str, str], command: str) -> str:
     """The coverage table, the explained differences, the operators left out; `command` is what made the results."""
     counts = totals(results)
-    lines = ["# The host's operators, held against each other", "",
+    lines = ["# The host's operators, compared with each other", "",
              f"Made by `{command}` with onnxruntime {onnxruntime.__version__}",
              f"and onnx {onnx.__version__}. Every version of every operator of ai.onnx and ai.onnx.ml that onnxruntime "
              "implements runs in",

@@ -1,4 +1,4 @@
-"""The complete device with a USB link as compiled designs: `onnxhw.rtl.top.Device` behind its D+ and D-, driven in
+"""The complete device with a USB link as compiled designs: `onnxhw.rtl.top.LinkedCore` behind its D+ and D-, driven in
 C++."""
 
 import ctypes
@@ -15,7 +15,7 @@ from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.build import Progress, build
 from onnxhw.engines.cxxrtl.core_model import core_library
 from onnxhw.engines.cxxrtl.design import CHUNK
-from onnxhw.engines.cxxrtl.device_model import BlackBox, Libraries, PinModel, driver_text
+from onnxhw.engines.cxxrtl.rtl_device import BlackBox, Libraries, PinModel, driver_text
 
 DOMAINS = ("usb_io", "usb")
 """Domains of a USB link besides the core's."""
@@ -52,10 +52,10 @@ def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None 
     `ToolError` E7120 if luna-usb is not installed. The configuration has no external memory.
     """
     def make() -> str:
-        from onnxhw.rtl.top import Device
+        from onnxhw.rtl.top import LinkedCore
 
         hole = BlackBox()
-        device = Device(config, clock_hz=clock_hz, core=hole, usb=IDS)
+        device = LinkedCore(config, clock_hz=clock_hz, core=hole, usb=IDS)
         top = Clocked(device)
         ports = [getattr(device, name) for name in device.signature.members]
         text: str = rtlil.convert(top, ports=[*top.clocks.values(), *ports, *hole.signals.values()], emit_src=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from .errors import UsageError, short
-from .external import COLUMNS, External
+from .external import COLUMNS, ExternalMemory
 
 KEYS: dict[str, type] = {
     "resource": str, "source": str, "data_bits": int, "banks": int, "rows": int, "columns": int, "capture": int,
@@ -27,7 +27,7 @@ class BoardMemory:
     ----------
     resource : the platform's resource with the pins, named as amaranth-boards' ``SDRAMResource`` names them.
     source : where the numbers are from.
-    data_bits, banks, rows, columns, capture : as of `External`.
+    data_bits, banks, rows, columns, capture : as of `ExternalMemory`.
     tck2_ns, tck3_ns : shortest period of the clock at CAS latency 2 and 3.
     tac2_ns, tac3_ns, toh_ns : from the clock to data that is there, and as long as it stays.
     tsu_ns, th_ns : setup and hold of all inputs.
@@ -66,7 +66,7 @@ class BoardMemory:
         """Bytes."""
         return self.data_bits // 8 * self.banks * self.rows * self.columns
 
-    def external(self, clock_hz: int) -> External:
+    def external(self, clock_hz: int) -> ExternalMemory:
         """The memory at a clock, in cycles; `UsageError` E2373 if the clock is too fast for it or so slow that
         refreshes leave no time for anything else."""
 
@@ -89,9 +89,9 @@ class BoardMemory:
         }  # fmt: skip
         try:
             # A refresh may come late by a sequence that is under way and the precharge before it.
-            late = 2 * External(**fields, refresh=(1 << 16) - 1).sequence
+            late = 2 * ExternalMemory(**fields, refresh=(1 << 16) - 1).sequence
             retention = Fraction(str(self.retention_ms)) * clock_hz / 1000
-            return External(**fields, refresh=min(math.floor((retention - late) / self.rows), (1 << 16) - 1))
+            return ExternalMemory(**fields, refresh=min(math.floor((retention - late) / self.rows), (1 << 16) - 1))
         except UsageError as error:
             raise UsageError("E2373", f"the external memory at {clock_hz / 1e6:g} MHz: {error.what}") from error
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UsageError
-from .external import ULX3S, External
+from .external import ULX3S, ExternalMemory
 from .files import parse_json
 
 FORMAT = 5
@@ -92,7 +92,7 @@ class HwConfig:
     depthwise: int = 0
     window_depth: int = 512
     unaligned: int = 0
-    external: External | None = None
+    external: ExternalMemory | None = None
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -102,7 +102,7 @@ class HwConfig:
                 self._refuse(f"{field.name} must be an integer of at least {least}, not {value!r}")
             if field.type in (str, "str") and type(value) is not str:
                 self._refuse(f"{field.name} must be text, not {value!r}")
-        if type(memory := getattr(self, "external")) not in (External, type(None)):  # noqa: B009  (for mypy it is)
+        if type(memory := getattr(self, "external")) not in (ExternalMemory, type(None)):  # noqa: B009  (for mypy it is)
             self._refuse(f"external must be an external memory or nothing, not {memory!r}")
         for wrong, why in self._rules():
             if wrong:
@@ -282,7 +282,7 @@ class HwConfig:
             if version != FORMAT:
                 raise UsageError("E2102", f"configuration format must be {FORMAT}, not {version}")
             if "external" in record:
-                record["external"] = External(**record["external"])
+                record["external"] = ExternalMemory(**record["external"])
             return cls(**record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error

@@ -13,7 +13,7 @@ from .files import unwritable
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One finding.
 
     `status`: "ok", "missing" (a command needs it; `purpose` says which), or "optional" (not there, and most can do
@@ -48,26 +48,26 @@ TOOLS = (
 )
 
 
-def examine() -> list[Check]:
+def examine() -> list[DoctorCheck]:
     """All findings, in the order in which they are shown."""
     checks = [
-        Check("onnxhw", "ok", __version__, f"in {Path(__file__).resolve().parent}"),
-        Check("Python", "ok", platform.python_version(), sys.executable),
+        DoctorCheck("onnxhw", "ok", __version__, f"in {Path(__file__).resolve().parent}"),
+        DoctorCheck("Python", "ok", platform.python_version(), sys.executable),
     ]
     checks += [_package(*row) for row in PACKAGES]
     checks += [_compiler(), *(_tool(*row) for row in TOOLS)]
     return [*checks, *_serial(), *_boards(), *_caches()]
 
 
-def _package(name: str, purpose: str, needed: bool, extra: str) -> Check:
+def _package(name: str, purpose: str, needed: bool, extra: str) -> DoctorCheck:
     try:
-        return Check(name, "ok", metadata.version(name), purpose)
+        return DoctorCheck(name, "ok", metadata.version(name), purpose)
     except metadata.PackageNotFoundError:
         hint = f"pip install 'onnxhw[{extra}]'" if extra else "pip install --force-reinstall onnxhw"
-        return Check(name, "missing" if needed else "optional", "", purpose, hint)
+        return DoctorCheck(name, "missing" if needed else "optional", "", purpose, hint)
 
 
-def _compiler() -> Check:
+def _compiler() -> DoctorCheck:
     """The C++ compiler that simulations use: the one that they find."""
     from .engines.cxxrtl import compiler
 
@@ -75,22 +75,22 @@ def _compiler() -> Check:
     try:
         words = compiler.command()
         name = "ziglang" if "ziglang" in words else Path(words[0]).name
-        return Check(name, "ok", compiler.version(words), purpose)
+        return DoctorCheck(name, "ok", compiler.version(words), purpose)
     except ToolError as error:
-        return Check("C++ compiler", "missing", error.what, purpose, error.hint)
+        return DoctorCheck("C++ compiler", "missing", error.what, purpose, error.hint)
 
 
-def _tool(name: str, purpose: str) -> Check:
+def _tool(name: str, purpose: str) -> DoctorCheck:
     """A tool where the flow finds it: by its variable, in its Python package, or on the search path."""
     from .build import tools
 
     try:
-        return Check(name, "ok", tools.version(name), purpose)
+        return DoctorCheck(name, "ok", tools.version(name), purpose)
     except ToolError as error:
-        return Check(name, "optional", "", purpose, error.hint or error.what)
+        return DoctorCheck(name, "optional", "", purpose, error.hint or error.what)
 
 
-def _serial() -> list[Check]:
+def _serial() -> list[DoctorCheck]:
     """Serial ports, and whether this user may open them."""
     from .driver.discover import ports
     from .driver.transport import permission_hint
@@ -99,28 +99,28 @@ def _serial() -> list[Check]:
     if util.find_spec("serial") is None:
         return []
     checks = [
-        Check(port.device, "ok", "may be opened", purpose)
+        DoctorCheck(port.device, "ok", "may be opened", purpose)
         if os.access(port.device, os.R_OK | os.W_OK)
-        else Check(port.device, "optional", "no permission", purpose, permission_hint(port.device))
+        else DoctorCheck(port.device, "optional", "no permission", purpose, permission_hint(port.device))
         for port in ports()
     ]
-    return checks or [Check("serial ports", "optional", "none", purpose, "connect the board by USB")]
+    return checks or [DoctorCheck("serial ports", "optional", "none", purpose, "connect the board by USB")]
 
 
-def _boards() -> list[Check]:
+def _boards() -> list[DoctorCheck]:
     """The boards, and every board file that is not taken."""
     from . import board
 
     try:
         names, wrong = list(board.boards()), board.wrong_files()
     except UsageError as error:
-        return [Check("boards", "missing", "none", "board files", error.hint)]
-    found = [Check("boards", "ok" if names else "missing", ", ".join(names) or "none", "board files")]
+        return [DoctorCheck("boards", "missing", "none", "board files", error.hint)]
+    found = [DoctorCheck("boards", "ok" if names else "missing", ", ".join(names) or "none", "board files")]
     hint = "mend it, or take it out of the folder"
-    return found + [Check("board file", "optional", error.text(), path, hint) for path, error in wrong.items()]
+    return found + [DoctorCheck("board file", "optional", error.text(), path, hint) for path, error in wrong.items()]
 
 
-def _caches() -> list[Check]:
+def _caches() -> list[DoctorCheck]:
     """The places of the two caches and whether they can be written."""
     from .build import cache, yowasp
 
@@ -130,13 +130,13 @@ def _caches() -> list[Check]:
     )
     if why := cache.distrust(Path(os.path.realpath(cache.root()))):
         hint = "chmod go-w, or point ONNXHW_CACHE at a directory of your own"
-        refused = Check("cache", "optional", f"{cache.root()} is not used: {why}", rows[0][2], hint)
+        refused = DoctorCheck("cache", "optional", f"{cache.root()} is not used: {why}", rows[0][2], hint)
         return [refused, _writable(*rows[1])]
     return [_writable(*row) for row in rows]
 
 
-def _writable(name: str, folder: Path, purpose: str, variable: str, otherwise: str) -> Check:
+def _writable(name: str, folder: Path, purpose: str, variable: str, otherwise: str) -> DoctorCheck:
     if unwritable(folder) is None:
-        return Check(name, "ok", str(folder), purpose)
+        return DoctorCheck(name, "ok", str(folder), purpose)
     hint = f"make it writable, or point {variable} at another directory"
-    return Check(name, otherwise, f"{folder} cannot be written", purpose, hint)
+    return DoctorCheck(name, otherwise, f"{folder} cannot be written", purpose, hint)

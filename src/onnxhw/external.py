@@ -1,4 +1,4 @@
-"""`External`: an SDR SDRAM on the core's clock, as a configuration has it: geometry, and timing in cycles."""
+"""`ExternalMemory`: an SDR SDRAM on the core's clock, as a configuration has it: geometry, and timing in cycles."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalMemory:
     """One SDR SDRAM, or several in parallel.
 
     Parameters
@@ -142,7 +142,7 @@ class External:
         return self.sequence + 1 + self.rp + 2 * self.rfc + self.slot
 
 
-ULX3S = External(
+ULX3S = ExternalMemory(
     data_bits=16, banks=4, rows=8192, columns=512, cas_latency=2, rcd=3, rp=3, ras=5, rfc=7, wr=2, rrd=2, mrd=2, turn=4,
     refresh=781, power_up=20_000,
 )  # fmt: skip

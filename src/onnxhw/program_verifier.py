@@ -21,8 +21,8 @@ from .golden import host
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS
 from .isa.units import Unit
-from .program.kept import Constants
 from .program.model import DeviceProgram, Layer
+from .program.storage import ElidedChannels
 
 ELEMENTS = 1 << 24
 """Most elements of a model's tensor that a program keeps or transfers: 4 times the largest activation memory."""
@@ -76,7 +76,7 @@ def _table(program: DeviceProgram) -> None:
     _require(len(set(inputs)) == len(inputs), "two inputs are one tensor")
     for name in inputs:
         entry = program.tensors[name]
-        _require(not isinstance(entry.kept, Constants), f"input {name!r} has constants")
+        _require(not isinstance(entry.storage, ElidedChannels), f"input {name!r} has constants")
         _require(entry.ready == 0, f"input {name!r} is not ready at the start")
 
 

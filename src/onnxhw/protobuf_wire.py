@@ -19,11 +19,11 @@ class TooManyFieldsError(Exception):
 
 
 @dataclass
-class Table:
+class MessageFields:
     """The fields of a message type that are messages themselves, by number."""
 
     name: str
-    children: dict[int, "Table"] = field(default_factory=dict)
+    children: dict[int, "MessageFields"] = field(default_factory=dict)
 
 
 @dataclass
@@ -35,24 +35,24 @@ class Outline:
     depth: int
 
 
-def table(descriptor: Any, seen: dict[str, Table] | None = None) -> Table:
+def table(descriptor: Any, seen: dict[str, MessageFields] | None = None) -> MessageFields:
     """The table of a protobuf descriptor; types that contain themselves are loops in it."""
     seen = {} if seen is None else seen
     if descriptor.full_name not in seen:
-        found = seen[descriptor.full_name] = Table(descriptor.name)
+        found = seen[descriptor.full_name] = MessageFields(descriptor.name)
         for entry in descriptor.fields:
             if entry.message_type is not None:
                 found.children[entry.number] = table(entry.message_type, seen)
     return seen[descriptor.full_name]
 
 
-def walk(data: bytes, root: Table, most: int, *, deep: bool) -> Outline:
+def walk(data: bytes, root: MessageFields, most: int, *, deep: bool) -> Outline:
     """The outline of a message, with the messages in it if `deep`.
 
     `WireError` says what is wrong and at which byte; `TooManyFieldsError` beyond `most` fields.
     """
     at, size = 0, len(data)
-    stack: list[tuple[int, Table]] = [(size, root)]
+    stack: list[tuple[int, MessageFields]] = [(size, root)]
     top: list[int] = []
     count, depth = 0, 1
     while stack:

@@ -33,7 +33,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Value:
+class QdqValue:
     """A dequantized activation of the model under construction: its name, shape and grid."""
 
     name: str
@@ -56,7 +56,7 @@ def quantize_weights(weights: Floats, least: Floats | None = None) -> tuple[npt.
 class QdqBuilder:
     """Collects nodes and initializers; `model` gives the checked ModelProto.
 
-    Methods take and return `Value`; `grid` is the grid of their result. Windows are 2-D, pads are
+    Methods take and return `QdqValue`; `grid` is the grid of their result. Windows are 2-D, pads are
     (top, left, bottom, right).
     """
 
@@ -67,7 +67,7 @@ class QdqBuilder:
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
 
-    def input(self, name: str, shape: tuple[int, ...], grid: Grid) -> Value:
+    def input(self, name: str, shape: tuple[int, ...], grid: Grid) -> QdqValue:
         """A float32 model input, quantized at once."""
         self._inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         return self._quantized(name, name, shape, grid)
@@ -80,7 +80,7 @@ class QdqBuilder:
     def conv(
         self,
         name: str,
-        x: Value,
+        x: QdqValue,
         weights: Floats,
         bias: Floats,
         grid: Grid,
@@ -89,7 +89,7 @@ class QdqBuilder:
         pads: tuple[int, int, int, int] = (0, 0, 0, 0),
         group: int = 1,
         relu: bool = True,
-    ) -> Value:
+    ) -> QdqValue:
         """Conv of float weights ``[O, I / group, KH, KW]``, then Relu if asked for."""
         inputs = [x.name, *self._parameters(name, x, weights, bias)]
         kernel = weights.shape[2:]
@@ -97,29 +97,31 @@ class QdqBuilder:
         y = self._node("Conv", name, inputs, kernel_shape=kernel, strides=strides, pads=pads, group=group)
         return self._activated(name, y, (1, len(weights), *size), grid, relu)
 
-    def gemm(self, name: str, x: Value, weights: Floats, bias: Floats, grid: Grid, *, relu: bool = False) -> Value:
+    def gemm(
+        self, name: str, x: QdqValue, weights: Floats, bias: Floats, grid: Grid, *, relu: bool = False
+    ) -> QdqValue:
         """Gemm of float weights ``[O, I]`` (transB), then Relu if asked for."""
         y = self._node("Gemm", name, [x.name, *self._parameters(name, x, weights, bias)], transB=1)
         return self._activated(name, y, (1, len(weights)), grid, relu)
 
-    def add(self, name: str, a: Value, b: Value, grid: Grid, *, relu: bool = False) -> Value:
+    def add(self, name: str, a: QdqValue, b: QdqValue, grid: Grid, *, relu: bool = False) -> QdqValue:
         """Add, then Relu if asked for."""
         return self._activated(name, self._node("Add", name, [a.name, b.name]), a.shape, grid, relu)
 
-    def max_pool(self, name: str, x: Value, size: int) -> Value:
+    def max_pool(self, name: str, x: QdqValue, size: int) -> QdqValue:
         """MaxPool of a square window with the same stride; the grid stays."""
         y = self._node("MaxPool", name, [x.name], kernel_shape=[size] * 2, strides=[size] * 2)
         return self._quantized(name, y, (*x.shape[:2], x.shape[2] // size, x.shape[3] // size), x.grid)
 
-    def global_average_pool(self, name: str, x: Value, grid: Grid) -> Value:
+    def global_average_pool(self, name: str, x: QdqValue, grid: Grid) -> QdqValue:
         """GlobalAveragePool."""
         return self._quantized(name, self._node("GlobalAveragePool", name, [x.name]), (*x.shape[:2], 1, 1), grid)
 
-    def flatten(self, name: str, x: Value) -> Value:
+    def flatten(self, name: str, x: QdqValue) -> QdqValue:
         """Flatten; the grid stays."""
         return self._quantized(name, self._node("Flatten", name, [x.name]), (1, int(np.prod(x.shape))), x.grid)
 
-    def softmax(self, name: str, x: Value) -> str:
+    def softmax(self, name: str, x: QdqValue) -> str:
         """Softmax in float; the name of its result, for `output`."""
         return self._node("Softmax", name, [x.name], axis=-1)
 
@@ -142,18 +144,18 @@ class QdqBuilder:
         self._constants[name] = numpy_helper.from_array(value, name)
         return name
 
-    def _quantized(self, name: str, tensor: str, shape: tuple[int, ...], grid: Grid) -> Value:
+    def _quantized(self, name: str, tensor: str, shape: tuple[int, ...], grid: Grid) -> QdqValue:
         scale = self._constant(f"{name}_scale", np.array(grid.scale, np.float32))
         zero = self._constant(f"{name}_zero_point", np.array(grid.zero_point, np.int8))
         q, dq = f"{name}_q", f"{name}_dq"
         self._nodes.append(helper.make_node("QuantizeLinear", [tensor, scale, zero], [q], name=q))
         self._nodes.append(helper.make_node("DequantizeLinear", [q, scale, zero], [dq], name=dq))
-        return Value(dq, shape, grid)
+        return QdqValue(dq, shape, grid)
 
-    def _activated(self, name: str, tensor: str, shape: tuple[int, ...], grid: Grid, relu: bool) -> Value:
+    def _activated(self, name: str, tensor: str, shape: tuple[int, ...], grid: Grid, relu: bool) -> QdqValue:
         return self._quantized(name, self._node("Relu", name, [tensor]) if relu else tensor, shape, grid)
 
-    def _parameters(self, name: str, x: Value, weights: Floats, bias: Floats) -> list[str]:
+    def _parameters(self, name: str, x: QdqValue, weights: Floats, bias: Floats) -> list[str]:
         """Dequantized weights and bias: names of the two tensors."""
         q, scales = quantize_weights(weights)
         steps = (x.grid.scale * scales).astype(np.float32)

@@ -14,9 +14,9 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 
 from onnxhw.board import find
 from onnxhw.build.cache import Cache
-from onnxhw.build.flow import Bitstream, Options, build, cached, elaborate, with_memories
+from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, with_memories
 from onnxhw.devices.ecp5 import block_ram, contents
-from onnxhw.devices.ecp5.pll import Clocked
+from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.devices.family import memories
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
 
@@ -34,7 +34,7 @@ BOARD = find("ulx3s-12f")
 
 def clocked(mhz=100, image=()):
     """The small design at a clock from the PLL."""
-    return Clocked(small.Small(image), resource=BOARD.clock_resource, input_hz=BOARD.clock_hz, output_hz=mhz * MHZ)
+    return PllClocked(small.Small(image), resource=BOARD.clock_resource, input_hz=BOARD.clock_hz, output_hz=mhz * MHZ)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_clock_stands_still_until_the_pll_has_locked_and_nothing_is_reset(bu
     gate = re.search(r"^arc: G_(\w)DCC(\d)CLKI G_\w*PLL0CLKOP$", built.config, re.MULTILINE)
     assert gate
     assert f"DCC_{gate[1]}{gate[2]}.MODE DCCA" in built.config
-    il = elaborate(clocked(), BOARD, Options())["top.il"]
+    il = elaborate(clocked(), BOARD, FlowOptions())["top.il"]
     connections = dict(re.findall(r"connect \\(\S+) \\(\S+)", il[il.index("cell \\DCCA") :].split("end")[0]))
     assert (connections["CLKI"], connections["CLKO"]) == ("pll_clk", "clk")
     synchronizer = il[il.index("cell \\top.settled \\settled") :].split("end")[0]
@@ -103,7 +103,7 @@ def test_a_known_recipe_needs_no_elaboration(built, store):
         again(clocked(), other)
         assert stages == ["elaborate"]
     other = {"clock_hz": 100 * MHZ, "cache": store, "recipe": recipe}
-    for more in ({"options": Options(seeds=(2,))}, {"clock_hz": 90 * MHZ}):
+    for more in ({"options": FlowOptions(seeds=(2,))}, {"clock_hz": 90 * MHZ}):
         assert cached(clocked(), BOARD, **(other | more)) is None, "the recipe is not all that decides"
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_cache_entry_is_built_anew_with_the_same_bytes(built, store):
 
 
 def test_the_key_depends_on_what_the_result_depends_on(built):
-    options = Options(seeds=(1,))
+    options = FlowOptions(seeds=(1,))
     files = elaborate(clocked(), BOARD, options)
     assert files == elaborate(clocked(), BOARD, options)
     assert files != elaborate(clocked(image=(1,)), BOARD, options)
@@ -131,7 +131,7 @@ def test_the_key_depends_on_what_the_result_depends_on(built):
 def test_missed_timing_is_an_error_with_the_critical_path_also_from_the_cache(store):
     for _ in range(2):
         with pytest.raises(TimingError) as caught:
-            build(clocked(250), BOARD, clock_hz=250 * MHZ, cache=store, options=Options(seeds=(1, 2)))
+            build(clocked(250), BOARD, clock_hz=250 * MHZ, cache=store, options=FlowOptions(seeds=(1, 2)))
         assert caught.value.code == "E6101"
         assert caught.value.exit_status == 6
         assert "not 250.0 MHz (2 seeds tried, best: " in caught.value.what

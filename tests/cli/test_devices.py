@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.cli import main
 from onnxhw.driver import discover, simulated_time
-from onnxhw.driver.discover import Port
+from onnxhw.driver.discover import SerialPort
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +34,8 @@ def test_what_a_device_says(capsys):
 def test_unknown_adapters_are_not_asked(monkeypatch, capsys):
     """A port that cannot be opened would show in the state."""
     ports = [
-        Port("/dev/no-board", "0403:6015", "D1", "ULX3S", ("ulx3s-85f",), hint="join a group"),
-        Port("/dev/no-modem", "2341:0043"),
+        SerialPort("/dev/no-board", "0403:6015", "D1", "ULX3S", ("ulx3s-85f",), hint="join a group"),
+        SerialPort("/dev/no-modem", "2341:0043"),
     ]
     monkeypatch.setattr(discover, "ports", lambda: ports)
     assert main(["devices", "--json"]) == 0
@@ -50,8 +50,8 @@ def test_unknown_adapters_are_not_asked(monkeypatch, capsys):
 
 def test_simulated_boards_are_listed(monkeypatch, capsys):
     boards = [
-        simulated_time.Board("/dev/pts/7", "ulx3s-85f", "mini", 8_000_000, 1_000_000, 1),
-        simulated_time.Board("tcp:127.0.0.1:5555", "ulx3s-85f", "ulx3s-85f", 8_000_000, 1_000_000, 2),
+        simulated_time.RunningBoard("/dev/pts/7", "ulx3s-85f", "mini", 8_000_000, 1_000_000, 1),
+        simulated_time.RunningBoard("tcp:127.0.0.1:5555", "ulx3s-85f", "ulx3s-85f", 8_000_000, 1_000_000, 2),
     ]
     monkeypatch.setattr(simulated_time, "running", lambda: iter(boards))
     assert main(["devices", "--json"]) == 0

@@ -196,14 +196,14 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     from onnxhw.build.bitstream import Bitstream
     from onnxhw.cli.common.synthesis import finished
     from onnxhw.config import preset
-    from onnxhw.devices.family import Location
+    from onnxhw.devices.family import BlockRamLocation
     from onnxhw.devices.report import RouteReport
     from onnxhw.driver.artifact import build_id
     from onnxhw.isa.link import Info
 
     baked = []
     monkeypatch.setattr(flow, "with_memories", lambda built, images, progress: baked.append(images) or built)
-    location = Location(1, "top.loader.description", "description", 32, 512, 32, 0)
+    location = BlockRamLocation(1, "top.loader.description", "description", 32, 512, 32, 0)
     key = "0123456789abcdef" * 2
     built = Bitstream(b"", "", RouteReport({}, {}), 1, key, 50_000_000, find("ulx3s"), {}, [location])
     finished(built, preset("mini"), 3_000_000, lambda event: None)

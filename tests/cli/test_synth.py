@@ -17,7 +17,7 @@ from onnxhw.build.cache import Cache, family_sources
 from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
 from onnxhw.config import preset
-from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.driver.json_records import wrong_manifest
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
 from onnxhw.preprocess import Preprocess
@@ -37,12 +37,13 @@ def built(monkeypatch):
     """Replaces the flow; the options it was called with, and what it shall do."""
     calls = []
     report = RouteReport(
-        {"lut": (11203, 83640), "ff": (9053, 83640), "dsp": (16, 156), "ebr": (32, 208)}, {"clk": Clock(101.25, 100.0)}
+        {"lut": (11203, 83640), "ff": (9053, 83640), "dsp": (16, 156), "ebr": (32, 208)},
+        {"clk": ClockResult(101.25, 100.0)},
     )
 
     def build(design, board, *, clock_hz, options, progress, use_cache, label, recipe):
         calls.append({"design": design, "clock_hz": clock_hz, "options": options, "use_cache": use_cache})
-        progress(flow.Event("yosys", 1.5, True))
+        progress(flow.FlowEvent("yosys", 1.5, True))
         if calls[0].get("raises"):
             raise calls[0]["raises"]
         return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)

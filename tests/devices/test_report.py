@@ -3,7 +3,7 @@
 import json
 
 from onnxhw.devices.ecp5.report import report as read_report
-from onnxhw.devices.report import Clock, RouteReport
+from onnxhw.devices.report import ClockResult, RouteReport
 
 PATH = [
     {"type": "clk-to-q", "delay": 0.5, "from": {"cell": "a.x", "port": "CLK"}, "to": {"cell": "a.x", "port": "Q"}},
@@ -34,7 +34,7 @@ def test_the_worst_clock_decides():
 
 def test_a_design_without_clocks_has_not_met_its_timing():
     assert not RouteReport().timing_met
-    assert RouteReport(clocks={"c": Clock(100.0, 100.0)}).timing_met
+    assert RouteReport(clocks={"c": ClockResult(100.0, 100.0)}).timing_met
 
 
 def test_record_reads_back():

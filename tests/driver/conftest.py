@@ -13,6 +13,8 @@ from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import Info
 
+from ..serve.conftest import boards_folder  # noqa: F401, a fixture
+
 MINI = preset("mini")
 BAUD = 1_000_000
 

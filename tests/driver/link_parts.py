@@ -16,7 +16,7 @@ OTHER = HwConfig("other", rows=4, cols=4, word=6, lanes=3, act_depth=64)
 
 
 class MemoryPort:
-    """A `HostPort` that remembers words; a run ends at once, with `cycles`, unless `lasting`.
+    """A `CoreAccess` that remembers words; a run ends at once, with `cycles`, unless `lasting`.
 
     Inputs are complete when word `input_words` - 1 of their stream is written.
     """

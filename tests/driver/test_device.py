@@ -14,7 +14,7 @@ from onnxhw.config import PRESETS, preset
 from onnxhw.driver import connection, discover, transport
 from onnxhw.driver.artifact import build_id, read
 from onnxhw.driver.device import Device
-from onnxhw.driver.discover import Port
+from onnxhw.driver.discover import SerialPort
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.faults import (
     NoAnswerError,
@@ -323,20 +323,20 @@ def test_auto(board, pty_board, monkeypatch):
     monkeypatch.setattr(SerialTransport, "latency", 0.001)
     monkeypatch.setattr(connection, "RATES", (1_000_000,))
     first, second, silent = pty_board(board()), pty_board(board()), pty_board(None)
-    ports: list[Port] = []
+    ports: list[SerialPort] = []
     monkeypatch.setattr(discover, "ports", lambda: ports)
     with pytest.raises(LinkError, match=r"E9156 .*no known board is connected Hint"):
         Device.open()
-    ports.append(Port(silent.path))
+    ports.append(SerialPort(silent.path))
     with pytest.raises(LinkError, match=rf"E9156 .*other ports: {silent.path}"):
         Device.open("auto")
-    ports[:] = [Port(silent.path, boards=("ulx3s-85f",))]
+    ports[:] = [SerialPort(silent.path, boards=("ulx3s-85f",))]
     with pytest.raises(NoAnswerError, match=f"E9155 .*{silent.path}"):
         Device.open("auto")
-    ports.append(Port(first.path, boards=("ulx3s-85f",)))
+    ports.append(SerialPort(first.path, boards=("ulx3s-85f",)))
     with Device.open("auto") as device:
         assert device.address == f"serial:{first.path}"
-    ports.append(Port(second.path, boards=("ulx3s-85f",)))
+    ports.append(SerialPort(second.path, boards=("ulx3s-85f",)))
     with pytest.raises(LinkError, match=rf"E9157 .*2 boards answer: serial:{first.path}, serial:{second.path}"):
         Device.open("auto")
     SerialTransport(first.path).close()

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from onnxhw.build.manifest import Manifest
-from onnxhw.cli.common.choice import Choice
+from onnxhw.cli.common.placement_options import PlacementOptions
 from onnxhw.compiler.cost import Prefer
 from onnxhw.config import preset
 from onnxhw.driver.artifact import check_manifest, manifest
@@ -74,10 +74,10 @@ def test_what_is_of_the_right_type_and_cannot_be_is_refused(wrong: dict[str, Any
 @pytest.mark.parametrize("prefer", get_args(Prefer))
 @pytest.mark.parametrize("rates", [None, Rates(300, 1), Rates(12_000_000, 10**9)])
 def test_every_choice_is_read_as_it_was_written(prefer: Prefer, rates: Rates | None):
-    choice = Choice(prefer, rates)
+    choice = PlacementOptions(prefer, rates)
     record = {"schema": 1, "choice": json.loads(json.dumps(choice.record()))}
     assert wrong_manifest(record) == ""
-    assert Choice.recorded(record) == choice
+    assert PlacementOptions.recorded(record) == choice
 
 
 def test_a_manifest_of_another_program_is_refused(tmp_path):

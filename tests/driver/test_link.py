@@ -12,7 +12,17 @@ from onnxhw.driver.framing import Frame, FrameReader
 from onnxhw.driver.link import ATTEMPTS, GREETINGS, Link, Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.errors import LinkError
-from onnxhw.isa.link import ANSWER_WORDS, CREDIT_UNIT, REPLY, VERSION, WINDOW, Command, Header, Status, command_kind
+from onnxhw.isa.link import (
+    ANSWER_WORDS,
+    CREDIT_UNIT,
+    REPLY,
+    SEND_WINDOW,
+    VERSION,
+    Command,
+    Header,
+    Status,
+    command_kind,
+)
 from onnxhw.isa.memory import Control, Space
 
 
@@ -52,7 +62,7 @@ def test_large_tensors_travel_at_line_rate(device, line):
 
 
 def test_window_and_credit_bound_what_is_under_way(line):
-    """The line delivers nothing back: no more than `WINDOW` frames and the credit are sent."""
+    """The line delivers nothing back: no more than `SEND_WINDOW` frames and the credit are sent."""
     for credit, words in ((200, 128), (255, 1), (20, 128)):
         client = connect(line)
         client.head()
@@ -63,9 +73,9 @@ def test_window_and_credit_bound_what_is_under_way(line):
             client.link.perform([Request(Command.WRITE, Space.ACT, 0, words, b"abcd" * words)] * 40)
         burst = frames_of(sent[0])
         bytes_sent = len(sent[0])
-        assert len(burst) <= WINDOW
+        assert len(burst) <= SEND_WINDOW
         assert bytes_sent <= CREDIT_UNIT * credit or len(burst) == 1
-        assert len(burst) == (WINDOW if words == 1 else max(1, CREDIT_UNIT * credit // (bytes_sent // len(burst))))
+        assert len(burst) == (SEND_WINDOW if words == 1 else max(1, CREDIT_UNIT * credit // (bytes_sent // len(burst))))
         line.there = lambda data: data
 
 

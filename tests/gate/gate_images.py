@@ -51,8 +51,8 @@ def image(program: DeviceProgram) -> str:
     code = [program.code.get(unit, []) for unit in UNITS]
     places = []
     for name, entry in sorted(program.tensors.items()):
-        place, kept = entry.place, [] if entry.kept is None else dataclasses.astuple(entry.kept)
-        lies = [place.addresses(word).reshape(-1), place.lane, place.shape, entry.shape, kept]
+        place, stored = entry.place, [] if entry.storage is None else dataclasses.astuple(entry.storage)
+        lies = [place.addresses(word).reshape(-1), place.lane, place.shape, entry.shape, stored]
         places.append([name, lies, entry.scale, entry.zero_point, entry.ready, entry.last])
     ports = [[[port.name, port.tensor] for port in ends] for ends in (program.inputs, program.outputs)]
     digests = {

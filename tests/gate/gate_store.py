@@ -14,7 +14,7 @@ from netlist import Target
 
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.devices import find_family
-from onnxhw.rtl.top import Device
+from onnxhw.rtl.top import LinkedCore
 
 AMARANTH: str = amaranth.__version__
 """Whose text is recorded."""
@@ -53,7 +53,7 @@ def images(name: str) -> dict[str, Any]:
 
 def rtlil_text(name: str) -> str:
     """The RTLIL of a configuration's device, without the places in source files."""
-    device = Device(CONFIGS[name], clock_hz=25_000_000)
+    device = LinkedCore(CONFIGS[name], clock_hz=25_000_000)
     made_for = find_family("ecp5")
     target = Target(made_for.primitives(DEVICES[name], CONFIGS[name])) if name in DEVICES else None
     text = rtlil.convert(device, name="device", platform=target, emit_src=False)

@@ -11,7 +11,7 @@ from onnx import numpy_helper, parser
 from onnxhw.onnxfile.limits import Limits
 from onnxhw.onnxmodel import specification
 from onnxhw.onnxmodel import unroll as unrolling
-from onnxhw.onnxmodel.subgraph_copy import Fresh
+from onnxhw.onnxmodel.subgraph_copy import FreshNames
 from onnxhw.onnxmodel.unroll import unroll
 
 X = np.array([[-2.0, 0.5, 3.0], [1.0, -7.0, 0.25]], np.float32)
@@ -281,7 +281,7 @@ def test_what_nested_loops_become_is_counted_before_it_is_made(monkeypatch: pyte
 
 
 def test_names_are_found_in_linear_time() -> None:
-    fresh = Fresh({"p/a.1"})
+    fresh = FreshNames({"p/a.1"})
     names = [fresh.name("p", "a") for _ in range(20_000)]
     assert names[:3] == ["p/a", "p/a.2", "p/a.3"]
     assert len(set(names)) == len(names)

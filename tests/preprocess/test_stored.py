@@ -11,7 +11,7 @@ import pytest
 from onnxhw.cli.common.arrays import read_arrays
 from onnxhw.cli.common.inputs import file_inputs, whole_arrays
 from onnxhw.errors import UsageError
-from onnxhw.ir.parts import Value
+from onnxhw.ir.parts import ValueInfo
 from onnxhw.preprocess import Input, open_samples
 from onnxhw.preprocess.stored import Stored, StoredArrays, stored_arrays
 
@@ -78,7 +78,7 @@ def test_an_array_of_another_shape_is_not_read(bomb, read):
     tracemalloc.start()
     try:
         with pytest.raises(UsageError, match=r"E2905 .*must have shape \[N, 5\]"):
-            read([Value("x", (1, 5), "float32")], bomb, None)
+            read([ValueInfo("x", (1, 5), "float32")], bomb, None)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

@@ -10,7 +10,9 @@ from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import UNITS, Ordered
 from onnxhw.program import DeviceProgram, Entry, Layer, Place
-from onnxhw.program.kept import Constants, Packed
+from onnxhw.program.storage import ElidedChannels, PackedInput
+
+from ..driver.conftest import digits_graph  # noqa: F401, a fixture
 
 
 def random_instruction(unit: str, rng: random.Random) -> Ordered:
@@ -39,10 +41,10 @@ def program() -> DeviceProgram:
     tensors = [
         Entry(
             "eingang ä\n", Place(3, 40, 40, (1, 4, 1, 40)), 0.1 + 0.2, -128, 0, 2,
-            kept=Packed(4, 40, 5, 28, 3), model=(1, 3, 5, 9),
+            storage=PackedInput(4, 40, 5, 28, 3), model=(1, 3, 5, 9),
         ),
         Entry("y", Place(100, 0, 1, (1, 3, 1, 1), 2), 1e-30, 127, 5, 5, "conv", "ab" * 32,
-              Constants((0, 2, 3), (-128, 127)), (1, 5, 1, 1)),
+              ElidedChannels((0, 2, 3), (-128, 127)), (1, 5, 1, 1)),
     ]
     steps = (
         {"op": "QuantizeLinear", "scale": 0.1, "zero_point": -3, "axis": None},

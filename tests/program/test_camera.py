@@ -14,7 +14,7 @@ from onnxhw.isa.memory import host_stride
 from onnxhw.partition import load
 from onnxhw.preprocess import Preprocess
 from onnxhw.program.camera import answer_of, frame_of, image_of, input_of, settings_of
-from onnxhw.program.kept import Constants
+from onnxhw.program.storage import ElidedChannels
 from onnxhw.qdq import Grid
 
 
@@ -49,7 +49,7 @@ def test_scores_lie_where_the_settings_say():
         at, lane = divmod(where, 4 * host_stride(word))
         block = (at - entry.place.base) // max(1, entry.place.plane)
         assert packed[block, 0, 0, lane].view(np.int8) == scores[0, number, 0, 0]
-    entry.kept = Constants((0, 2, 3, 4, 5, 6), (-9,))
+    entry.storage = ElidedChannels((0, 2, 3, 4, 5, 6), (-9,))
     entry.model = (1, 7, 1, 1)
     classes = settings_of(program).classes
     assert classes[1] == CONSTANT | (-9 & 0xFF)
@@ -117,10 +117,10 @@ def test_an_output_that_the_host_reorders_is_refused():
 
 
 def test_an_image_that_travels_column_by_column_is_refused():
-    from onnxhw.program.kept import Packed
+    from onnxhw.program.storage import PackedInput
 
     program = program_of(camera_net())
     entry = program.tensors[program.inputs[0].tensor]
-    entry.model, entry.kept = (1, 3, 4, 6), Packed(4, 30, 0, 3, 20)
+    entry.model, entry.storage = (1, 3, 4, 6), PackedInput(4, 30, 0, 3, 20)
     entry.place = type(entry.place)(0, 30, 30, (1, 4, 1, 30))
     assert refusal(program) == "E4183"

@@ -177,7 +177,7 @@ def break_words(record) -> None:
     record.tensors[0].packed.words = 39  # of another shape than where it lies
 
 
-def break_kept(record) -> None:
+def break_storage(record) -> None:
     record.tensors[0].ClearField("packed")
 
 
@@ -221,7 +221,7 @@ def break_port(record) -> None:
         break_packed,
         break_first,
         break_words,
-        break_kept,
+        break_storage,
         break_kinds,
         break_model,
         break_channels,

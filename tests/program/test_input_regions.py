@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from onnxhw.isa.input_port import LANES, Region, from_table, input_cycles, steps, stream_words, table_words
+from onnxhw.isa.input_port import LANES, InputRegion, from_table, input_cycles, steps, stream_words, table_words
 from onnxhw.program.input_regions import regions, to_stream
 from onnxhw.program.input_scatter import scatter
-from onnxhw.program.kept import Packed
 from onnxhw.program.layout import Place
 from onnxhw.program.model import Entry
+from onnxhw.program.storage import PackedInput
 
 relaxed = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 FREE = 77
@@ -80,11 +80,11 @@ def test_packed_inputs_are_what_is_kept(data: Any, word: int, transposed: bool) 
     first = data.draw(st.integers(0, 2 * word))
     row, column = (inner, outer) if transposed else (outer, inner)
     used = first + (outer_count - 1) * outer + (inner_count - 1) * inner + shape[1]
-    kept = Packed(word, -(-used // word) + data.draw(st.integers(0, 2)), first, row, column)
+    storage = PackedInput(word, -(-used // word) + data.draw(st.integers(0, 2)), first, row, column)
     base, values = data.draw(st.integers(0, 5)), numbered(shape)
-    assume(kept.kept(shape))
-    place = Place(base, kept.words, kept.words, kept.kept(shape))
-    entry = Entry("x", place, 1.0, -5, kept=kept, model=shape)
+    assume(storage.stored_shape(shape))
+    place = Place(base, storage.words, storage.words, storage.stored_shape(shape))
+    entry = Entry("x", place, 1.0, -5, storage=storage, model=shape)
     memory = written(entry, values, word)
     flat = entry.store(values)[0, :, 0].T.reshape(-1)
     np.testing.assert_array_equal(memory[base * word : base * word + len(flat)], flat)
@@ -95,13 +95,13 @@ def test_packed_inputs_are_what_is_kept(data: Any, word: int, transposed: bool) 
 def test_large_inputs_travel_as_one_run() -> None:
     """AD's 640 features: 40 blocks of one pixel."""
     (only,) = regions(Entry("x", Place(3, 1, 1, (1, 640, 1, 1)), 1.0, 0), 16)
-    assert only == Region(48, 640, ends=True)
+    assert only == InputRegion(48, 640, ends=True)
 
 
 @pytest.mark.parametrize(("after", "left"), [(0, 1 + 2 + 4 + 2), (1, 3 + 2), (3, 1 + 2), (4, 0)])
 def test_cycles_that_are_left(after: int, left: int) -> None:
     """Sixteen bytes: one for the region, two for either gap, one for each word."""
-    assert input_cycles([Region(0, 16)], 16, after) == left
+    assert input_cycles([InputRegion(0, 16)], 16, after) == left
 
 
 def test_cycles_of_the_last_frame_are_those_of_its_words() -> None:

@@ -10,7 +10,7 @@ from onnxhw.config import HwConfig
 from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.timing import pixels, tiles, timeline
 from onnxhw.program.model import Layer
-from onnxhw.report.modes import LOSSES, Judge
+from onnxhw.report.modes import LOSSES, LayerModes
 from onnxhw.report.profile import profile
 
 DEPTHWISE = HwConfig("depthwise", rows=4, cols=4, word=4, lanes=2, acc_bits=24, depthwise=32)
@@ -27,7 +27,7 @@ def made(program, code, layers, config=None):
 
 def uses(program):
     """Use of each layer, by name."""
-    judge = Judge(program, timeline(program.config, program.code))
+    judge = LayerModes(program, timeline(program.config, program.code))
     return {layer.name: judge.use(layer) for layer in program.layers}
 
 

@@ -8,18 +8,18 @@ import numpy as np
 from amaranth import Cat, Elaboratable, Module, Signal
 from amaranth.sim import Simulator
 
-from onnxhw.engines.cxxrtl.sdram_model import Pins, SdramModel
-from onnxhw.external import PREPARE, External
-from onnxhw.isa.external import Given, Op, Request
+from onnxhw.engines.cxxrtl.sdram_model import SdramModel, SdramPins
+from onnxhw.external import PREPARE, ExternalMemory
+from onnxhw.isa.external import MemoryRequest, SdramCommand, TimedCommand
 from onnxhw.rtl.external.controller import Controller
 from onnxhw.rtl.external.pads import NAMES, SimulatedPads
 
-SMALL = External(
+SMALL = ExternalMemory(
     data_bits=16, banks=4, rows=16, columns=16, cas_latency=2, rcd=3, rp=3, ras=5, rfc=7, wr=2, rrd=2, mrd=7, turn=4,
     refresh=90, power_up=20,
 )  # fmt: skip
 TRACED = ("cke", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq_o", "dq_oe")
-"""Pins in the order of `Pins`."""
+"""Pins in the order of `SdramPins`."""
 STEP = 0x2545
 """Words written are multiples of it, plus 1; the host's are their complement."""
 
@@ -27,7 +27,7 @@ STEP = 0x2545
 class Harness(Elaboratable):
     """Controller and pads; the words that are written count."""
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         self.controller = Controller(external)
         self.host_words = True
         """The host's words come from here, too."""
@@ -61,7 +61,7 @@ class Harness(Elaboratable):
 class Found:
     """`trace`: the pins, cycle by cycle from power-up; `begin`: the controller's cycle 0 in it."""
 
-    trace: list[Pins] = field(default_factory=list)
+    trace: list[SdramPins] = field(default_factory=list)
     begin: int = 0
     started: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
@@ -71,19 +71,20 @@ class Found:
         """For `SdramModel.run`."""
         return np.array(self.trace, np.uint32)
 
-    def commands(self, until: int) -> list[Given]:
+    def commands(self, until: int) -> list[TimedCommand]:
         """Commands of cycles 0 .. until - 1."""
         found = []
         for at, pins in enumerate(self.trace[self.begin + PREPARE :]):
-            op = Op(pins.ras << 2 | pins.cas << 1 | pins.we)
-            if op != Op.NOP and at < until:
-                found.append(Given(at, op, pins.ba, pins.a))
+            op = SdramCommand(pins.ras << 2 | pins.cas << 1 | pins.we)
+            if op != SdramCommand.NOP and at < until:
+                found.append(TimedCommand(at, op, pins.ba, pins.a))
         return found
 
 
 def simulate(
-    external: External, requests: Sequence[Request], host: Sequence[Request], cycles: int, *, running: bool = True,
-    start: int | None = None, clear: int | None = None, then: Sequence[Request] = (), memory: SdramModel | None = None,
+    external: ExternalMemory, requests: Sequence[MemoryRequest], host: Sequence[MemoryRequest], cycles: int, *,
+    running: bool = True, start: int | None = None, clear: int | None = None, then: Sequence[MemoryRequest] = (),
+    memory: SdramModel | None = None,
 ) -> Found:  # fmt: skip
     """So many cycles behind initialisation, with the memory at the pins if there is one. In cycle `clear` requests are
     forgotten, and those of `then` are what follows."""
@@ -106,7 +107,7 @@ def simulate(
             for width in harness.widths:
                 levels.append(value & (1 << width) - 1)
                 value >>= width
-            found.trace.append(Pins(*levels))
+            found.trace.append(SdramPins(*levels))
             if memory is not None:
                 ctx.set(harness.pads.dq_i, memory.step(found.trace[-1])[0])
                 if memory.violation:
@@ -139,10 +140,10 @@ def simulate(
     return found
 
 
-def random_external(rng: random.Random) -> External:
+def random_external(rng: random.Random) -> ExternalMemory:
     """A small memory of any timing."""
     latency = rng.choice([2, 3])
-    return External(
+    return ExternalMemory(
         data_bits=rng.choice([16, 32]), banks=rng.choice([2, 4]), rows=16, columns=16, cas_latency=latency,
         rcd=rng.randrange(1, 5), rp=rng.randrange(1, 5), ras=rng.randrange(2, 9), rfc=rng.randrange(2, 10),
         wr=rng.randrange(1, 4), rrd=rng.randrange(1, 4), mrd=rng.randrange(1, 4), turn=latency + 2,
@@ -150,20 +151,20 @@ def random_external(rng: random.Random) -> External:
     )  # fmt: skip
 
 
-def random_requests(rng: random.Random, external: External, count: int, longest: int = 60) -> list[Request]:
+def random_requests(rng: random.Random, external: ExternalMemory, count: int, longest: int = 60) -> list[MemoryRequest]:
     """Requests of any length, at once or after a while."""
     cycle, found = 0, []
     for _ in range(count):
         cycle += rng.choice([0, 0, 0, rng.randrange(30)])
         length = rng.choice([1, 2, 3, rng.randrange(1, longest)])
-        found.append(Request(cycle, rng.random() < 0.5, rng.randrange(1 << external.address_bits), length))
+        found.append(MemoryRequest(cycle, rng.random() < 0.5, rng.randrange(1 << external.address_bits), length))
     return found
 
 
-def random_host(rng: random.Random, external: External, count: int, cycles: int) -> list[Request]:
+def random_host(rng: random.Random, external: ExternalMemory, count: int, cycles: int) -> list[MemoryRequest]:
     """Bursts of the host, each within 8 columns."""
     return sorted(
-        Request(
+        MemoryRequest(
             rng.randrange(cycles), rng.random() < 0.5, rng.randrange(1 << external.address_bits) & ~7,
             rng.randrange(1, 9),
         )
@@ -171,7 +172,7 @@ def random_host(rng: random.Random, external: External, count: int, cycles: int)
     )  # fmt: skip
 
 
-def contents(external: External, requests: Sequence[Request]) -> list[int | None]:
+def contents(external: ExternalMemory, requests: Sequence[MemoryRequest]) -> list[int | None]:
     """Words that the reads bring, None where nothing was written, if the requests go one by one."""
     cells: dict[int, int] = {}
     read: list[int | None] = []

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 from external_bench import SMALL, Found, simulate
 
-from onnxhw.engines.cxxrtl.sdram_model import Pins
-from onnxhw.external import External
-from onnxhw.isa.external import Op, Request
+from onnxhw.engines.cxxrtl.sdram_model import SdramPins
+from onnxhw.external import ExternalMemory
+from onnxhw.isa.external import MemoryRequest, SdramCommand
 
-CKE, CS, RAS, CAS, WE, BA, A, DQM, DQ, DRIVEN = range(len(Pins._fields))
+CKE, CS, RAS, CAS, WE, BA, A, DQM, DQ, DRIVEN = range(len(SdramPins._fields))
 SHORT, LONG = 900, 3 * SMALL.rows * SMALL.refresh
 """Cycles: enough for every rule; enough for rows to be lost."""
 
-CONSTANTS: dict[str, tuple[External, str]] = {
+CONSTANTS: dict[str, tuple[ExternalMemory, str]] = {
     "tRCD a cycle short": (replace(SMALL, rcd=2), "tRCD"),
     "tRP a cycle short": (replace(SMALL, rp=2, ras=6), "tRP"),
     "tRAS a cycle short": (replace(SMALL, ras=4), "tRAS"),
@@ -35,42 +35,48 @@ CONSTANTS: dict[str, tuple[External, str]] = {
 """What the controller is built with, and what finds it: a rule of the memory, lost rows, or other words read."""
 
 
-def workload(cycles: int) -> list[Request]:
+def workload(cycles: int) -> list[MemoryRequest]:
     """Everything is written, some of it is used, everything is read."""
     rng = random.Random(7)
     size = 1 << SMALL.address_bits
-    some = [Request(0, True, 0, 150), Request(0, True, 640, 60)]
-    everything = [Request(0, True, 0, size)] if cycles > SHORT else some
+    some = [MemoryRequest(0, True, 0, 150), MemoryRequest(0, True, 640, 60)]
+    everything = [MemoryRequest(0, True, 0, size)] if cycles > SHORT else some
     use = []
     for _ in range(16):
-        use.append(Request(0, rng.random() < 0.5, rng.randrange(size // 8), rng.choice([1, 2, 20])))
-    read = [Request(max(0, cycles - size - 900), False, 0, size)] if cycles > SHORT else [Request(0, False, 0, 150)]
+        use.append(MemoryRequest(0, rng.random() < 0.5, rng.randrange(size // 8), rng.choice([1, 2, 20])))
+    read = (
+        [MemoryRequest(max(0, cycles - size - 900), False, 0, size)]
+        if cycles > SHORT
+        else [MemoryRequest(0, False, 0, 150)]
+    )
     return [*everything, *use, *read]
 
 
-def traced(external: External, cycles: int) -> Found:
+def traced(external: ExternalMemory, cycles: int) -> Found:
     """The workload on a controller."""
-    return simulate(external, workload(cycles), [Request(0, True, 512, 8), Request(0, False, 512, 8)], cycles)
+    return simulate(
+        external, workload(cycles), [MemoryRequest(0, True, 512, 8), MemoryRequest(0, False, 512, 8)], cycles
+    )
 
 
-def command(trace: np.ndarray, op: Op) -> np.ndarray:
+def command(trace: np.ndarray, op: SdramCommand) -> np.ndarray:
     """The cycles of a command."""
     return np.flatnonzero((trace[:, RAS] << 2 | trace[:, CAS] << 1 | trace[:, WE]) == op)
 
 
-def without(op: Op, numbers: slice) -> Callable[[np.ndarray], None]:
+def without(op: SdramCommand, numbers: slice) -> Callable[[np.ndarray], None]:
     """Some of these commands left out."""
 
     def change(trace: np.ndarray) -> None:
         cycles = command(trace, op)[numbers]
         trace[cycles, RAS : WE + 1] = 0
-        if op == Op.WRITE:
+        if op == SdramCommand.WRITE:
             trace[cycles, DRIVEN] = 0
 
     return change
 
 
-def stuck(column: int, mask: int, level: int, *ops: Op) -> Callable[[np.ndarray], None]:
+def stuck(column: int, mask: int, level: int, *ops: SdramCommand) -> Callable[[np.ndarray], None]:
     """Lines that stand at a level in the cycles of some commands."""
 
     def change(trace: np.ndarray) -> None:
@@ -93,13 +99,13 @@ def late(*columns: int) -> Callable[[np.ndarray], None]:
 def _twice(trace: np.ndarray) -> None:
     """ACTIVATE again, of the bank whose row is open, in a cycle without a command."""
     idle = np.flatnonzero(~trace[:, RAS : WE + 1].any(1))
-    first = command(trace, Op.ACTIVATE)[0]
+    first = command(trace, SdramCommand.ACTIVATE)[0]
     trace[idle[idle > first + 8][0]] = trace[first]
 
 
 def _open(trace: np.ndarray) -> None:
     """No precharge before the refreshes."""
-    cycles = [at for at in command(trace, Op.PRECHARGE)[1:] if trace[at, A] & 1024]
+    cycles = [at for at in command(trace, SdramCommand.PRECHARGE)[1:] if trace[at, A] & 1024]
     trace[cycles, RAS : WE + 1] = 0
 
 
@@ -122,35 +128,35 @@ def _never_drive(trace: np.ndarray) -> None:
 
 def _bursts(trace: np.ndarray) -> None:
     """The mode register asks for bursts of two."""
-    trace[command(trace, Op.MODE), A] |= 1
+    trace[command(trace, SdramCommand.MODE), A] |= 1
 
 
 def _stop(trace: np.ndarray) -> None:
     """BURST STOP in a cycle without a command."""
     idle = np.flatnonzero(~trace[:, RAS : WE + 1].any(1))
-    trace[idle[idle > command(trace, Op.READ)[0]][0], WE] = 1
+    trace[idle[idle > command(trace, SdramCommand.READ)[0]][0], WE] = 1
 
 
-COLUMNS = (Op.READ, Op.WRITE)
+COLUMNS = (SdramCommand.READ, SdramCommand.WRITE)
 PINS: dict[str, tuple[Callable[[np.ndarray], None], str]] = {
-    "no refreshes": (without(Op.REFRESH, slice(8, None)), "lost"),
-    "every second refresh left out": (without(Op.REFRESH, slice(8, None, 2)), "lost"),
-    "seven refreshes at power-up": (without(Op.REFRESH, slice(0, 1)), "power-up"),
-    "no precharge at power-up": (without(Op.PRECHARGE, slice(0, 1)), "power-up"),
-    "no mode register": (without(Op.MODE, slice(None)), "mode"),
+    "no refreshes": (without(SdramCommand.REFRESH, slice(8, None)), "lost"),
+    "every second refresh left out": (without(SdramCommand.REFRESH, slice(8, None, 2)), "lost"),
+    "seven refreshes at power-up": (without(SdramCommand.REFRESH, slice(0, 1)), "power-up"),
+    "no precharge at power-up": (without(SdramCommand.PRECHARGE, slice(0, 1)), "power-up"),
+    "no mode register": (without(SdramCommand.MODE, slice(None)), "mode"),
     "bursts of two columns": (_bursts, "mode"),
     "no precharge before refreshes": (_open, "open"),
-    "one ACTIVATE left out": (without(Op.ACTIVATE, slice(3, 4)), "closed"),
+    "one ACTIVATE left out": (without(SdramCommand.ACTIVATE, slice(3, 4)), "closed"),
     "ACTIVATE twice": (_twice, "open"),
-    "one write left out": (without(Op.WRITE, slice(100, 101)), "words"),
-    "row line 0 low": (stuck(A, 1, 0, Op.ACTIVATE), "words"),
+    "one write left out": (without(SdramCommand.WRITE, slice(100, 101)), "words"),
+    "row line 0 low": (stuck(A, 1, 0, SdramCommand.ACTIVATE), "words"),
     "column line 3 low": (stuck(A, 8, 0, *COLUMNS), "words"),
     "column line 0 high": (stuck(A, 1, 1, *COLUMNS), "words"),
     "bank line 1 low for columns": (stuck(BA, 2, 0, *COLUMNS), "closed"),
-    "bank line 0 low for ACTIVATE": (stuck(BA, 1, 0, Op.ACTIVATE), "open"),
+    "bank line 0 low for ACTIVATE": (stuck(BA, 1, 0, SdramCommand.ACTIVATE), "open"),
     "A10 high for columns": (stuck(A, 1024, 1, *COLUMNS), "A10"),
-    "A10 high for one bank's precharge": (stuck(A, 1024, 1, Op.PRECHARGE), "tWR"),
-    "data line 5 high": (stuck(DQ, 32, 1, Op.WRITE), "words"),
+    "A10 high for one bank's precharge": (stuck(A, 1024, 1, SdramCommand.PRECHARGE), "tWR"),
+    "data line 5 high": (stuck(DQ, 32, 1, SdramCommand.WRITE), "words"),
     "data a cycle late": (late(DQ), "words"),
     "data and its enable a cycle late": (late(DQ, DRIVEN), "data"),
     "pads that drive a cycle too long": (_no_release, "data"),

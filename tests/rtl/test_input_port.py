@@ -9,17 +9,17 @@ import pytest
 from amaranth.sim import Simulator
 
 from onnxhw.config import HwConfig
-from onnxhw.isa.input_port import LANES, Region, steps, stream_words, table_words
+from onnxhw.isa.input_port import LANES, InputRegion, steps, stream_words, table_words
 from onnxhw.rtl.input_path import InputPath
 
 SMALL = {"act_banks": 2, "act_depth": 64, "weight_depth": 16, "param_depth": 16}
-KWS = Region(64, 13, 3, 1, 9, 3, 17, 30, fill=0x85)
-PIXELS = Region(7, 3, 2, 4, 6, 3, 0, 0)
-FILLED = Region(7, 3, 2, 4, 6, 3, 5, 40, fill=0x80, ends=True)
+KWS = InputRegion(64, 13, 3, 1, 9, 3, 17, 30, fill=0x85)
+PIXELS = InputRegion(7, 3, 2, 4, 6, 3, 0, 0)
+FILLED = InputRegion(7, 3, 2, 4, 6, 3, 5, 40, fill=0x80, ends=True)
 
 
 def run(
-    config: HwConfig, regions: Sequence[Region], data: bytes, stalls: float, times: int
+    config: HwConfig, regions: Sequence[InputRegion], data: bytes, stalls: float, times: int
 ) -> list[tuple[int, int, int, int]]:
     """The writes of the inputs, sent so often: cycle, address, lanes and data."""
     dut, rng = InputPath(config), random.Random(len(data))
@@ -67,7 +67,7 @@ def run(
     return found
 
 
-def wanted(regions: Sequence[Region], data: bytes, word: int) -> list[tuple[int, int, dict[int, int]]]:
+def wanted(regions: Sequence[InputRegion], data: bytes, word: int) -> list[tuple[int, int, dict[int, int]]]:
     """Cycle, address and bytes by lane of every write."""
     begins = [sum(1 for _ in steps(regions[:number], word)) for number in range(1, len(regions))]
     found = []
@@ -83,7 +83,7 @@ def wanted(regions: Sequence[Region], data: bytes, word: int) -> list[tuple[int,
 def test_a_run_of_no_bytes_takes_one() -> None:
     """Whatever a table says, a word is taken after four runs at most: no frame keeps the link busy for long."""
     config = HwConfig("x", rows=4, cols=2, word=4, lanes=1, acc_bits=24, **SMALL)
-    empty, single = (Region(0, length, 3, 2, 1, 2, ends=True) for length in (0, 1))
+    empty, single = (InputRegion(0, length, 3, 2, 1, 2, ends=True) for length in (0, 1))
     data = bytes(range(1, 1 + LANES))
     assert run(config, [empty], data, 0, 1) == run(config, [single], data, 0, 1)
 
@@ -95,7 +95,7 @@ def test_writes_are_those_of_the_definition(word: int, stalls: float) -> None:
     """Fills that end in the word in which they begin or words later; runs across words; an input's last, odd bytes; and
     the same inputs for a second time."""
     config = HwConfig("x", rows=word, cols=2, word=word, lanes=1, acc_bits=24, **SMALL)
-    regions = [KWS, PIXELS, FILLED, Region(0, 33), Region(160, 5, ends=True), Region(3, 9, ends=True)]
+    regions = [KWS, PIXELS, FILLED, InputRegion(0, 33), InputRegion(160, 5, ends=True), InputRegion(3, 9, ends=True)]
     data, times = random.Random(word).randbytes(LANES * stream_words(regions)), 2
     expected, found = wanted(regions, data, word), []
     for cycle, address, enable, values in run(config, regions, data, stalls, times):

@@ -9,13 +9,13 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
-from onnxhw.isa.camera import MOST_BOX, Crop, Settings, average, expanded
+from onnxhw.isa.camera import MOST_BOX, CameraSettings, Crop, average, expanded
 from onnxhw.isa.ov7670 import DEVICE, REGISTERS, RESET
 from onnxhw.program.camera import image_of, input_of, line_of
 from onnxhw.rtl.sensors.average import BoxAverage
 from onnxhw.rtl.sensors.capture import Capture
 from onnxhw.rtl.sensors.quantize import Quantizer
-from onnxhw.rtl.sensors.report import Report
+from onnxhw.rtl.sensors.report import AnswerReport
 from onnxhw.rtl.sensors.sccb import Sccb
 
 
@@ -29,9 +29,9 @@ def simulate(dut: Any, *benches: Any, background: tuple[Any, ...] = (), period: 
     sim.run()
 
 
-def settings(crop: Crop, seed: int = 0) -> Settings:
+def settings(crop: Crop, seed: int = 0) -> CameraSettings:
     table = np.random.default_rng(seed).integers(-128, 128, (3, 256))
-    return Settings(crop, tuple(tuple(map(int, row)) for row in table), (0, 1))
+    return CameraSettings(crop, tuple(tuple(map(int, row)) for row in table), (0, 1))
 
 
 def averaging(crop: Crop, frames: list[Any], apart: int) -> bytes:
@@ -253,7 +253,7 @@ def test_registers_are_written_as_sccb_wants_it():
 
 @pytest.mark.rtl
 def test_answers_are_text():
-    dut, text = Report(), bytearray()
+    dut, text = AnswerReport(), bytearray()
     answers = [(0, 0), (3, 57), (10, -128), (239, 127), (100, -9), (7, -10), (20, 100)]
 
     async def ask(ctx: Any) -> None:

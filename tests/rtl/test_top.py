@@ -20,10 +20,10 @@ from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.program import DeviceProgram, Entry, Place, from_host
 from onnxhw.program.input_regions import input_regions, input_stream, latency
-from onnxhw.program.kept import Packed
+from onnxhw.program.storage import PackedInput
 from onnxhw.rtl.autorun import Standalone
 from onnxhw.rtl.core import Core
-from onnxhw.rtl.top import Device
+from onnxhw.rtl.top import LinkedCore
 
 CLOCK, BAUD = 8_000_000, 1_000_000
 CONFIG = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
@@ -31,7 +31,7 @@ CONFIG = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_dept
 
 
 class SimulatedPins:
-    """`Pins` of a component with rx and tx, in pysim."""
+    """Pins of a component with rx and tx, in pysim."""
 
     def __init__(self, device) -> None:
         self.device, self.tx = device, 1
@@ -108,7 +108,7 @@ def test_programs_through_the_loader_equal_the_emulator():
 LAYOUTS = [
     Entry("x", Place(0, 0, 3, (1, 4, 2, 3)), 1.0, 0),
     Entry("x", Place(0, 8, 4, (1, 7, 2, 3)), 1.0, 0),
-    Entry("x", Place(0, 20, 20, (1, 4, 1, 20)), 1.0, -3, kept=Packed(4, 20, 9, 25, 3), model=(1, 3, 2, 5)),
+    Entry("x", Place(0, 20, 20, (1, 4, 1, 20)), 1.0, -3, storage=PackedInput(4, 20, 9, 25, 3), model=(1, 3, 2, 5)),
 ]
 
 
@@ -139,7 +139,7 @@ def test_latency_is_predicted_from_the_last_frame_on(entry):
 @pytest.mark.slow
 def test_a_program_through_the_serial_pins_equals_the_emulator():
     program = small_program(False)
-    _, client = connect(Device(CONFIG, clock_hz=CLOCK, baud=BAUD))
+    _, client = connect(LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD))
     client.load(program)
     check_runs(client, program, 1)
 
@@ -158,7 +158,7 @@ def test_another_configuration_is_refused_by_name():
 def test_commands_through_the_serial_pins():
     """The line alone, before a core made of memory."""
     core = MemoryCore()
-    pins, client = connect(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core))
+    pins, client = connect(LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core))
     words = np.array([0, 0xFFFFFFFF, 0x00FF00FF, 0x12345678], np.uint32)
     client.write(Space.ACT, 4, words)
     assert np.array_equal(client.read(Space.ACT, 4, 4), words)
@@ -177,7 +177,7 @@ def test_commands_through_the_serial_pins():
 def test_standalone_starts_by_button_and_by_host():
     core = MemoryCore(run_cycles=50)
     standalone = Standalone((3, 4, 0, 5), budget=99, table=(7, 8, 9))
-    device = Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone)
+    device = LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone)
     pins, client = connect(device)
     assert client.head().standalone
     assert client.read(Space.CONTROL, Control.LOAD_COUNT, 5).tolist() == [3, 4, 0, 5, 99]
@@ -209,7 +209,7 @@ def test_standalone_starts_by_button_and_by_host():
 def test_standalone_can_start_at_reset():
     core = MemoryCore(run_cycles=50)
     standalone = Standalone((1, 0, 0, 0), budget=0, at_reset=True)
-    pins = SimulatedPins(Device(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone))
+    pins = SimulatedPins(LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD, core=core, standalone=standalone))
     for _ in range(1000):
         pins.step(1)
     assert pins.context.get(core.runs) == 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from onnxhw.errors import DoesNotFitError, InternalError
-from onnxhw.isa.input_port import REGIONS, Region
+from onnxhw.isa.input_port import REGIONS, InputRegion
 from onnxhw.program.input_regions import input_regions
 from onnxhw.sched import input_check, schedule
 
@@ -36,7 +36,7 @@ def test_regions_that_do_something_else_are_found(program: Any, change: str, mon
     alter, why = CHANGES[change]
     real = input_check.regions
 
-    def changed(entry: Any, word: int) -> list[Region]:
+    def changed(entry: Any, word: int) -> list[InputRegion]:
         *others, last = real(entry, word)
         return [*others, alter(last)]
 

@@ -18,7 +18,7 @@ from ..ir.graph import Array8, Graph
 from ..program.input_regions import intake
 from ..program.model import DeviceProgram
 from ..program.parts import Program
-from ..report.kept import premises
+from ..report.premises import premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
 from .topologies import TOPOLOGIES
@@ -36,7 +36,7 @@ REFERENCE = {
 
 
 @dataclass
-class Row:
+class BenchmarkRow:
     """One model on one preset. None: not measured, `note` says why.
 
     Figures are those of all `programs` together, where a model runs as several; nothing else of it is counted.
@@ -45,8 +45,8 @@ class Row:
     run's, and `intake_cycles` a whole input takes that comes at the port's full rate.
     `task`: the short name in `TOPOLOGIES`, empty for a file. `utilization`: MACs executed / (cycles x
     those of the array per cycle); a depthwise unit beside the array can make it more than 1.
-    `patches`, `constant_channels`: what the cycles take for granted (`report.kept`). `waiting`: what a person waits for
-    with these cycles (`compiler.cost.Waiting`), at the rates of the preset's board; None if it has none.
+    `patches`, `constant_channels`: what the cycles take for granted (`report.premises`). `waiting`: what a person waits
+    for with these cycles (`compiler.cost.Latency`), at the rates of the preset's board; None if it has none.
     Resources, `fmax_mhz`, the `seed` it was routed with and `latency_ms` come from a routed result that is in the
     cache. `weights`: "reference", "random" or "file". `peers_ms`: milliseconds that others have published for the task,
     by device. `layers`: records of `report.profile.LayerRow`.
@@ -81,16 +81,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measured:
+class BenchmarkResult:
     """A row, and the programs with their profiles."""
 
-    row: Row
+    row: BenchmarkRow
     programs: tuple[tuple[DeviceProgram, Profile], ...] = ()
 
 
 @dataclass(frozen=True)
-class Model:
-    """A model of the benchmark: its name and task (`Row`), where its weights are from, and the file or its bytes."""
+class BenchmarkModel:
+    """A model of the benchmark: name and task (`BenchmarkRow`), the origin of its weights, and its file or bytes."""
 
     name: str
     task: str
@@ -110,7 +110,7 @@ def reference_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def model(name: str, random: bool = False) -> Model:
+def model(name: str, random: bool = False) -> BenchmarkModel:
     """A model by short name (`TOPOLOGIES`; reference weights if they are there and not `random`), or an ONNX file.
 
     `UsageError` E2910 for anything else.
@@ -119,34 +119,34 @@ def model(name: str, random: bool = False) -> Model:
         folder = None if random else reference_folder()
         file = folder / f"{REFERENCE[name]}.onnx" if folder else None
         if file and file.is_file():
-            return Model(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", file)
+            return BenchmarkModel(REFERENCE[name].removesuffix("_int8_qdq"), name, "reference", file)
         built = TOPOLOGIES[name]
-        return Model(built.__name__, name, "random", built().SerializeToString())
+        return BenchmarkModel(built.__name__, name, "random", built().SerializeToString())
     if Path(name).suffix == ".onnx":
-        return Model(Path(name).stem, "", "file", Path(name))
+        return BenchmarkModel(Path(name).stem, "", "file", Path(name))
     raise UsageError("E2910", f"no benchmark model {name!r}", hint=f"models: {', '.join(TOPOLOGIES)}, or an .onnx file")
 
 
 def measure(
-    entry: Model, config: HwConfig, engine: Callable[[HwConfig], Engine] | None, routed: dict[str, Any] | None
-) -> Measured:
+    entry: BenchmarkModel, config: HwConfig, engine: Callable[[HwConfig], Engine] | None, routed: dict[str, Any] | None
+) -> BenchmarkResult:
     """Compile, run one random inference of each program on an engine against the golden model, add the routed facts.
 
     `routed`: ``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a cached bitstream of this
     preset.
     """
-    row = Row(entry.name, entry.task, config.name, entry.weights, peers_ms=of_task(entry.task))
+    row = BenchmarkRow(entry.name, entry.task, config.name, entry.weights, peers_ms=of_task(entry.task))
     try:
         placed = place_and_schedule(entry.source, config)
     except (DoesNotFitError, UnsupportedError) as error:
         row.note = f"{error.code} {' '.join(error.what.split())}"
-        return Measured(row)
+        return BenchmarkResult(row)
     made, programs = placed.made, placed.made.programs
     found = [(program, profile(program)) for program in programs]
     row.programs, row.note = len(programs), _note(len(programs), len(made.parts) - len(programs))
     row.macs_nominal = sum(part.graph.macs() for part in placed.model.hardware)
     if not programs:
-        return Measured(row)
+        return BenchmarkResult(row)
     row.cycles_predicted, row.macs_executed = made.latency, made.macs
     row.run_cycles, row.intake_cycles = made.cycles, sum(map(intake, programs))
     premise(row, config, made)
@@ -168,10 +168,10 @@ def measure(
             setattr(row, kind, routed["resources"].get(kind, (None,))[0])
         row.fmax_mhz, row.seed = round(routed["fmax_mhz"], 2), routed["seed"]
         row.latency_ms = round(made.latency / routed["fmax_mhz"] / 1000, 4)
-    return Measured(row, tuple(found))
+    return BenchmarkResult(row, tuple(found))
 
 
-def premise(row: Row, config: HwConfig, made: Program) -> None:
+def premise(row: BenchmarkRow, config: HwConfig, made: Program) -> None:
     """What the cycles of a row take for granted, and what a person waits for."""
     found = premises(made.programs)
     row.patches, row.constant_channels = found["patches"], found["constant_channels"]
@@ -191,7 +191,7 @@ def _note(programs: int, others: int) -> str:
     return "; ".join(notes)
 
 
-def latencies(rows: Sequence[Row]) -> list[Peer]:
+def latencies(rows: Sequence[BenchmarkRow]) -> list[Peer]:
     """Ours beside the others', a line per preset; at 100 MHz where nothing is routed."""
     found: list[Peer] = []
     for preset in dict.fromkeys(row.preset for row in rows):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from ..qdq import Grid, QdqBuilder, Value
+from ..qdq import Grid, QdqBuilder, QdqValue
 
 Floats = npt.NDArray[np.float32]
 Pads = tuple[int, int, int, int]
@@ -36,28 +36,28 @@ class _Net:
     def conv(
         self,
         name: str,
-        x: Value,
+        x: QdqValue,
         out: int,
         kernel: tuple[int, int],
         stride: int = 1,
         pads: Pads = (0, 0, 0, 0),
         relu: bool = True,
-    ) -> Value:
+    ) -> QdqValue:
         weights, bias = self.parameters((out, x.shape[1], *kernel))
         grid = ACTIVE if relu else LINEAR
         return self.builder.conv(name, x, weights, bias, grid, strides=(stride, stride), pads=pads, relu=relu)
 
-    def depthwise(self, name: str, x: Value, stride: int = 1) -> Value:
+    def depthwise(self, name: str, x: QdqValue, stride: int = 1) -> QdqValue:
         channels = x.shape[1]
         weights, bias = self.parameters((channels, 1, 3, 3))
         pads = SAME if stride == 1 else SAME_STRIDE_2
         return self.builder.conv(name, x, weights, bias, ACTIVE, strides=(stride, stride), pads=pads, group=channels)
 
-    def dense(self, name: str, x: Value, out: int, relu: bool = False) -> Value:
+    def dense(self, name: str, x: QdqValue, out: int, relu: bool = False) -> QdqValue:
         weights, bias = self.parameters((out, x.shape[1]))
         return self.builder.gemm(name, x, weights, bias, ACTIVE if relu else LINEAR, relu=relu)
 
-    def classifier(self, x: Value, classes: int) -> onnx.ModelProto:
+    def classifier(self, x: QdqValue, classes: int) -> onnx.ModelProto:
         """Average pool, Gemm, Softmax; the finished model."""
         pooled = self.builder.flatten("flatten", self.builder.global_average_pool("average", x, ACTIVE))
         scores = self.dense("dense", pooled, classes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..board import Board
-from ..devices.family import Location
+from ..devices.family import BlockRamLocation
 from ..devices.report import RouteReport
 from .manifest import Manifest
 
@@ -23,7 +23,7 @@ class Bitstream:
     clock_hz: int
     board: Board
     tools: dict[str, str]
-    locations: list[Location] = field(default_factory=list)
+    locations: list[BlockRamLocation] = field(default_factory=list)
     cached: bool = False
 
     @property
@@ -79,6 +79,6 @@ def from_entry(
         clock_hz=clock_hz,
         board=board,
         tools=versions,
-        locations=[Location(*record) for record in facts["locations"]],
+        locations=[BlockRamLocation(*record) for record in facts["locations"]],
         cached=True,
     )

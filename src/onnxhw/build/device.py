@@ -7,7 +7,7 @@ from typing import Any
 from ..board import Board
 from ..devices import family_of
 from ..errors import ToolError, UsageError
-from ..external import External
+from ..external import ExternalMemory
 from . import tools
 
 UART = ("uart", 0)
@@ -60,7 +60,7 @@ def require_camera(board: Board) -> None:
         raise UsageError("E2382", what, where=where, hint=hint)
 
 
-def require(board: Board, link: str = "uart", external: External | None = None) -> None:
+def require(board: Board, link: str = "uart", external: ExternalMemory | None = None) -> None:
     """Refuse a board of which no bitstream can be made, before anything is compiled for it.
 
     `ToolError` E7101 or E7120 for what is not installed; `UsageError` E2371 for a part that the tools do not know,
@@ -90,7 +90,7 @@ def require(board: Board, link: str = "uart", external: External | None = None) 
         version_of(USB_PACKAGE)
 
 
-def _require_memory(board: Board, external: External) -> None:
+def _require_memory(board: Board, external: ExternalMemory) -> None:
     """Refuse a platform without the pins of a memory, or with too few of them."""
     platform, name = platform_of(board), board.external.resource if board.external else ""
     where, hint = f"board {board.name}", "table external of the board's file; pins as SDRAMResource of amaranth-boards"

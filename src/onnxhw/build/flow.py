@@ -16,7 +16,7 @@ from typing import Any
 
 from ..board import Board
 from ..devices import family_of
-from ..devices.family import NAME, Command, Family, Location, check_fit
+from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
 from ..devices.report import RouteReport
 from ..errors import TimingError, UsageError
 from . import tools
@@ -34,11 +34,11 @@ PACKED = "packed"
 STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
 """Of every family: these names are of the first one's tools."""
 
-Progress = Callable[["Event"], None]
+Progress = Callable[["FlowEvent"], None]
 
 
 @dataclass(frozen=True)
-class Event:
+class FlowEvent:
     """Progress: a stage (of `STAGES`), seconds since it began, whether it has ended, and what there is to say.
 
     `phase` is what place and route is doing, and how far it is (`RouteLog`).
@@ -52,7 +52,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Options:
+class FlowOptions:
     """What else decides over the result. `seeds` are tried in order until one meets the clock."""
 
     seeds: tuple[int, ...] = (1,)
@@ -79,14 +79,14 @@ class _Stage:
     def tick(self, seconds: float) -> None:
         if self.progress:
             phase = self.log.look() if self.log else ""
-            self.progress(Event(self.name, seconds, False, self.text, phase))
+            self.progress(FlowEvent(self.name, seconds, False, self.text, phase))
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self.progress and kind is None:
-            self.progress(Event(self.name, time.monotonic() - self.start, True, self.text))
+            self.progress(FlowEvent(self.name, time.monotonic() - self.start, True, self.text))
 
 
-def elaborate(design: Any, board: Board, options: Options) -> dict[str, str]:
+def elaborate(design: Any, board: Board, options: FlowOptions) -> dict[str, str]:
     """The design's files for the tools, without paths of sources. A design that has a `config` gets the floor plan of
     that configuration."""
     family, platform = family_of(board), platform_of(board)
@@ -107,11 +107,11 @@ def log_of(seed: int) -> str:
     return f"nextpnr-{seed}.log"
 
 
-def _execute(command: Command, directory: Path, tick: tools.Tick | None) -> None:
+def _execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> None:
     tools.run(command.tool, command.arguments, directory, tick=tick)
 
 
-def place_and_route(directory: Path, board: Board, seed: int, options: Options, stage: _Stage) -> RouteReport:
+def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptions, stage: _Stage) -> RouteReport:
     """Run place and route with one seed; leaves what `Family.route` says.
 
     Timing failures are let pass here, so that the report is written; `build` refuses them.
@@ -135,7 +135,7 @@ def build(
     board: Board,
     *,
     clock_hz: int,
-    options: Options | None = None,
+    options: FlowOptions | None = None,
     progress: Progress | None = None,
     cache: Cache | None = None,
     use_cache: bool = True,
@@ -153,7 +153,7 @@ def build(
     of, a result that is in the cache is found without elaborating it. The tools' logs are copied to the folder `logs`,
     however the run ends.
     """
-    options = options or Options(seeds=board.seeds[:1])
+    options = options or FlowOptions(seeds=board.seeds[:1])
     versions, store = tool_versions(family_of(board)), cache or Cache("bitstream")
     quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe and use_cache else ""
     designs = Cache(DESIGNS, store.folder.parent)
@@ -177,11 +177,11 @@ def build(
 
 
 def cached(
-    design: Any, board: Board, *, clock_hz: int, options: Options | None = None, cache: Cache | None = None,
+    design: Any, board: Board, *, clock_hz: int, options: FlowOptions | None = None, cache: Cache | None = None,
     recipe: Mapping[str, str] | None = None,
 ) -> Bitstream | None:
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
-    options, versions = options or Options(seeds=board.seeds[:1]), tool_versions(family_of(board))
+    options, versions = options or FlowOptions(seeds=board.seeds[:1]), tool_versions(family_of(board))
     store = cache or Cache("bitstream")
     quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe else ""
     key = _known(Cache(DESIGNS, store.folder.parent), quick)
@@ -191,7 +191,7 @@ def cached(
 
 
 def _quick_key(
-    recipe: Mapping[str, str], board: Board, clock_hz: int, options: Options, versions: Mapping[str, str]
+    recipe: Mapping[str, str], board: Board, clock_hz: int, options: FlowOptions, versions: Mapping[str, str]
 ) -> str:
     """A key over what `_prepare` makes its own of, without making it."""
     return key_of({
@@ -208,7 +208,7 @@ def _known(designs: Cache, quick: str) -> str:
 
 
 def _prepare(
-    design: Any, board: Board, clock_hz: int, options: Options, versions: Mapping[str, str]
+    design: Any, board: Board, clock_hz: int, options: FlowOptions, versions: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
     """The tools' input files, and the key of the result: everything that it depends on."""
     files = elaborate(design, board, options)
@@ -220,7 +220,7 @@ def _prepare(
     return files, key
 
 
-def timing_error(result: Bitstream, options: Options) -> TimingError:
+def timing_error(result: Bitstream, options: FlowOptions) -> TimingError:
     """What the user reads when the clock is not met."""
     report = result.report
     if not result.constrained:
@@ -241,7 +241,7 @@ def timing_error(result: Bitstream, options: Options) -> TimingError:
 
 
 def _run(
-    files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: Options, versions: dict[str, str],
+    files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: FlowOptions, versions: dict[str, str],
     progress: Progress | None, logs: Path | None,
 ) -> Bitstream:  # fmt: skip
     family = family_of(board)
@@ -251,7 +251,7 @@ def _run(
         with _Stage(progress, "yosys") as stage:
             counts = synthesize(family, directory, stage)
         check_fit(counts, board)
-        best: tuple[RouteReport, int, str, list[Location]] | None = None
+        best: tuple[RouteReport, int, str, list[BlockRamLocation]] | None = None
         for seed in options.seeds:
             with _Stage(progress, "nextpnr", f"seed {seed}", RouteLog(directory / log_of(seed))) as stage:
                 report = place_and_route(directory, board, seed, options, stage)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
-from ..isa.camera import SETTINGS, Settings
+from ..isa.camera import SETTINGS, CameraSettings
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
 from ..isa.units import Unit
@@ -58,7 +58,7 @@ def words(image: npt.NDArray[np.uint8]) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in image]
 
 
-def contents(program: DeviceProgram, sensor: Settings | None = None) -> dict[str, list[int]]:
+def contents(program: DeviceProgram, sensor: CameraSettings | None = None) -> dict[str, list[int]]:
     """What each kind of memory (the keys of `places`) holds; with a `sensor` the program waits for its frames, else it
     runs once from power-up."""
     code = program.code
@@ -84,7 +84,7 @@ def _parameters(program: DeviceProgram) -> npt.NDArray[np.uint8]:
     return np.pad(rows, ((0, 0), (0, padding))).reshape(-1, width // 8)
 
 
-def images(program: DeviceProgram, names: Sequence[str], sensor: Settings | None = None) -> dict[str, list[int]]:
+def images(program: DeviceProgram, names: Sequence[str], sensor: CameraSettings | None = None) -> dict[str, list[int]]:
     """Images for `flow.with_memories` by the names of the design's memories; `sensor` as of `contents`.
 
     Activations are not among them: the input stays 0 until a host writes one. Raises `InternalError` E1131 if the

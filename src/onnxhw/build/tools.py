@@ -51,7 +51,7 @@ TAIL = 25
 
 
 @dataclass(frozen=True)
-class Result:
+class ToolResult:
     """What a finished tool left: its exit status and everything that it printed."""
 
     status: int
@@ -136,7 +136,7 @@ def _little_room(package: str) -> str:
 def run(
     tool: str, arguments: Sequence[str], directory: Path, *, check: bool = True, tick: Tick | None = None,
     environment: dict[str, str] | None = None,
-) -> Result:  # fmt: skip
+) -> ToolResult:  # fmt: skip
     """Run a tool in a directory. `ToolError` E7102 with the end of its output if it fails, E7103 if it cannot start,
     E7104 if it comes from PyPI and the folder where it keeps its machine code cannot be written.
 
@@ -171,4 +171,4 @@ def run(
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         what, hint = f"{tool} failed with status {status}; the end of its output:\n{tail}", _little_room(package)
         raise ToolError("E7102", what, where=tool, hint=hint)
-    return Result(status, output)
+    return ToolResult(status, output)

@@ -12,7 +12,7 @@ from .common.options import common, examples
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..bench.measure import Row
+    from ..bench.measure import BenchmarkRow
 
 
 @click.command(
@@ -51,7 +51,7 @@ def command(
     folder: Path | None,
 ) -> None:  # fmt: skip
     from .. import engines
-    from ..bench.measure import Row, latencies, measure, model
+    from ..bench.measure import BenchmarkRow, latencies, measure, model
     from ..bench.peers import table
     from ..config import HwConfig, preset
     from ..errors import UsageError
@@ -69,7 +69,7 @@ def command(
     if not names:
         raise UsageError("E2901", "--models names no model", hint="--models ic,kws")
     entries = [model(name, random_weights) for name in names]
-    rows: list[Row] = []
+    rows: list[BenchmarkRow] = []
     pictures: dict[str, bytes] = {}
     for config in configs:
         with output.stage(f"look for a bitstream of {config.name}"):
@@ -111,7 +111,7 @@ def command(
         output.line(f"{folder}/{name}")
 
 
-def print_premises(output: Output, rows: "Sequence[Row]") -> None:
+def print_premises(output: Output, rows: "Sequence[BenchmarkRow]") -> None:
     """What the cycles of the rows take for granted, and what a person waits for."""
     output.table(
         ("model", "preset", "constant channels left out", "cycles", "bytes on the line", "line ms", "core ms",

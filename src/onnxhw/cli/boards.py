@@ -9,7 +9,7 @@ from .common.options import common, examples, reading_options
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
-    from .common.reading import Reading
+    from .common.read_options import ReadOptions
 
 
 @click.command(
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @reading_options
 @common
 @pass_output
-def command(output: Output, model: Path | None, reading: "Reading") -> None:
+def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     from ..board import boards, wrong_files
     from ..config import PRESETS, SIMULATED
 
@@ -85,7 +85,7 @@ def command(output: Output, model: Path | None, reading: "Reading") -> None:
         output.line(f"{', '.join(same)}: {reason}")
 
 
-def _fits(model: Path, reading: "Reading", output: Output) -> dict[str, dict[str, Any]]:
+def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict[str, Any]]:
     """Per preset: whether the model fits, its cycles as `compile` predicts them, and why not, or not in one program.
 
     A model with nothing for any hardware, or with nodes that run nowhere, is an error.

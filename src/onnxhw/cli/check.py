@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..compiler.cost import Cost, Prefer
     from ..config import HwConfig
     from ..partition.partitioned import PartitionedModel
-    from .common.reading import Reading
+    from .common.read_options import ReadOptions
 
 SHOWN = 40
 """Most nodes of each kind that are listed; --json and --all list every one."""
@@ -51,7 +51,7 @@ HARDLY = 0.05
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    output: Output, model: Path, board: str, preset: str | None, reading: "ReadOptions", prefer: "Prefer",
     everything: bool,
 ) -> None:  # fmt: skip
     import gc

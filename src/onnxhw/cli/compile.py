@@ -20,7 +20,7 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .common.reading import Reading
+    from .common.read_options import ReadOptions
 
 
 @click.command(
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    output: Output, model: Path, board: str, preset: str | None, reading: "ReadOptions", prefer: "Prefer",
     preprocess: "Preprocess", out: Path | None,
 ) -> None:  # fmt: skip
-    from .common.choice import Choice
     from .common.outdir import staged
     from .common.pipeline import compile_model, out_folder, target
+    from .common.placement_options import PlacementOptions
     from .common.result import print_result, result, write_artifacts
 
     chosen = target(board, preset)
     folder = out_folder(out, model, chosen.config)
-    choice = Choice(prefer, chosen.rates())
+    choice = PlacementOptions(prefer, chosen.rates())
     partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     with staged(folder) as stage:
         manifest = write_artifacts(stage, partitioned, program, chosen, model, reading=reading, preprocess=preprocess,

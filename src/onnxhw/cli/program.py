@@ -10,7 +10,7 @@ from .common.options import common, examples
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
-    from ..build.tools import Result
+    from ..build.tools import ToolResult
 
 FLASHING = 600.0
 """Seconds after a signal for which writing the flash memory may go on: some megabytes through a bridge whose pins are
@@ -73,7 +73,7 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
         raise KeyboardInterrupt
 
 
-def _whole(words: list[str], directory: Path) -> "tuple[Result, bool]":
+def _whole(words: list[str], directory: Path) -> "tuple[ToolResult, bool]":
     """What the tool that writes the flash memory has left, and whether a signal came meanwhile.
 
     `ToolError` E7180: it was stopped.

@@ -10,8 +10,8 @@ from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
     from ..preprocess import Preprocess
-    from ..quantize import Report
-    from .common.reading import Reading
+    from ..quantize import QuantizationReport
+    from .common.read_options import ReadOptions
 
 
 @click.command(
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 def command(
     output: Output, model: Path, calibration: Path, out: Path | None, method: str, percentile: float,
     bias_correction: bool, samples: int | None, labels: Path | None, picture: Path | None, preprocess: "Preprocess",
-    reading: "Reading",
+    reading: "ReadOptions",
 ) -> None:  # fmt: skip
     from ..errors import UnsupportedError
     from ..partition import load
@@ -111,7 +111,7 @@ def _measured(labels: tuple[int, ...], count: int, used: int) -> tuple[int, ...]
     return labels[used * (len(labels) // count) if used < count else 0 :]
 
 
-def _print(output: Output, report: "Report", record: dict[str, Any]) -> None:
+def _print(output: Output, report: "QuantizationReport", record: dict[str, Any]) -> None:
     output.data(record)
     rows = [(layer.name, layer.op_type, layer.low, layer.high, layer.scale, layer.zero_point,
              None if layer.snr_db is None else round(layer.snr_db, 1)) for layer in report.layers]  # fmt: skip

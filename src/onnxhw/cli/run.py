@@ -51,14 +51,14 @@ def command(
     from ..driver.artifact import baud_of, preprocess_of
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
-    from .common import inference, onhost
+    from .common import host_run, inference
     from .common.artifacts import read_directory
     from .common.device import bar, open_device
     from .common.device_profile import device_profile
     from .common.inputs import file_inputs, refuse_mixing
 
-    if onhost.is_model(directory):
-        onhost.run(output, directory, source, target, count, repeat, profile)
+    if host_run.is_model(directory):
+        host_run.run(output, directory, source, target, count, repeat, profile)
         return
     if directory.suffix == ".ohw" and not directory.is_dir():
         program, design = load(directory), None
@@ -70,7 +70,7 @@ def command(
     inputs = file_inputs(program.inputs, source, count, preprocess_of(directory))
     refuse_mixing(program.batch, inputs.count, directory)
     with open_device(output, device, baud, timeout_scale, program.config, likely) as opened:
-        with bar(output, f"load {program.name}") as progress, inference.Busier(opened) as loading:
+        with bar(output, f"load {program.name}") as progress, inference.BusierDirection(opened) as loading:
             for part in program.programs[:1]:
                 opened.load(part, design=design, progress=progress)
         loaded = loading.seconds if len(program.programs) > 1 else 0.0
@@ -88,7 +88,7 @@ def command(
 
 def _print(output: Output, record: dict[str, Any]) -> None:
     from ..compiler.cost import waiting_sentence
-    from ..report.kept import sentences
+    from ..report.premises import sentences
     from .common.inference import print_outputs
 
     output.data(record)

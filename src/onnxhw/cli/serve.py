@@ -47,7 +47,7 @@ def command(
 
     if os.name != "posix":
         raise UsageError("E2586", "the simulated board needs Linux, macOS or another POSIX system")
-    from ..driver.simulated_time import Board
+    from ..driver.simulated_time import RunningBoard
     from ..serve import SimulatedBoard, serve
     from ..serve.board import BAUD
     from ..serve.clock import ClockFile
@@ -64,7 +64,7 @@ def command(
         with output.stage(f"prepare {chosen.config.name}"):
             clock_hz = round(freq * 1e6) if freq else None
             simulated = SimulatedBoard(chosen.config, baud=speed, clock_hz=clock_hz, progress=output.detail)
-        what = Board(
+        what = RunningBoard(
             endpoint.address, chosen.board.name, chosen.config.name, simulated.clock_hz, simulated.baud, os.getpid()
         )
         with simulated, ClockFile(what) as clock:

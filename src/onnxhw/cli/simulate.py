@@ -20,7 +20,7 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .common.reading import Reading
+    from .common.read_options import ReadOptions
 
 ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 
@@ -86,16 +86,16 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @pass_output
 def command(
     output: Output, target: Path, engine: str, source: Path | None, count: int | None, random_count: int | None,
-    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "Reading",
+    seed: int, results: Path | None, trace: bool, board: str, preset: str | None, reading: "ReadOptions",
     prefer: "Prefer", preprocess: "Preprocess",
 ) -> None:  # fmt: skip
     from ..driver.artifact import preprocess_of
     from ..errors import UsageError
-    from ..report.kept import premises
+    from ..report.premises import premises
     from .common.artifacts import described, record_simulation
-    from .common.choice import Choice
     from .common.inputs import file_inputs, random_inputs, refuse_mixing
     from .common.outdir import refuse_unwritable_file
+    from .common.placement_options import PlacementOptions
     from .common.simulation import mismatch_error, open_subject, run, save_outputs
 
     if source and random_count:
@@ -107,7 +107,7 @@ def command(
             raise UsageError("E2560", "outputs are written as .npz", where=str(results))
         refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
-    subject = open_subject(target, board, preset, output, reading, Choice(prefer))
+    subject = open_subject(target, board, preset, output, reading, PlacementOptions(prefer))
     program = subject.program
     subject.on(engine)
     place = results or subject.folder / "outputs.npz"
@@ -151,7 +151,7 @@ def command(
 
 def print_simulation(output: Output, record: dict[str, Any]) -> None:
     """What a simulation found."""
-    from ..report.kept import sentences
+    from ..report.premises import sentences
 
     output.data(record)
     output.line(f"{record['model']} on {record['preset']}, engine {record['engine']}: "

@@ -24,7 +24,7 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from ..compiler.cost import Prefer
     from ..preprocess import Preprocess
-    from .common.reading import Reading
+    from .common.read_options import ReadOptions
 
 
 @click.command(
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @common
 @pass_output
 def command(
-    output: Output, model: Path, board: str, preset: str | None, reading: "Reading", prefer: "Prefer",
+    output: Output, model: Path, board: str, preset: str | None, reading: "ReadOptions", prefer: "Prefer",
     preprocess: "Preprocess", seeds: int | None, freq: float | None, baud: int | None, link: str | None,
     standalone: bool, source: str | None, out: Path | None, no_cache: bool,
 ) -> None:  # fmt: skip
@@ -80,12 +80,12 @@ def command(
     from ..build.memory_contents import require_block_rams
     from ..program.camera import settings_of
     from .common.artifacts import BITSTREAM
-    from .common.choice import Choice
     from .common.outdir import staged
     from .common.pipeline import compile_model, out_folder, refuse_simulated, target
+    from .common.placement_options import PlacementOptions
+    from .common.progress import FlowProgress
     from .common.result import print_result, result, write_artifacts
     from .common.sensors import require_source, sensor_recipe, sensor_top
-    from .common.stages import Stages
     from .common.synthesis import finished, line_speed, options, recipe, top
 
     chosen = target(board, preset)
@@ -100,7 +100,7 @@ def command(
         require_source(chosen.board, clock_hz, standalone=standalone, link=link)
     folder = out_folder(out, model, chosen.config)
     speed = baud or line_speed(chosen.board, clock_hz, link)
-    choice = Choice(prefer, chosen.rates(clock_hz, speed))
+    choice = PlacementOptions(prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     if standalone and len(program.parts) > 1:
         raise UsageError(
@@ -114,7 +114,7 @@ def command(
     settings = settings_of(alone, preprocess, str(model)) if alone and source else None
     over = f", {source}" if source else ", USB" if link == "usb" else ""
     size = chosen.config, clock_hz, speed
-    with Stages(output, chosen.config, chosen.board) as progress:
+    with FlowProgress(output, chosen.config, chosen.board) as progress:
         built = flow.build(
             sensor_top(chosen.board, *size) if source else top(chosen.board, *size, link),
             chosen.board,

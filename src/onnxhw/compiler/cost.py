@@ -152,7 +152,7 @@ def slower(costs: Sequence[Cost]) -> set[int]:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Latency:
     """What a person waits for: one inference of all hardware parts alone, in milliseconds.
 
     `size`: bytes on the line, one after the other, of which `load` load programs that take turns. `host_ms`: about what
@@ -189,16 +189,16 @@ class Waiting:
         }
 
 
-def waiting(programs: Sequence[DeviceProgram], rates: Rates) -> Waiting:
+def waiting(programs: Sequence[DeviceProgram], rates: Rates) -> Latency:
     """Of programs that run one after the other; one alone is loaded before."""
     load = sum(map(load_bytes, programs)) if len(programs) > 1 else 0
     size = load + sum(traffic_of(program).alone for program in programs)
     core = sum(rates.core_ms(program.cycles) for program in programs)
-    return Waiting(rates, size, load, core, sum(map(onnxruntime_ms, programs)))
+    return Latency(rates, size, load, core, sum(map(onnxruntime_ms, programs)))
 
 
 def waiting_sentence(record: Mapping[str, Any]) -> str:
-    """A record of `Waiting`, for people."""
+    """A record of `Latency`, for people."""
     load = f", {record['load_bytes']:,} of them to load its programs" if record["load_bytes"] else ""
     quicker = ", which is faster" if record["host_faster"] else ""
     line, core, host = (ms_text(record[name]) for name in ("line_ms", "core_ms", "host_ms"))
@@ -214,8 +214,8 @@ def ms_text(time: float) -> str:
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
-def all_waiting(costs: Sequence[Cost], rates: Rates) -> Waiting:
+def all_waiting(costs: Sequence[Cost], rates: Rates) -> Latency:
     """The same from the costs of parts."""
     load = sum(cost.program for cost in costs) if len(costs) > 1 else 0
     size = sum(cost.size for cost in costs)
-    return Waiting(rates, size + load, load, sum(c.core for c in costs), sum(c.onnxruntime for c in costs))
+    return Latency(rates, size + load, load, sum(c.core for c in costs), sum(c.onnxruntime for c in costs))

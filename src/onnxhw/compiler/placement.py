@@ -19,7 +19,7 @@ from ..passes.variants import variants
 from .capacity import excess, roomier, scheduled, weight_bytes
 from .cost import Cost
 from .reasons import PREFER, Reasons, causes, size_error, too_much, too_slow, unmapped
-from .split import Pieces, groups
+from .split import OperationRanges, groups
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class _Attempt:
         parts."""
         named: Reasons = {}
         for graph in graphs:
-            pieces = Pieces(graph)
+            pieces = OperationRanges(graph)
             each = [pieces.piece(at, at + 1) for at in range(len(pieces))] if len(pieces) > 1 else [graph]
             for op, piece in zip(graph.ops, each, strict=True):
                 if error := excess_of(piece):
@@ -215,7 +215,7 @@ class _Attempt:
         if key not in self.known:
             self.known[key] = None
             try:
-                sched.require_room(variants(graph, self.config), self.config)
+                sched.require_capacity(variants(graph, self.config), self.config)
             except DoesNotFitError as error:
                 self.known[key] = error
             except UnsupportedError:

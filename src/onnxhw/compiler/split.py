@@ -19,7 +19,7 @@ MOVES = 8
 Room = Callable[[Graph], bool]
 
 
-class Pieces:
+class OperationRanges:
     """A graph by ranges of its operations."""
 
     def __init__(self, graph: Graph) -> None:
@@ -65,7 +65,7 @@ def groups(graph: Graph, room: Room) -> list[list[str]]:
 
     At least two groups if there are two operations, even if the graph has room; a group of one operation may have none.
     """
-    pieces, starts = Pieces(graph), [0]
+    pieces, starts = OperationRanges(graph), [0]
     passing, first = pieces.bytes_at_cut(), 0
     while (last := _most(pieces, first, room)) < len(pieces):
         least = first + max(1, int(LEAST * (last - first)))
@@ -78,7 +78,7 @@ def groups(graph: Graph, room: Room) -> list[list[str]]:
     return [names[first:last] for first, last in pairwise([*starts, len(names)])]
 
 
-def _moved(pieces: Pieces, starts: list[int], room: Room) -> list[int]:
+def _moved(pieces: OperationRanges, starts: list[int], room: Room) -> list[int]:
     """The same number of cuts, each, from the last on, where least passes and least work is beside it."""
     edges, cost = [*starts, len(pieces)], list(zip(pieces.bytes_at_cut(), pieces.work_at_cut(), strict=True))
     for cut in range(len(starts) - 1, 0, -1):
@@ -91,7 +91,7 @@ def _moved(pieces: Pieces, starts: list[int], room: Room) -> list[int]:
     return edges[:-1]
 
 
-def _most(pieces: Pieces, first: int, room: Room) -> int:
+def _most(pieces: OperationRanges, first: int, room: Room) -> int:
     """The end of the longest piece from `first` on that has room; of at least one operation."""
     count = len(pieces)
 

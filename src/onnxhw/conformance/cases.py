@@ -34,7 +34,7 @@ Data = list[tuple[list[Any], list[Any]]]
 
 
 @dataclass(frozen=True)
-class Case:
+class SuiteCase:
     """One test of the suite: its model, and pairs of inputs and expected outputs."""
 
     name: str
@@ -45,7 +45,7 @@ class Case:
 
 
 @cache
-def all_cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[SuiteCase, ...]:
     """All cases, by kind and name."""
     from onnx.backend.test.loader import load_model_tests
 
@@ -54,11 +54,11 @@ def all_cases() -> tuple[Case, ...]:
         warnings.simplefilter("ignore")
         for kind in SUITE:
             for source in load_model_tests(kind=kind):
-                found.append(Case(source.name, kind, source.rtol, source.atol, source))
+                found.append(SuiteCase(source.name, kind, source.rtol, source.atol, source))
                 if kind == "node" and _has_operands(source):
-                    found.append(Case(f"{source.name}_constants", CONSTANTS, source.rtol, source.atol, source))
+                    found.append(SuiteCase(f"{source.name}_constants", CONSTANTS, source.rtol, source.atol, source))
                 if kind == "node" and quantizable(source):
-                    found.append(Case(f"{source.name}_quantized", QUANTIZED, 0, 0, source))
+                    found.append(SuiteCase(f"{source.name}_quantized", QUANTIZED, 0, 0, source))
     return tuple(sorted(found, key=lambda case: (KINDS.index(case.kind), case.name)))
 
 
@@ -69,7 +69,7 @@ def _has_operands(source: Any) -> bool:
     return len(inputs) > 1 and tensors and len(source.data_sets) == 1
 
 
-def select(pattern: str | None) -> tuple[Case, ...]:
+def select(pattern: str | None) -> tuple[SuiteCase, ...]:
     """The cases whose name matches a regular expression; `UsageError` E2720, E2721."""
     try:
         wanted = re.compile(pattern or "")
@@ -81,7 +81,7 @@ def select(pattern: str | None) -> tuple[Case, ...]:
     return chosen
 
 
-def load(case: Case) -> tuple[onnx.ModelProto, Data]:
+def load(case: SuiteCase) -> tuple[onnx.ModelProto, Data]:
     """The model and the pairs of inputs and expected outputs of a case."""
     source = case.source
     if case.kind == QUANTIZED:

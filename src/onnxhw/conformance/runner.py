@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import backend
 from ..errors import OnnxhwError
-from .cases import Case, all_cases, load
+from .cases import SuiteCase, all_cases, load
 from .compare import difference, implausible, random
 
 STATUSES = ("passed", "failed", "refused", "random", "not run")
@@ -32,7 +32,7 @@ class Verdict:
         return {key: value for key, value in asdict(self).items() if key != "seconds"}
 
 
-def run(case: Case) -> Verdict:
+def run(case: SuiteCase) -> Verdict:
     """One case."""
     start = time.monotonic()
 
@@ -62,7 +62,7 @@ def run(case: Case) -> Verdict:
     return verdict("passed", where)
 
 
-def operator(case: Case) -> str:
+def operator(case: SuiteCase) -> str:
     """The operator of a case of one node, else empty."""
     nodes = [] if case.source.model is None else list(case.source.model.graph.node)
     return str(nodes[0].op_type) if len(nodes) == 1 else ""
@@ -73,7 +73,7 @@ def run_by_index(index: int) -> Verdict:
     return run(all_cases()[index])
 
 
-def run_all(chosen: Sequence[Case], processes: int = 1) -> Iterator[Verdict]:
+def run_all(chosen: Sequence[SuiteCase], processes: int = 1) -> Iterator[Verdict]:
     """The verdicts of the cases, in order; in parallel if asked for."""
     if processes <= 1:
         yield from map(run, chosen)

@@ -6,7 +6,7 @@ from .context import Handler, Handlers
 from .dialects import qdq, qonnx, qoperator
 from .operators import (
     affine,
-    edge,
+    edge_nodes,
     elementwise,
     fused,
     layout,
@@ -35,7 +35,7 @@ MODULES = (
     layout,
     movement,
     resize,
-    edge,
+    edge_nodes,
     fused,
 )
 """Each exports `HANDLERS`, by domain and operator; no two name the same operator."""

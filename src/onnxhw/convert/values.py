@@ -77,7 +77,7 @@ class QuantConst:
 
 
 @dataclass(frozen=True)
-class Moves:
+class AxisMoves:
     """Reshape and Transpose steps from an IR tensor's ``(1, C, H, W)`` to `shape`.
 
     `index`: which flat element of the IR tensor each element is, or None when the order is unchanged.
@@ -88,20 +88,20 @@ class Moves:
     index: Ints | None = None
 
     @classmethod
-    def of(cls, tensor_shape: Shape, shape: Shape) -> "Moves":
+    def of(cls, tensor_shape: Shape, shape: Shape) -> "AxisMoves":
         """From an IR shape to an ONNX shape of the same elements."""
         return cls(tensor_shape).reshape(shape)
 
-    def reshape(self, shape: Shape, name: str = "") -> "Moves":
+    def reshape(self, shape: Shape, name: str = "") -> "AxisMoves":
         """Followed by a Reshape."""
         if shape == self.shape:
             return self
         if prod(shape) != prod(self.shape):
             raise BlockedError(f"cannot reshape {list(self.shape)} to {list(shape)}")
         index = None if self.index is None else self.index.reshape(shape)
-        return Moves(shape, (*self.steps, {"op": "Reshape", "name": name, "shape": list(shape)}), index)
+        return AxisMoves(shape, (*self.steps, {"op": "Reshape", "name": name, "shape": list(shape)}), index)
 
-    def transpose(self, perm: tuple[int, ...], name: str = "") -> "Moves":
+    def transpose(self, perm: tuple[int, ...], name: str = "") -> "AxisMoves":
         """Followed by a Transpose; one that moves only dimensions of size 1 keeps the order."""
         shape = tuple(self.shape[axis] for axis in perm)
         real = [axis for axis in perm if self.shape[axis] > 1]
@@ -110,7 +110,7 @@ class Moves:
             before = np.arange(prod(shape)) if index is None else index
             after = before.reshape(self.shape).transpose(perm)
             index = None if np.array_equal(after.ravel(), np.arange(prod(shape))) else after
-        return Moves(shape, (*self.steps, {"op": "Transpose", "name": name, "perm": list(perm)}), index)
+        return AxisMoves(shape, (*self.steps, {"op": "Transpose", "name": name, "perm": list(perm)}), index)
 
     def back(self, tensor_shape: Shape) -> tuple[Step, ...]:
         """The steps from `shape` back to the IR tensor's shape."""
@@ -126,7 +126,7 @@ class Moves:
                 shape = tuple(shape[axis] for axis in perm)
         return tuple(found[::-1])
 
-    def same(self, other: "Moves") -> bool:
+    def same(self, other: "AxisMoves") -> bool:
         """Do both put the same element of their tensors in the same place?"""
         if self.shape != other.shape or (self.index is None) != (other.index is None):
             return False
@@ -152,7 +152,7 @@ class QuantizedView:
     """
 
     tensor: Tensor
-    moves: Moves
+    moves: AxisMoves
     functions: tuple[Step, ...] = ()
     unsigned: bool = False
 
@@ -200,7 +200,7 @@ class HostValue:
 
 
 @dataclass(frozen=True)
-class Result:
+class QuantizerTarget:
     """What a QuantizeLinear asks of a pending operation: the result's name, scale, zero point and clamp.
 
     `formula` is that of another quantizer: from float32 ``[C, N]`` to the result's integers. It never falls along N.
@@ -225,7 +225,7 @@ class UnquantizedSums(Protocol):
     def then(self, formulas: Iterable[Any]) -> "UnquantizedSums":
         """Followed by more functions."""
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Add the operations of the quantized result."""
 
     def real(self, name: str, value: "Unquantized") -> "HostValue":
@@ -242,8 +242,8 @@ class Unquantized:
     quantizer; `chained` if some are.
     """
 
-    finish: Callable[[Result], Tensor]
-    moves: Moves
+    finish: Callable[[QuantizerTarget], Tensor]
+    moves: AxisMoves
     nodes: tuple[str, ...]
     clamps: tuple[Step, ...] = ()
     with_bias: Callable[["Const | QuantConst"], "Unquantized"] | None = field(default=None)

@@ -21,7 +21,7 @@ NAME = "top"
 
 
 @dataclass(frozen=True)
-class Command:
+class ToolCommand:
     """One run of a tool (a name of `onnxhw.build.tools`), in a directory that holds its files."""
 
     tool: str
@@ -43,7 +43,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Location:
+class BlockRamLocation:
     """One block RAM of a routed design: its number, the memory it belongs to and its place in that memory's plan.
 
     `path` is the memory's place in the hierarchy, `name` what `BlockRam` was given (empty if nothing).
@@ -62,7 +62,7 @@ class Location:
         return [self.wid, self.path, self.name, self.width, self.depth, self.granularity, self.tile]
 
 
-def memories(locations: Sequence[Location]) -> dict[str, tuple[int, int]]:
+def memories(locations: Sequence[BlockRamLocation]) -> dict[str, tuple[int, int]]:
     """``{name or path: (width, depth)}`` of every memory whose contents can be replaced."""
     return {location.name or location.path: (location.width, location.depth) for location in locations}
 
@@ -123,7 +123,7 @@ class Family(Protocol):
         """Resources by the names of `check_fit`, of Yosys's numbers of cells."""
         ...
 
-    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> Command:
+    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """Place and route; leaves `routed`, ``routed.json`` and ``report.json``. A missed clock is no failure."""
         ...
 
@@ -131,15 +131,15 @@ class Family(Protocol):
         """What is told of the ``report.json``."""
         ...
 
-    def pack(self, key: str) -> Command:
+    def pack(self, key: str) -> ToolCommand:
         """Make ``top.bit`` of `routed`; the device can be asked for the first 32 bits of `key`, where it has a way."""
         ...
 
-    def locate(self, routed: Mapping[str, Any]) -> list[Location]:
+    def locate(self, routed: Mapping[str, Any]) -> list[BlockRamLocation]:
         """The block RAMs in the netlist ``routed.json``, by number."""
         ...
 
-    def bake(self, routed: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
+    def bake(self, routed: str, locations: Sequence[BlockRamLocation], images: Mapping[str, Sequence[int]]) -> str:
         """The text of `routed` with other memory contents: words from address 0 on by the memory's name or path; the
         rest of a memory becomes 0, memories that are not named stay as they are. `UsageError` E2330 to E2332."""
         ...

@@ -11,7 +11,7 @@ KINDS = ("lut", "ff", "dsp", "ebr", "lutram", "pll")
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockResult:
     """One clock: the frequency reached and the one asked for, in MHz."""
 
     achieved: float
@@ -29,7 +29,7 @@ class RouteReport:
     make it shorter, in words."""
 
     resources: dict[str, tuple[int, int]] = field(default_factory=dict)
-    clocks: dict[str, Clock] = field(default_factory=dict)
+    clocks: dict[str, ClockResult] = field(default_factory=dict)
     path: str = ""
     remedy: str = ""
 
@@ -59,7 +59,7 @@ class RouteReport:
         """Inverse of `record`."""
         found = {kind: (int(used), int(have)) for kind, (used, have) in record["resources"].items()}
         resources = {kind: found[kind] for kind in KINDS if kind in found}  # JSON that was kept has them sorted
-        clocks = {net: Clock(float(got), float(want)) for net, (got, want) in record["clocks"].items()}
+        clocks = {net: ClockResult(float(got), float(want)) for net, (got, want) in record["clocks"].items()}
         return cls(resources, clocks, str(record["path"]), str(record["remedy"]))
 
 
@@ -71,7 +71,7 @@ def read_report(record: Mapping[str, Any], kinds: Mapping[str, str], names: Cell
         for kind, name in kinds.items()
         if name in utilization
     }
-    clocks = {net: Clock(entry["achieved"], entry["constraint"]) for net, entry in record["fmax"].items()}
+    clocks = {net: ClockResult(entry["achieved"], entry["constraint"]) for net, entry in record["fmax"].items()}
     report = RouteReport(resources, clocks)
     ends = f"posedge {report.worst}"
     for candidate in record["critical_paths"]:

@@ -20,8 +20,8 @@ from ..isa.link import (
     RECENT,
     REGISTERS,
     REPLY,
+    SEND_WINDOW,
     VERSION,
-    WINDOW,
     WRITABLE,
     Command,
     Header,
@@ -40,7 +40,7 @@ PORTION = 64
 """Byte times that pass while the host only listens."""
 
 
-class HostPort(Protocol):
+class CoreAccess(Protocol):
     """What the device has behind the link: the memories and control registers of a core, and its input port."""
 
     @property
@@ -61,7 +61,7 @@ class DeviceModel:
     the full one. A bad frame is answered only while the reply line is idle, as in the gateware.
     """
 
-    def __init__(self, info: Info, core: HostPort) -> None:
+    def __init__(self, info: Info, core: CoreAccess) -> None:
         self.info, self.core = info, core
         words = info.to_words()
         self._description = words + [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
@@ -76,7 +76,7 @@ class DeviceModel:
         self.dropped = 0
         self._gap = False
         self._kept, self._keep = np.zeros(ANSWER_WORDS, "<u4"), 0
-        self._answers = [(0, 0)] * WINDOW
+        self._answers = [(0, 0)] * SEND_WINDOW
         """Of the last numbers: the token, and where the answer's words are kept."""
         self._held: deque[tuple[Header, bytes, int] | None] = deque()
         """Frames behind one that waits for the run; None is a bad one."""
@@ -211,14 +211,14 @@ class DeviceModel:
 
     def _keep_answer(self, header: Header, payload: bytes) -> bytes:
         words = np.frombuffer(payload, "<u4")
-        self._answers[header.seq % WINDOW] = self.token, self._keep
+        self._answers[header.seq % SEND_WINDOW] = self.token, self._keep
         self._kept[(self._keep + np.arange(len(words))) % ANSWER_WORDS] = words
         self._keep = (self._keep + len(words)) % ANSWER_WORDS
         return payload
 
     def _again(self, header: Header) -> bytes:
         """The answer of a READ or POLL that was performed before, as long as it is kept."""
-        token, start = self._answers[header.seq % WINDOW]
+        token, start = self._answers[header.seq % SEND_WINDOW]
         address = token if header.kind & 15 == Command.POLL else header.address
         words = self._kept[(start + np.arange(header.count)) % ANSWER_WORDS]
         return self._answer(Header(header.kind, header.seq, Status.OK, address, 0), words.tobytes())

@@ -11,7 +11,7 @@ from .transport import permission_hint
 
 
 @dataclass(frozen=True)
-class Port:
+class SerialPort:
     """A serial port.
 
     `usb` is ``"0403:6015"`` or empty, `serial` the adapter's serial number, `product` what it calls itself. `boards`
@@ -31,7 +31,7 @@ class Port:
         return f"serial:{self.device}"
 
 
-def ports() -> list[Port]:
+def ports() -> list[SerialPort]:
     """All serial ports, those with a known board's adapter first. `ToolError` E7301 without pyserial."""
     try:
         from serial.tools import list_ports
@@ -41,11 +41,13 @@ def ports() -> list[Port]:
     return sorted(found, key=lambda port: (not port.boards, port.device))
 
 
-def _port(entry: Any) -> Port:
+def _port(entry: Any) -> SerialPort:
     usb = "" if entry.vid is None else f"{entry.vid:04x}:{entry.pid:04x}"
     known = tuple(board.name for board in boards().values() if usb and usb in (board.usb.lower(), board.usb_id))
     product = entry.product or (entry.description if entry.description not in (None, "n/a") else "")
-    return Port(entry.device, usb, entry.serial_number or "", product or "", known, hint(entry.device) if known else "")
+    return SerialPort(
+        entry.device, usb, entry.serial_number or "", product or "", known, hint(entry.device) if known else ""
+    )
 
 
 def hint(device: str) -> str:

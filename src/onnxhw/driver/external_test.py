@@ -5,7 +5,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from ..external import External
+from ..external import ExternalMemory
 from ..isa.link import Command
 from ..isa.memory import Space
 from .client import Client
@@ -19,13 +19,13 @@ WAIT = 1.0
 """Seconds without an access: many times the 64 ms in which a row must be refreshed."""
 
 
-def data_lines(client: Client, external: External) -> str:
+def data_lines(client: Client, external: ExternalMemory) -> str:
     """Each data line alone high, and alone low: which words came back changed, empty if none."""
     ones = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))
     return _compare(client, [(0, np.concatenate([ones, ~ones]))])
 
 
-def address_lines(client: Client, external: External) -> str:
+def address_lines(client: Client, external: ExternalMemory) -> str:
     """Another word at address 0 and at each power of two: no line of column, bank or row stands still or follows
     another."""
     size = external.host_words
@@ -38,7 +38,7 @@ def address_lines(client: Client, external: External) -> str:
     return found
 
 
-def banks(client: Client, external: External) -> str:
+def banks(client: Client, external: ExternalMemory) -> str:
     """All columns of a row in every bank, of all banks before any is read."""
     per_row = external.columns * external.data_bits // 32
     random = np.random.default_rng(SEED)
@@ -51,7 +51,7 @@ def banks(client: Client, external: External) -> str:
     )
 
 
-def retention(client: Client, external: External, wait: float = WAIT) -> str:
+def retention(client: Client, external: ExternalMemory, wait: float = WAIT) -> str:
     """A word in each of `ROWS` rows of all banks, read after `wait` seconds."""
     random = np.random.default_rng(SEED + 1)
     per_row = external.columns * external.data_bits // 32

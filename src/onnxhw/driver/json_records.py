@@ -38,7 +38,7 @@ def _wrong_preprocess(record: Any) -> str:
 
 
 def _wrong_choice(record: Any) -> str:
-    """`onnxhw.cli.common.choice.Choice.record`, or nothing."""
+    """`onnxhw.cli.common.placement_options.PlacementOptions.record`, or nothing."""
     if record == {}:
         return ""
     if why := _wrong("choice", record, {"prefer": re.compile("speed|hardware"), "rates": object}):

@@ -11,8 +11,8 @@ from ..isa.link import (
     CREDIT_UNIT,
     FIFO_BYTES,
     REPLY,
+    SEND_WINDOW,
     SHORTEST,
-    WINDOW,
     Command,
     Header,
     Status,
@@ -23,13 +23,13 @@ from .frame_batch import encode_frames
 from .framing import Frame, FrameReader
 from .transport import Transport
 
-AHEAD = 4 * WINDOW
+AHEAD = 4 * SEND_WINDOW
 """Frames that are encoded together."""
 ATTEMPTS = 16
 """How often frames are sent without any progress before the link is given up."""
 GREETINGS = 6
 """How often a handshake is tried."""
-ALL_ANSWERS = WINDOW * (SHORTEST + 3) + 4 * ANSWER_WORDS
+ALL_ANSWERS = SEND_WINDOW * (SHORTEST + 3) + 4 * ANSWER_WORDS
 """Bytes on the line of the answers that may be under way."""
 Progress = Callable[[int, int], None]
 
@@ -152,8 +152,8 @@ class Link:
         wait = 2 * 10 * (size + 2 * SHORTEST) / self.transport.baud + self.transport.latency
         return self.transport.now() + wait + run
 
-    def room(self, under_way: int, size: int) -> bool:
-        """Whether the device has taken credit for a frame of `size` bytes beside those under way."""
+    def has_credit(self, under_way: int, size: int) -> bool:
+        """Whether the device has credit for a frame of `size` bytes beside those under way."""
         return not under_way or under_way + size <= self._credit
 
     def give_up(self, what: str, attempts: int) -> LinkError:
@@ -261,13 +261,13 @@ class _Batch:
         data, count = bytearray(b"\0" if again else b""), 0
         size = self._under_way()
         words = sum(request.answer for request in self.requests[self.first : self.next])
-        while self.next < len(self.requests) and self.next - self.first < WINDOW:
+        while self.next < len(self.requests) and self.next - self.first < SEND_WINDOW:
             words += self.requests[self.next].answer
             if words > ANSWER_WORDS:
                 break
             if self.answers[self.next] is None and self.next not in self.frames:
                 frame = self._encoded(self.next)
-                if not self.link.room(size, len(frame)):
+                if not self.link.has_credit(size, len(frame)):
                     break
                 self.frames[self.next] = frame
                 data += frame

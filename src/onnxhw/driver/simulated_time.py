@@ -20,7 +20,7 @@ from .transport import Transport
 
 SIZE = 4096
 TEXT = 64
-"""The file: at byte 0 nanoseconds, 64 bits in the machine's order; from byte `TEXT` a line of JSON, a `Board`."""
+"""The file: at byte 0 nanoseconds, 64 bits in the machine's order; from byte `TEXT` on a `RunningBoard` as JSON."""
 STANDSTILL = 20.0
 """Seconds without progress after which our own clock goes on counting: a stopped simulation ends in a timeout."""
 SLICE = 0.02
@@ -28,7 +28,7 @@ SLICE = 0.02
 
 
 @dataclass(frozen=True)
-class Board:
+class RunningBoard:
     """A running simulated board. `address` is the path of a pseudo-terminal, or ``tcp:HOST:PORT``."""
 
     address: str
@@ -64,7 +64,7 @@ def clock_file(address: str) -> Path | None:
 class BoardClock:
     """Reads the clock of a running board; `find` opens it."""
 
-    def __init__(self, view: mmap.mmap, board: Board) -> None:
+    def __init__(self, view: mmap.mmap, board: RunningBoard) -> None:
         self.board = board
         self._view, self._words = view, memoryview(view).cast("Q")
         self._seen, self._looked, self._moved = self._words[0], time.monotonic(), time.monotonic()
@@ -92,7 +92,7 @@ def find(address: str) -> BoardClock | None:
     return None if path is None else _open(path)
 
 
-def running() -> Iterator[Board]:
+def running() -> Iterator[RunningBoard]:
     """The simulated boards of this user that run now."""
     for path in sorted(folder().glob("*")) if folder().is_dir() else ():
         clock = _open(path)
@@ -116,7 +116,7 @@ def _open(path: Path) -> BoardClock | None:
                 return None
             except BlockingIOError:
                 view = mmap.mmap(file.fileno(), SIZE)
-        return BoardClock(view, Board(**json.loads(view[TEXT:].split(b"\n", 1)[0])))
+        return BoardClock(view, RunningBoard(**json.loads(view[TEXT:].split(b"\n", 1)[0])))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -2,7 +2,7 @@
 
 from ..isa.instructions import Array, Code, Depthwise, Ordered
 from ..isa.memory import Control
-from ..isa.timing import Span, Timeline, pixels, tiles
+from ..isa.timing import IssueRecord, Timeline, pixels, tiles
 from ..isa.units import Unit
 
 
@@ -30,12 +30,12 @@ def _busy(instruction: Ordered) -> int:
     return tiles(instruction) * pixels(instruction) if isinstance(instruction, (Array, Depthwise)) else 0
 
 
-def _waited(spans: list[Span]) -> int:
+def _waited(spans: list[IssueRecord]) -> int:
     """Cycles lost to the ordering fields."""
     return sum(max(0, span.ordered - max(span.ready, span.free)) for span in spans)
 
 
-def _occupied(spans: list[Span]) -> int:
+def _occupied(spans: list[IssueRecord]) -> int:
     """Cycles in which an instruction has been issued and not completed; instructions may overlap."""
     ends = [0, *(span.done for span in spans)]
     return sum(span.done - max(span.issue, end) for span, end in zip(spans, ends, strict=False))

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..errors import InternalError
 from ..isa.instructions import Array, Code, Depthwise, Load, Ordered
-from ..isa.timing import Span, Timeline, tiles
+from ..isa.timing import IssueRecord, Timeline, tiles
 from ..isa.units import Unit
 
-EFFECT: dict[Unit, Callable[[Span], int]] = {
+EFFECT: dict[Unit, Callable[[IssueRecord], int]] = {
     Unit.LOAD: lambda span: span.issue,
     Unit.ARRAY: lambda span: span.done,
     Unit.DEPTHWISE: lambda span: span.done,

@@ -15,9 +15,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ..onnxmodel.specification.contributed import CONTRIB, defined, schemas
+from ..onnxmodel.specification.com_microsoft import CONTRIB, defined, schemas
 from ..onnxmodel.specification.signatures import canonical, signature
-from ..onnxmodel.trailing import ALL_OR_ONE
+from ..onnxmodel.trailing_names import ALL_OR_ONE
 from ..worker import TaskFailedError, WorkerDiedError, call_in_worker, worker_scope
 
 CACHED = 1024

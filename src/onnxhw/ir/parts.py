@@ -12,7 +12,7 @@ Dim = int | str | None
 
 
 @dataclass(frozen=True)
-class Value:
+class ValueInfo:
     """An input or output of a model as its user sees it.
 
     `shape`: a dimension is a number, a symbol, or None (not known); the whole is None for unknown rank. `dtype`:

@@ -69,7 +69,7 @@ class Crop:
 
 
 @dataclass(frozen=True)
-class Settings:
+class CameraSettings:
     """What a camera's gateware must know of a program.
 
     `table`: for each channel the int8 of each average. `classes`: for each class the byte of activation memory, as the

@@ -13,14 +13,14 @@ In each cycle, what of this comes first and is allowed:
 
 A *sequence* precharges all banks as soon as ``ras`` and ``wr`` allow, refreshes ``rp`` cycles later, and is followed
 ``rfc`` cycles later by the host's slot, whose cycles pass whether it is used or not: cycle 0 ACTIVATE, ``rcd`` the
-first of at most 8 columns, `External.slot_precharge` PRECHARGE of all banks, ``rp`` later the slot ends.
+first of at most 8 columns, `ExternalMemory.slot_precharge` PRECHARGE of all banks, ``rp`` later the slot ends.
 
 Refreshes are due every ``refresh`` cycles.
 
-The start of a run keeps other sequences from beginning while nothing is under way; after `External.sequence` cycles,
-when any has ended, its own begins, which refreshes twice, for one that was due meanwhile, too, and sets the timer: the
-next one is due ``refresh`` cycles after the second REFRESH. So a run begins `External.start_wait` cycles after its
-start, and finds all rows closed and the timer as it always is.
+The start of a run keeps other sequences from beginning while nothing is under way; after `ExternalMemory.sequence`
+cycles, when any has ended, its own begins, which refreshes twice, for one that was due meanwhile, too, and sets the
+timer: the next one is due ``refresh`` cycles after the second REFRESH. So a run begins `ExternalMemory.start_wait`
+cycles after its start, and finds all rows closed and the timer as it always is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from ..external import External
+from ..external import ExternalMemory
 
 INITIAL_REFRESHES = 8
 """After power-up, before the mode register is written (makers ask for 2 to 8)."""
@@ -38,7 +38,7 @@ NEVER = 1 << 62
 """A cycle after all others."""
 
 
-class Op(IntEnum):
+class SdramCommand(IntEnum):
     """Commands: bit 2 RAS, bit 1 CAS, bit 0 WE."""
 
     NOP = 0
@@ -54,12 +54,12 @@ ALL = 1 << 10
 """Address bit that makes PRECHARGE one of all banks."""
 
 
-def mode(external: External) -> int:
+def mode(external: ExternalMemory) -> int:
     """The mode register: bursts of one column, sequential, the CAS latency."""
     return external.cas_latency << 4
 
 
-class Request(NamedTuple):
+class MemoryRequest(NamedTuple):
     """`columns` columns from `address` on, offered to the controller from `cycle` on."""
 
     cycle: int
@@ -68,16 +68,16 @@ class Request(NamedTuple):
     columns: int
 
 
-class Given(NamedTuple):
+class TimedCommand(NamedTuple):
     """A command: `address` is what the pins A show."""
 
     cycle: int
-    op: Op
+    op: SdramCommand
     bank: int = 0
     address: int = 0
 
 
-def place(external: External, address: int) -> tuple[int, int, int]:
+def place(external: ExternalMemory, address: int) -> tuple[int, int, int]:
     """Row, bank and column of an address in columns."""
     rest, column = divmod(address, external.columns)
     row, bank = divmod(rest, external.banks)
@@ -85,7 +85,7 @@ def place(external: External, address: int) -> tuple[int, int, int]:
 
 
 @dataclass
-class Segment:
+class RowSegment:
     """A part of a request within a row. Its request was accepted in cycle `accepted`, it was cut in cycle `cut` and is
     the current one from cycle `begins` on."""
 
@@ -101,7 +101,7 @@ class Segment:
 
 
 @dataclass
-class Bank:
+class BankState:
     """`row`: the open one, or None. `ready`: from when on a column (a row is open) or ACTIVATE (none is) may come;
     `closes`: from when on PRECHARGE."""
 
@@ -110,7 +110,7 @@ class Bank:
     closes: int = 0
 
 
-class Timing:
+class SdramTiming:
     """The commands for any lists of requests, and their cycles.
 
     Cycle 0 is the first one after initialisation: no row is open, the first refresh is due in cycle `refresh`.
@@ -125,8 +125,8 @@ class Timing:
     """
 
     def __init__(
-        self, external: External, requests: Sequence[Request], host: Sequence[Request] = (), *, running: bool = True,
-        start: int | None = None,
+        self, external: ExternalMemory, requests: Sequence[MemoryRequest], host: Sequence[MemoryRequest] = (), *,
+        running: bool = True, start: int | None = None,
     ) -> None:  # fmt: skip
         self.external, self.requests, self.host = external, requests, list(host)
         self.running, self.start = running, start
@@ -136,16 +136,16 @@ class Timing:
         """First cycle after the sequence of the run's start."""
         self.finished: list[int] = []
         """Cycle of the last column of each segment."""
-        self._banks = [Bank() for _ in range(external.banks)]
+        self._banks = [BankState() for _ in range(external.banks)]
         self._activates = self._writes = 0
         self._segments = self._cut()
-        self._last: Segment | None = None
+        self._last: RowSegment | None = None
         self._current = self._prepare(-1)
         if self._current:
             self._current.begins = self._current.cut + 2
         self._next = self._prepare(self._current.begins if self._current else 0)
 
-    def commands(self, until: int) -> Iterator[Given]:
+    def commands(self, until: int) -> Iterator[TimedCommand]:
         """All commands in cycles below `until`, in order."""
         while self.cycle < until:
             for given in self._step(until):
@@ -154,15 +154,15 @@ class Timing:
 
     # -- the way of a request ------------------------------------------------------------------
 
-    def _cut(self) -> Iterator[Segment]:
+    def _cut(self) -> Iterator[RowSegment]:
         for number, (_, write, address, left) in enumerate(self.requests):
             while left:
                 row, bank, column = place(self.external, address)
                 length = min(left, self.external.columns - column)
-                yield Segment(number, write, row, bank, column, length)
+                yield RowSegment(number, write, row, bank, column, length)
                 address, left = address + length, left - length
 
-    def _prepare(self, begins: int) -> Segment | None:
+    def _prepare(self, begins: int) -> RowSegment | None:
         """The segment after `_last`, which is the current one from cycle `begins` on."""
         segment, last = next(self._segments, None), self._last
         if segment is None:
@@ -185,7 +185,7 @@ class Timing:
 
     # -- what comes next -----------------------------------------------------------------------
 
-    def _step(self, until: int) -> Iterator[Given]:
+    def _step(self, until: int) -> Iterator[TimedCommand]:
         """The next command or commands; at least one cycle passes."""
         begin = self._sequence_begins()
         now, then = self._row(self._current, self._current), self._row(self._next, self._current)
@@ -214,7 +214,7 @@ class Timing:
         of_start = max(start + self.external.sequence, self.cycle)
         return min(begin, of_start) if of_start <= idle else begin
 
-    def _row(self, segment: Segment | None, current: Segment | None) -> int:
+    def _row(self, segment: RowSegment | None, current: RowSegment | None) -> int:
         """When ACTIVATE or PRECHARGE may come for a segment that is current or next; `NEVER` if none does."""
         if segment is None or current is None or (segment is not current and segment.bank == current.bank):
             return NEVER
@@ -224,16 +224,16 @@ class Timing:
         allowed = max(bank.ready, self._activates) if bank.row is None else bank.closes
         return max(allowed, current.begins, segment.cut + 1, self.cycle)
 
-    def _open(self, segment: Segment | None, cycle: int) -> Given:
+    def _open(self, segment: RowSegment | None, cycle: int) -> TimedCommand:
         assert segment is not None
         bank, timing = self._banks[segment.bank], self.external
         self.cycle = cycle + 1
         if bank.row is not None:
             bank.row, bank.ready = None, cycle + timing.rp
-            return Given(cycle, Op.PRECHARGE, segment.bank, 0)
+            return TimedCommand(cycle, SdramCommand.PRECHARGE, segment.bank, 0)
         bank.row, bank.ready, bank.closes = segment.row, cycle + timing.rcd, cycle + timing.ras
         self._activates = cycle + timing.rrd
-        return Given(cycle, Op.ACTIVATE, segment.bank, segment.row)
+        return TimedCommand(cycle, SdramCommand.ACTIVATE, segment.bank, segment.row)
 
     def _column(self) -> int:
         """When the current segment's next column may come; `NEVER` if its row is not open."""
@@ -243,14 +243,14 @@ class Timing:
         turn = self._writes if segment.write else 0
         return max(self.cycle, segment.begins, self._banks[segment.bank].ready, turn)
 
-    def _columns(self, cycle: int, end: int) -> Iterator[Given]:
+    def _columns(self, cycle: int, end: int) -> Iterator[TimedCommand]:
         """Columns of the current segment from a cycle on, before `end`."""
         segment = self._current
         assert segment is not None
-        bank, op = self._banks[segment.bank], Op.WRITE if segment.write else Op.READ
+        bank, op = self._banks[segment.bank], SdramCommand.WRITE if segment.write else SdramCommand.READ
         count = max(1, min(segment.left, end - cycle))
         for n in range(count):
-            yield Given(cycle + n, op, segment.bank, segment.column + n)
+            yield TimedCommand(cycle + n, op, segment.bank, segment.column + n)
         last = cycle + count - 1
         segment.column, segment.left = segment.column + count, segment.left - count
         self._moved(bank, segment.write, last)
@@ -258,36 +258,38 @@ class Timing:
         if not segment.left:
             self._finish(last)
 
-    def _moved(self, bank: Bank, write: bool, last: int) -> None:
+    def _moved(self, bank: BankState, write: bool, last: int) -> None:
         """What a column in cycle `last` keeps from coming soon."""
         if write:
             bank.closes = max(bank.closes, last + self.external.wr)
         else:
             self._writes = last + self.external.turn
 
-    def _sequence(self, begin: int) -> Iterator[Given]:
+    def _sequence(self, begin: int) -> Iterator[TimedCommand]:
         timing = self.external
         of_start = self.start is not None and begin > self.start and self._idle(begin)
         if self.due <= begin:
             self.due += timing.refresh
         precharge = max(begin + 1, *(bank.closes for bank in self._banks))
         refresh = precharge + timing.rp
-        yield Given(precharge, Op.PRECHARGE, 0, ALL)
-        yield Given(refresh, Op.REFRESH)
+        yield TimedCommand(precharge, SdramCommand.PRECHARGE, 0, ALL)
+        yield TimedCommand(refresh, SdramCommand.REFRESH)
         if of_start:
             refresh += timing.rfc
-            yield Given(refresh, Op.REFRESH)
+            yield TimedCommand(refresh, SdramCommand.REFRESH)
             self.due = refresh + timing.refresh
         slot = refresh + timing.rfc
         if self.host and self.host[0].cycle <= slot:
             _, write, address, count = self.host.pop(0)
             row, number, column = place(timing, address)
-            yield Given(slot, Op.ACTIVATE, number, row)
+            yield TimedCommand(slot, SdramCommand.ACTIVATE, number, row)
             for n in range(count):
-                yield Given(slot + timing.rcd + n, Op.WRITE if write else Op.READ, number, column + n)
+                yield TimedCommand(
+                    slot + timing.rcd + n, SdramCommand.WRITE if write else SdramCommand.READ, number, column + n
+                )
             if not write:
                 self._writes = slot + timing.rcd + count - 1 + timing.turn
-        yield Given(slot + timing.slot_precharge, Op.PRECHARGE, 0, ALL)
+        yield TimedCommand(slot + timing.slot_precharge, SdramCommand.PRECHARGE, 0, ALL)
         self.cycle = slot + timing.slot
         for bank in self._banks:
             bank.row, bank.ready, bank.closes = None, self.cycle, self.cycle

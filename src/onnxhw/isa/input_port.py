@@ -1,8 +1,9 @@
 """How the bytes of an input, which arrive in a row, come to their places in activation memory.
 
-The host sends the elements of an input once, in the order of their addresses. The input port counts through `Region`s:
-rows of runs of bytes that lie side by side, and gaps between them, which it fills with the zero point or passes over.
-What it does in each cycle is defined here (`steps`); gateware, device model and predicted cycles follow it.
+The host sends the elements of an input once, in the order of their addresses. The input port counts through
+`InputRegion`s: rows of runs of bytes that lie side by side, and gaps between them, which it fills with the zero point
+or passes over. What it does in each cycle is defined here (`steps`); gateware, device model and predicted cycles
+follow it.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -30,7 +31,7 @@ RESTART = 7
 
 
 @dataclass(frozen=True)
-class Region:
+class InputRegion:
     """A part of activation memory; places and lengths are bytes, lane l of word w being byte ``w * W + l``.
 
     From `first` on come `lead` bytes of a gap, then `rows` rows of `runs` runs of `run` elements each. Between runs lie
@@ -64,7 +65,7 @@ class Region:
         return (*words, self.run, self.runs | self.rows << 16)
 
     @classmethod
-    def from_words(cls, words: Sequence[int], word: int) -> tuple["Region", bool]:
+    def from_words(cls, words: Sequence[int], word: int) -> tuple["InputRegion", bool]:
         """Inverse of `to_words`: the region, and whether it is the final one."""
         first, lead, gap, row_gap, tail = ((each & 0xFFFF) * word + (each >> 16 & 0xFF) for each in words[:5])
         fill, flags = words[0] >> 24, words[1] >> 24
@@ -85,7 +86,7 @@ class Region:
         return self.first + self.lead + row * self.rows + self.row_gap * (self.rows - 1) + self.tail
 
 
-class Step(NamedTuple):
+class PortStep(NamedTuple):
     """One cycle of the port: `count` bytes from byte `at` of the memory on, all in one word, are written; 0: none.
 
     `source`: the byte of the stream that the first of them takes; None: all take the region's `fill`.
@@ -96,7 +97,7 @@ class Step(NamedTuple):
     source: int | None = None
 
 
-def steps(regions: Sequence[Region], word: int) -> Iterator[Step]:
+def steps(regions: Sequence[InputRegion], word: int) -> Iterator[PortStep]:
     """What the port does cycle by cycle, in a memory of `word` lanes, if neither stream nor memory make it wait.
 
     A region is taken in one cycle, `REGION_CYCLES` after the one before at the earliest; of a gap, the first finds out
@@ -112,27 +113,27 @@ def steps(regions: Sequence[Region], word: int) -> Iterator[Step]:
         if region.ends:
             source += -source % LANES
         if number + 1 < len(regions):
-            yield from [Step(region.end, 0)] * (REGION_CYCLES - count)
+            yield from [PortStep(region.end, 0)] * (REGION_CYCLES - count)
 
 
-def _steps(region: Region, word: int, source: int) -> Iterator[Step]:
+def _steps(region: InputRegion, word: int, source: int) -> Iterator[PortStep]:
     """Of one region, whose first element is byte `source` of the stream."""
     at = region.first
-    yield Step(at, 0)
+    yield PortStep(at, 0)
     at = yield from _gap(region, at, region.lead, word)
     for row in range(region.rows):
         for run in range(region.runs):
             end = at + region.run
             while at < end:
                 count = min(LANES - source % LANES, end - at, word - at % word)
-                yield Step(at, count, source)
+                yield PortStep(at, count, source)
                 at, source = at + count, source + count
             within = region.gap if run + 1 < region.runs else region.row_gap
             last = run + 1 == region.runs and row + 1 == region.rows
             at = yield from _gap(region, at, region.tail if last else within, word)
 
 
-def table_words(regions: Sequence[Region], word: int) -> list[int]:
+def table_words(regions: Sequence[InputRegion], word: int) -> list[int]:
     """The table as words, `REGION_STRIDE` for each region."""
     found: list[int] = []
     for number, region in enumerate(regions, 1):
@@ -141,29 +142,31 @@ def table_words(regions: Sequence[Region], word: int) -> list[int]:
     return found
 
 
-def from_table(words: Sequence[int], word: int) -> list[Region]:
+def from_table(words: Sequence[int], word: int) -> list[InputRegion]:
     """Inverse of `table_words`, of a table with anything behind its final region."""
     found = []
     for at in range(0, len(words) - REGION_WORDS + 1, REGION_STRIDE):
-        region, final = Region.from_words(words[at : at + REGION_WORDS], word)
+        region, final = InputRegion.from_words(words[at : at + REGION_WORDS], word)
         found.append(region)
         if final:
             break
     return found
 
 
-def _gap(region: Region, at: int, size: int, word: int) -> Generator[Step, None, int]:  # returns the byte behind it
+def _gap(
+    region: InputRegion, at: int, size: int, word: int
+) -> Generator[PortStep, None, int]:  # returns the byte behind it
     end = at + size
-    yield Step(at, 0)
+    yield PortStep(at, 0)
     while region.fill is not None and at // word != end // word:
         following = (at // word + 1) * word
-        yield Step(at, following - at)
+        yield PortStep(at, following - at)
         at = following
-    yield Step(at, end - at if region.fill is not None else 0)
+    yield PortStep(at, end - at if region.fill is not None else 0)
     return end
 
 
-def stream_words(regions: Sequence[Region]) -> int:
+def stream_words(regions: Sequence[InputRegion]) -> int:
     """Words of the stream that fill the regions."""
     total = 0
     for region in regions:
@@ -173,7 +176,7 @@ def stream_words(regions: Sequence[Region]) -> int:
     return -(-total // LANES)
 
 
-def input_cycles(regions: Sequence[Region], word: int, after: int = 0) -> int:
+def input_cycles(regions: Sequence[InputRegion], word: int, after: int = 0) -> int:
     """Cycles of the port from the first step that takes a byte of the stream's word `after` to the last step of all:
     what is left to do when the words before it have been taken and all others are there."""
     begun, total = None if after else 0, 0
@@ -184,7 +187,7 @@ def input_cycles(regions: Sequence[Region], word: int, after: int = 0) -> int:
     return 0 if begun is None else total - begun
 
 
-def latency(regions: Sequence[Region], word: int, cycles: int, after: int) -> int:
+def latency(regions: Sequence[InputRegion], word: int, cycles: int, after: int) -> int:
     """Cycles from the one in which the last frame of input is accepted (its CRC is found right) to the last of the run,
     which takes `cycles`, both included: for a device that was idle and had RUN before. `after`: words of the stream
     before that frame. The last step must write nothing, as behind whole words or without `fill`."""

@@ -46,7 +46,7 @@ REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F
 """First word of the description: "oxnh"."""
-WINDOW = 16
+SEND_WINDOW = 16
 """Frames that the host may have under way."""
 ANSWER_WORDS = 256
 """Words that the answers under way may bring: the device keeps as many, so that a READ sent again brings the same."""

@@ -27,7 +27,7 @@ SETUP_NS, HOLD_NS = 15, 8
 """Data are valid before and after PCLK rises, at least."""
 
 
-class Write(NamedTuple):
+class RegisterWrite(NamedTuple):
     """A register, its value, and why."""
 
     register: int
@@ -35,38 +35,38 @@ class Write(NamedTuple):
     why: str
 
 
-RESET = Write(0x12, 0x80, "COM7: all registers as at power-up; then comes a pause")
+RESET = RegisterWrite(0x12, 0x80, "COM7: all registers as at power-up; then comes a pause")
 REGISTERS = (
     RESET,
-    Write(0x11, 0x40, "CLKRC: the input clock as it is, not divided"),
-    Write(0x6B, 0x0A, "DBLV: no PLL"),
-    Write(0x12, 0x04, "COM7: VGA, RGB"),
-    Write(0x40, 0xD0, "COM15: RGB565, values 0 to 255"),
-    Write(0x8C, 0x00, "RGB444: off"),
-    Write(0x3A, 0x04, "TSLB: order of bytes as in the data sheet's figure of RGB565, red first"),
-    Write(0x04, 0x00, "COM1: no CCIR656"),
-    Write(0x15, 0x00, "COM10: PCLK runs always, data change when it falls; HREF and VSYNC active high"),
-    Write(0x0C, 0x04, "COM3: scaling down is on"),
-    Write(0x3E, 0x19, "COM14: scaled PCLK, half the rate, set by hand"),
-    Write(0x72, 0x11, "SCALING_DCWCTR: every second row and pixel"),
-    Write(0x73, 0xF1, "SCALING_PCLK_DIV: half the rate in the scaler, too"),
-    Write(0xA2, 0x02, "SCALING_PCLK_DELAY: as at power-up"),
-    Write(0x17, 0x16, "HSTART: the first pixel, high bits"),
-    Write(0x18, 0x04, "HSTOP: behind the last one, modulo the row"),
-    Write(0x32, 0x24, "HREF: low bits of both, 4 each"),
-    Write(0x19, 0x02, "VSTART: the first row, high bits"),
-    Write(0x1A, 0x7A, "VSTOP: behind the last one"),
-    Write(0x03, 0x0A, "VREF: low bits of both, 2 each"),
-    Write(0x13, 0xE7, "COM8: automatic gain, exposure and white balance"),
-    Write(0x14, 0x18, "COM9: gain of 4 at most"),
-    Write(0x3D, 0xC0, "COM13: gamma and automatic saturation"),
-    Write(0x4F, 0xB3, "MTX1: colour matrix for RGB, here and below"),
-    Write(0x50, 0xB3, "MTX2"),
-    Write(0x51, 0x00, "MTX3"),
-    Write(0x52, 0x3D, "MTX4"),
-    Write(0x53, 0xA7, "MTX5"),
-    Write(0x54, 0xE4, "MTX6"),
-    Write(0x58, 0x9E, "MTXS: signs of the matrix"),
-    Write(0xB0, 0x84, "reserved, and without it colours are wrong"),
+    RegisterWrite(0x11, 0x40, "CLKRC: the input clock as it is, not divided"),
+    RegisterWrite(0x6B, 0x0A, "DBLV: no PLL"),
+    RegisterWrite(0x12, 0x04, "COM7: VGA, RGB"),
+    RegisterWrite(0x40, 0xD0, "COM15: RGB565, values 0 to 255"),
+    RegisterWrite(0x8C, 0x00, "RGB444: off"),
+    RegisterWrite(0x3A, 0x04, "TSLB: order of bytes as in the data sheet's figure of RGB565, red first"),
+    RegisterWrite(0x04, 0x00, "COM1: no CCIR656"),
+    RegisterWrite(0x15, 0x00, "COM10: PCLK runs always, data change when it falls; HREF and VSYNC active high"),
+    RegisterWrite(0x0C, 0x04, "COM3: scaling down is on"),
+    RegisterWrite(0x3E, 0x19, "COM14: scaled PCLK, half the rate, set by hand"),
+    RegisterWrite(0x72, 0x11, "SCALING_DCWCTR: every second row and pixel"),
+    RegisterWrite(0x73, 0xF1, "SCALING_PCLK_DIV: half the rate in the scaler, too"),
+    RegisterWrite(0xA2, 0x02, "SCALING_PCLK_DELAY: as at power-up"),
+    RegisterWrite(0x17, 0x16, "HSTART: the first pixel, high bits"),
+    RegisterWrite(0x18, 0x04, "HSTOP: behind the last one, modulo the row"),
+    RegisterWrite(0x32, 0x24, "HREF: low bits of both, 4 each"),
+    RegisterWrite(0x19, 0x02, "VSTART: the first row, high bits"),
+    RegisterWrite(0x1A, 0x7A, "VSTOP: behind the last one"),
+    RegisterWrite(0x03, 0x0A, "VREF: low bits of both, 2 each"),
+    RegisterWrite(0x13, 0xE7, "COM8: automatic gain, exposure and white balance"),
+    RegisterWrite(0x14, 0x18, "COM9: gain of 4 at most"),
+    RegisterWrite(0x3D, 0xC0, "COM13: gamma and automatic saturation"),
+    RegisterWrite(0x4F, 0xB3, "MTX1: colour matrix for RGB, here and below"),
+    RegisterWrite(0x50, 0xB3, "MTX2"),
+    RegisterWrite(0x51, 0x00, "MTX3"),
+    RegisterWrite(0x52, 0x3D, "MTX4"),
+    RegisterWrite(0x53, 0xA7, "MTX5"),
+    RegisterWrite(0x54, 0xE4, "MTX6"),
+    RegisterWrite(0x58, 0x9E, "MTXS: signs of the matrix"),
+    RegisterWrite(0xB0, 0x84, "reserved, and without it colours are wrong"),
 )
 """QVGA, RGB565, PCLK at half of XCLK: in this order."""

@@ -206,7 +206,7 @@ def vector_cycles(instruction: Vector, config: HwConfig) -> int:
 
 
 @dataclass(frozen=True)
-class Span:
+class IssueRecord:
     """When one instruction ran, in cycles from the start of the run.
 
     `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`); `free`: its unit could take
@@ -233,7 +233,7 @@ class Span:
 class Timeline:
     """The exact times of a program."""
 
-    spans: dict[Unit, list[Span]] = field(default_factory=dict)
+    spans: dict[Unit, list[IssueRecord]] = field(default_factory=dict)
     cycles: int = 0
     """Cycles of the whole run, as the core's counter reports them."""
     load_start: list[int] = field(default_factory=list)
@@ -265,7 +265,7 @@ class _Run:
         self.config, self.weightless = config, weightless
         self.program = {unit: list(program.get(unit, ())) for unit in Unit}
         self.given = {unit: given(code) for unit, code in self.program.items()}
-        self.spans: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
+        self.spans: dict[Unit, list[IssueRecord]] = {unit: [] for unit in Unit}
         self.in_order = tuple(self.spans.values())
         self.load_start: list[int] = []
         self.load_end = 0
@@ -330,7 +330,7 @@ class _Run:
 
     def _finish(self, unit: Unit, end: int, done: int) -> bool:
         ready, ordered, free, issue, _, stalled = self.part.pop(unit)
-        self.spans[unit].append(Span(ready, ordered, free, issue, end, done, stalled))
+        self.spans[unit].append(IssueRecord(ready, ordered, free, issue, end, done, stalled))
         return True
 
     def _load(self, instruction: Load) -> bool:

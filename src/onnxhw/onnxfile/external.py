@@ -17,7 +17,7 @@ from ..errors import InvalidModelError
 from .elements import element
 from .large_constants import LargeConstants
 from .limits import Limits
-from .location import Location, location
+from .location import DataLocation, location
 from .payload import shape_of, title, typed_fields
 
 CHUNK = 1 << 20
@@ -41,7 +41,7 @@ class DataFolder:
         self._leave()
         os.close(self.root)
 
-    def read(self, place: Location, needed: int, where: str) -> bytes:
+    def read(self, place: DataLocation, needed: int, where: str) -> bytes:
         """`needed` bytes from their place; E3135 if the file does not have them."""
         if place.path != self.path:
             self._enter(place, where)
@@ -80,7 +80,7 @@ class DataFolder:
             self.digests[self.path] = hasher.hexdigest()
         return self.digests[self.path]
 
-    def _enter(self, place: Location, where: str) -> None:
+    def _enter(self, place: DataLocation, where: str) -> None:
         """Open a data file instead of the one that is open."""
         self._leave()
         self.seen.add(place.path)
@@ -105,7 +105,7 @@ class DataFolder:
             )
         self.size, self.path = state.st_size, place.path
 
-    def _open(self, part: str, flags: int, folder: int, place: Location, where: str) -> int:
+    def _open(self, part: str, flags: int, folder: int, place: DataLocation, where: str) -> int:
         try:
             if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
                 raise InvalidModelError(
@@ -158,7 +158,7 @@ def load_external(
             where=where,
             hint="give the path of the model",
         )
-    places: list[tuple[int, onnx.TensorProto, Location, int, str]] = []
+    places: list[tuple[int, onnx.TensorProto, DataLocation, int, str]] = []
     total = 0
     for index, tensor, name in outside:
         label = name or title(tensor)
@@ -189,7 +189,7 @@ def _folder(folder: Path, limits: Limits, where: str) -> DataFolder:
         raise InvalidModelError("E3008", f"the model's folder cannot be read: {error.strerror}", where=where) from error
 
 
-def _place(tensor: onnx.TensorProto, limits: Limits, where: str) -> tuple[Location, int]:
+def _place(tensor: onnx.TensorProto, limits: Limits, where: str) -> tuple[DataLocation, int]:
     """Where the data lies, and how many bytes its type and shape need."""
     kind = element(tensor.data_type, where)
     if kind.string:

@@ -1,4 +1,4 @@
-"""`Location`: where a tensor says its external data lies, checked before any file is touched."""
+"""`DataLocation`: where a tensor says its external data lies, checked before any file is touched."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MARKER = "_ORT_MEM_ADDR_"
 
 
 @dataclass(frozen=True)
-class Location:
+class DataLocation:
     """Components of a path beneath the model's folder, and the bytes in that file; `length` None: as many as needed."""
 
     parts: tuple[str, ...]
@@ -35,7 +35,7 @@ class Location:
         return "/".join(self.parts)
 
 
-def location(tensor: onnx.TensorProto, where: str) -> Location:
+def location(tensor: onnx.TensorProto, where: str) -> DataLocation:
     """The checked location of a tensor's external data.
 
     E3120 no location, E3121 an unknown key, E3122 a key twice, E3123 to E3128 a path that is not one beneath the
@@ -62,7 +62,7 @@ def location(tensor: onnx.TensorProto, where: str) -> Location:
     checksum = found.get("checksum", "")
     if checksum and not SHA1.fullmatch(checksum):
         raise InvalidModelError("E3137", f"has a checksum that is no SHA-1: {checksum[:50]!r}", where=where)
-    return Location(_parts(found["location"], where), offset, length, checksum.lower(), tuple(ignored))
+    return DataLocation(_parts(found["location"], where), offset, length, checksum.lower(), tuple(ignored))
 
 
 def _number(text: str, name: str, where: str) -> int:

@@ -1,4 +1,4 @@
-"""`Constants`: small values that are known without running the model, through a few harmless operators."""
+"""`KnownConstants`: small values that are known without running the model, through a few harmless operators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,12 +35,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 @dataclass
-class Constants:
+class KnownConstants:
     """Known values by name, in a graph and those around it; `hidden`: names that mean something else here."""
 
     opset: int
     values: dict[str, Array] = field(default_factory=dict)
-    outer: "Constants | None" = None
+    outer: "KnownConstants | None" = None
     hidden: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Array | None:

@@ -18,15 +18,15 @@ from .specification.functions import Functions, Key, compatible, every_node, ide
 from .specification.nodes import needs
 from .specification.signatures import canonical, newest, signature
 from .specification.versions import imports, model_fields
-from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
-from .trailing import trim
+from .subgraph_copy import BodyNames, FreshNames, copy_attribute, copy_node, nested
+from .trailing_names import trim
 
 SATURATED = 1 << 62
 """Sizes are not counted beyond this."""
 
 
 @dataclass(frozen=True)
-class Size:
+class BodySize:
     """What a body becomes: nodes, bytes, and how deep graphs are nested in it."""
 
     nodes: int = 0
@@ -53,8 +53,8 @@ def inline(model: onnx.ModelProto, limits: Limits = DEFAULT, where: str = "model
     del made.functions[:], made.graph.node[:], made.opset_import[:]
     local = {domain for domain, _, _ in functions.table}
     made.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in sets.items())
-    inliner = _Inliner(functions, Fresh.of(model.graph), limits, where, sets)
-    made.graph.node.extend(inliner.expand(model.graph.node, Scope()))
+    inliner = _Inliner(functions, FreshNames.of(model.graph), limits, where, sets)
+    made.graph.node.extend(inliner.expand(model.graph.node, BodyNames()))
     _leave_out(made.graph, inliner.lacking, where)
     unused = local - {canonical(node.domain) for node in every_node(made.graph.node)} - {""}
     kept = [entry for entry in made.opset_import if entry.domain not in unused]
@@ -89,9 +89,9 @@ def _checked(model: onnx.ModelProto, where: str) -> tuple[Functions, dict[str, i
     return functions, sets
 
 
-def expanded(model: onnx.ModelProto, functions: Functions) -> Size:
+def expanded(model: onnx.ModelProto, functions: Functions) -> BodySize:
     """The size of the main graph after inlining, callees first, without making anything; counts saturate."""
-    sizes: dict[Key, Size] = {}
+    sizes: dict[Key, BodySize] = {}
     for start in functions.table:
         stack = [start]
         while stack:
@@ -106,7 +106,7 @@ def expanded(model: onnx.ModelProto, functions: Functions) -> Size:
     return _size(model.graph.node, sizes)
 
 
-def _size(nodes: Iterable[onnx.NodeProto], sizes: dict[Key, Size]) -> Size:
+def _size(nodes: Iterable[onnx.NodeProto], sizes: dict[Key, BodySize]) -> BodySize:
     count = size = depth = 0
     left = [(node, 0) for node in nodes]
     while left:
@@ -118,11 +118,11 @@ def _size(nodes: Iterable[onnx.NodeProto], sizes: dict[Key, Size]) -> Size:
             count, size = count + callee.nodes, size + callee.bytes
             depth = max(depth, level + callee.depth)
         left.extend((inner, level + 1) for graph in nested(node) for inner in graph.node)
-    return Size(min(count, SATURATED), min(size, SATURATED), min(depth, SATURATED))
+    return BodySize(min(count, SATURATED), min(size, SATURATED), min(depth, SATURATED))
 
 
 @dataclass
-class _Body(Scope):
+class _Body(BodyNames):
     """The scope of one call: also the attributes that the body may refer to."""
 
     attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class _Body(Scope):
 @dataclass
 class _Inliner:
     functions: Functions
-    fresh: Fresh
+    fresh: FreshNames
     limits: Limits
     where: str
     sets: dict[str, int]
@@ -141,10 +141,10 @@ class _Inliner:
     _nodes: int = 0
     _bytes: int = 0
 
-    def expand(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> list[onnx.NodeProto]:
+    def expand(self, nodes: Iterable[onnx.NodeProto], scope: BodyNames) -> list[onnx.NodeProto]:
         """The nodes with all calls replaced; calls in calls need no stack of Python's."""
         made: list[onnx.NodeProto] = []
-        stack: list[tuple[Iterator[onnx.NodeProto], Scope]] = [(iter(nodes), scope)]
+        stack: list[tuple[Iterator[onnx.NodeProto], BodyNames]] = [(iter(nodes), scope)]
         while stack:
             left, scope = stack[-1]
             node = next(left, None)
@@ -160,7 +160,7 @@ class _Inliner:
                 stack.append((iter(function.node), body))
         return made
 
-    def _plain(self, node: onnx.NodeProto, scope: Scope) -> onnx.NodeProto:
+    def _plain(self, node: onnx.NodeProto, scope: BodyNames) -> onnx.NodeProto:
         made = copy_node(node, scope, self._attribute)
         if "" in made.input and made.output:
             self._lacks(node, made, scope)
@@ -172,7 +172,7 @@ class _Inliner:
         self._count(1, 0)
         return made
 
-    def _lacks(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: Scope) -> None:
+    def _lacks(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: BodyNames) -> None:
         """Note it if an input that the operator must have is one that the call leaves out."""
         domain = canonical(node.domain)
         known = signature(node.op_type, domain, self.sets.get(domain, 1)) if domain in newest() else None
@@ -182,7 +182,7 @@ class _Inliner:
                 call = body.call if body else ""
                 self.lacking[made.output[0]] = f"{call} leaves out input {before!r}, which {label(node)} in it needs"
 
-    def _required(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: Scope) -> None:
+    def _required(self, node: onnx.NodeProto, made: onnx.NodeProto, scope: BodyNames) -> None:
         """E3367 if the call leaves out an attribute that the operator must have."""
         domain, body = canonical(node.domain), _body(scope)
         known = signature(node.op_type, domain, self.sets.get(domain, 1)) if domain in newest() else None
@@ -193,7 +193,7 @@ class _Inliner:
             what = f"does not give the function's attribute {outer!r}, which {label(node)} in it must have"
             self._refuse("E3367", body.call if body else "", what)
 
-    def _attribute(self, attribute: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
+    def _attribute(self, attribute: onnx.AttributeProto, scope: BodyNames) -> onnx.AttributeProto | None:
         if not attribute.ref_attr_name:
             return copy_attribute(attribute, scope, self.expand)
         given = _given(scope, attribute.ref_attr_name)
@@ -210,7 +210,7 @@ class _Inliner:
         self.limits.check("E3372", "subgraph_depth", passed.depth, "inlining nests graphs to a depth of", self.where)
         return made
 
-    def _enter(self, node: onnx.NodeProto, function: onnx.FunctionProto, scope: Scope) -> _Body:
+    def _enter(self, node: onnx.NodeProto, function: onnx.FunctionProto, scope: BodyNames) -> _Body:
         body = _Body(self.fresh, self.fresh.call(node.name or function.name), call=f"the call {label(node)}")
         for index, name in enumerate(function.input):
             body.mapping[name] = scope.use(node.input[index]) if index < len(node.input) else ""
@@ -227,7 +227,7 @@ class _Inliner:
         return body
 
     def _returned(
-        self, function: onnx.FunctionProto, body: _Body, call: onnx.NodeProto, scope: Scope
+        self, function: onnx.FunctionProto, body: _Body, call: onnx.NodeProto, scope: BodyNames
     ) -> list[onnx.NodeProto]:
         """An Identity for every output that is an input of the function."""
         made = []
@@ -255,13 +255,13 @@ class _Inliner:
         )
 
 
-def _given(scope: Scope | None, name: str) -> onnx.AttributeProto | None:
+def _given(scope: BodyNames | None, name: str) -> onnx.AttributeProto | None:
     """The attribute of the call that a body, or a graph in it, belongs to."""
     body = _body(scope)
     return body.attributes.get(name) if body else None
 
 
-def _body(scope: Scope | None) -> _Body | None:
+def _body(scope: BodyNames | None) -> _Body | None:
     """The body that a scope belongs to."""
     while scope is not None and not isinstance(scope, _Body):
         scope = scope.outer

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 from onnx import helper
 
-from .pooling import Pool
+from .pooling import PoolAttributes
 from .specification.functions import every_node
 from .specification.signatures import canonical
 
@@ -100,7 +100,7 @@ def _write(node: onnx.NodeProto, operands: Sequence[Sizes | None]) -> None:
         return
     if given["auto_pad"] not in ("NOTSET", "VALID"):
         return
-    pool = Pool(**given)
+    pool = PoolAttributes(**given)
     if min([*kernel, *pool.steps, *pool.spread], default=0) < 1 or not len(kernel) == len(pool.steps) == len(
         pool.spread
     ):

@@ -17,8 +17,8 @@ from .specification.functions import every_node
 from .specification.signatures import canonical
 from .specification.types import OPEN, dims, graphs
 from .specification.versions import imports
-from .subgraph_copy import Fresh, nested, own_names
-from .trailing import trim
+from .subgraph_copy import FreshNames, nested, own_names
+from .trailing_names import trim
 
 WITHOUT_INPUTS = 4
 """The IR version from which initializers need not be inputs."""
@@ -43,12 +43,12 @@ def normalise(model: onnx.ModelProto) -> None:
             _given(graph)
         model.ir_version = WITHOUT_INPUTS
     if inner:
-        fresh = Fresh.of(model.graph)
+        fresh = FreshNames.of(model.graph)
         _distinct(model.graph, set(), {}, fresh)
         for function in model.functions:
             taken = {name for node in every_node(function.node) for name in (*node.input, *node.output)}
             around = {*function.input, *(name for node in function.node for name in node.output)}
-            _renamed(function.node, around, {}, Fresh(taken | fresh.taken))
+            _renamed(function.node, around, {}, FreshNames(taken | fresh.taken))
 
 
 def _imports(owner: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
@@ -84,7 +84,7 @@ def _given(graph: onnx.GraphProto) -> None:
         graph.input.extend(kept)
 
 
-def _distinct(graph: onnx.GraphProto, around: set[str], renamed: dict[str, str], fresh: Fresh) -> None:
+def _distinct(graph: onnx.GraphProto, around: set[str], renamed: dict[str, str], fresh: FreshNames) -> None:
     """Rename inputs and initializers that have a name of `around`, and what is `renamed` around, in place."""
     own = own_names(graph)
     made = {name for node in graph.node for name in node.output}
@@ -99,7 +99,7 @@ def _distinct(graph: onnx.GraphProto, around: set[str], renamed: dict[str, str],
     _renamed(graph.node, around | own | made, names, fresh)
 
 
-def _renamed(nodes: Sequence[onnx.NodeProto], around: set[str], names: dict[str, str], fresh: Fresh) -> None:
+def _renamed(nodes: Sequence[onnx.NodeProto], around: set[str], names: dict[str, str], fresh: FreshNames) -> None:
     """Rename what nodes read, and the graphs in them; `around` are all values that these may see."""
     for node in nodes:
         if names and not names.keys().isdisjoint(node.input):

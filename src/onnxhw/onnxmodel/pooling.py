@@ -1,4 +1,4 @@
-"""`Pool`, `resolve_pads`: where the windows of convolutions and pools lie, over any number of spatial axes."""
+"""`PoolAttributes`, `resolve_pads`: where windows of convolutions and pools lie, over any number of spatial axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def resolve_pads(
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolAttributes:
     """The attributes of a pooling node."""
 
     kernel_shape: Sequence[int]

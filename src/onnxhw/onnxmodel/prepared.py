@@ -14,7 +14,7 @@ from ..onnxfile.limits import DEFAULT, Limits
 from ..worker import worker_scope
 from .batch_analysis import OneSample, at_sizes, one_sample, open_batch, prove_open
 from .dynamic_batch import resolve_open_batch
-from .endless import refuse_endless
+from .endless_loops import refuse_endless
 from .inline import inline
 from .legacy_domains import adopt
 from .node_order import sort_nodes

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ModelFile:
     """A model that was read, its data complete but for `large_constants`, and what is unusual about it."""
 
     model: onnx.ModelProto
@@ -38,7 +38,7 @@ class Reading:
     large_constants: LargeConstants = field(default_factory=LargeConstants)
 
 
-def read(source: "Source", limits: Limits = DEFAULT, separate_large: bool = False) -> Reading:
+def read(source: "Source", limits: Limits = DEFAULT, separate_large: bool = False) -> ModelFile:
     """The model in a file or in bytes, external data loaded, sparse initializers made dense; large constants stay
     outside the message if `separate_large`.
 
@@ -56,7 +56,7 @@ def read(source: "Source", limits: Limits = DEFAULT, separate_large: bool = Fals
     return reading
 
 
-def _read(source: "Source", where: str, limits: Limits, separate_large: bool) -> Reading:
+def _read(source: "Source", where: str, limits: Limits, separate_large: bool) -> ModelFile:
     if isinstance(source, bytes):
         data, folder = source, None
     else:
@@ -70,7 +70,7 @@ def _read(source: "Source", where: str, limits: Limits, separate_large: bool) ->
     warnings += _tensors(found, kept, limits, where)
     for graph in found.with_sparse:
         fill_in(graph)
-    return Reading(model, tuple(warnings), kept)
+    return ModelFile(model, tuple(warnings), kept)
 
 
 def read_model(source: "Source", limits: Limits = DEFAULT) -> onnx.ModelProto:

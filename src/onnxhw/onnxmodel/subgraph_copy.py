@@ -9,7 +9,7 @@ GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 @dataclass
-class Fresh:
+class FreshNames:
     """Names that no value or node of the model has; `call` numbers one copy of a body."""
 
     taken: set[str]
@@ -18,7 +18,7 @@ class Fresh:
     """By name that was wanted, the last number given to it: a search from 1 takes quadratic time."""
 
     @classmethod
-    def of(cls, graph: onnx.GraphProto) -> "Fresh":
+    def of(cls, graph: onnx.GraphProto) -> "FreshNames":
         """All names of a graph and the graphs in it are taken."""
         taken: set[str] = set()
         for one in every_graph(graph):
@@ -45,7 +45,7 @@ class Fresh:
 
 
 @dataclass
-class Scope:
+class BodyNames:
     """How the names of one body are called where it is copied to.
 
     fresh : where new names come from; None: names that a body defines stay as they are.
@@ -54,10 +54,10 @@ class Scope:
     outer : the scope around; names that none of them maps stay as they are.
     """
 
-    fresh: Fresh | None = None
+    fresh: FreshNames | None = None
     prefix: str = ""
     mapping: dict[str, str] = field(default_factory=dict)
-    outer: "Scope | None" = None
+    outer: "BodyNames | None" = None
 
     def use(self, name: str) -> str:
         """The new name of a value."""
@@ -73,9 +73,9 @@ class Scope:
             self.mapping[name] = self.fresh.name(self.prefix, name) if self.fresh else name
         return self.mapping[name]
 
-    def inside(self) -> "Scope":
+    def inside(self) -> "BodyNames":
         """The scope of a graph nested in the body."""
-        return Scope(self.fresh, self.prefix, {}, self)
+        return BodyNames(self.fresh, self.prefix, {}, self)
 
 
 def nested(node: onnx.NodeProto) -> list[onnx.GraphProto]:
@@ -104,13 +104,13 @@ def own_names(graph: onnx.GraphProto) -> set[str]:
     return {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
 
 
-Attributes = Callable[[onnx.AttributeProto, Scope], "onnx.AttributeProto | None"]
+Attributes = Callable[[onnx.AttributeProto, BodyNames], "onnx.AttributeProto | None"]
 """How an attribute is copied; None leaves it out."""
-Nodes = Callable[[Iterable[onnx.NodeProto], Scope], "list[onnx.NodeProto]"]
+Nodes = Callable[[Iterable[onnx.NodeProto], BodyNames], "list[onnx.NodeProto]"]
 """How the nodes of a nested graph are copied."""
 
 
-def copy_node(node: onnx.NodeProto, scope: Scope, attribute: Attributes) -> onnx.NodeProto:
+def copy_node(node: onnx.NodeProto, scope: BodyNames, attribute: Attributes) -> onnx.NodeProto:
     """The node under the scope's names."""
     made = onnx.NodeProto()
     for entry, value in node.ListFields():
@@ -130,7 +130,7 @@ def copy_node(node: onnx.NodeProto, scope: Scope, attribute: Attributes) -> onnx
     return made
 
 
-def copy_attribute(attribute: onnx.AttributeProto, scope: Scope, nodes: Nodes) -> onnx.AttributeProto:
+def copy_attribute(attribute: onnx.AttributeProto, scope: BodyNames, nodes: Nodes) -> onnx.AttributeProto:
     """The attribute; graphs in it under the scope's names."""
     made = onnx.AttributeProto()
     if attribute.type not in GRAPHS:
@@ -143,7 +143,7 @@ def copy_attribute(attribute: onnx.AttributeProto, scope: Scope, nodes: Nodes) -
     return made
 
 
-def copy_graph(graph: onnx.GraphProto, around: Scope, nodes: Nodes) -> onnx.GraphProto:
+def copy_graph(graph: onnx.GraphProto, around: BodyNames, nodes: Nodes) -> onnx.GraphProto:
     """A nested graph under the names of the scope around it; its own names are fresh wherever the scope's are."""
     scope = around.inside()
     made = onnx.GraphProto(name=graph.name)

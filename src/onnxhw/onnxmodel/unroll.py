@@ -14,11 +14,11 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 
 from ..onnxfile.limits import DEFAULT, Limits
-from .constants import Array, Constants
+from .constants import Array, KnownConstants
 from .in_worker import infer_shapes
 from .inference import Shape
 from .specification.functions import every_node
-from .subgraph_copy import Fresh, Scope, copy_attribute, copy_node, nested
+from .subgraph_copy import BodyNames, FreshNames, copy_attribute, copy_node, nested
 
 STATIC = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9
@@ -47,15 +47,15 @@ def unroll(model: onnx.ModelProto, limits: Limits = DEFAULT) -> onnx.ModelProto:
     if not any(node.op_type in STATIC and not node.domain for node in everything):
         return model
     opset = max((entry.version for entry in model.opset_import if entry.domain == ""), default=1)
-    known = Constants(opset)
+    known = KnownConstants(opset)
     graph = model.graph
     overridable = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in overridable:
             known.add(tensor.name, tensor)
     budget = _Budget(limits.expansion - len(everything), 2 * limits.expansion, limits.folded_bytes)
-    unroller = _Unroller(Fresh.of(graph), limits, opset, budget, _lengths(model, everything))
-    nodes = unroller.nodes(graph.node, Scope(), known)
+    unroller = _Unroller(FreshNames.of(graph), limits, opset, budget, _lengths(model, everything))
+    nodes = unroller.nodes(graph.node, BodyNames(), known)
     made = deepcopy(model)
     del made.graph.node[:]
     made.graph.node.extend(nodes)
@@ -104,7 +104,7 @@ class _Budget:
 
 @dataclass
 class _Unroller:
-    fresh: Fresh
+    fresh: FreshNames
     limits: Limits
     opset: int
     budget: _Budget
@@ -114,7 +114,7 @@ class _Unroller:
     once: dict[int, tuple[onnx.TensorProto | onnx.SparseTensorProto, str]] = field(default_factory=dict)
     """By its identity, a constant of a body (kept: nothing else gets its identity) and its name as an initializer."""
 
-    def nodes(self, nodes: Iterable[onnx.NodeProto], scope: Scope, known: Constants) -> list[onnx.NodeProto]:
+    def nodes(self, nodes: Iterable[onnx.NodeProto], scope: BodyNames, known: KnownConstants) -> list[onnx.NodeProto]:
         """The nodes under the scope's names, those of a known course replaced."""
         made: list[onnx.NodeProto] = []
         for node in nodes:
@@ -130,19 +130,19 @@ class _Unroller:
             made.extend(replaced)
         return made
 
-    def _plain(self, node: onnx.NodeProto, scope: Scope, known: Constants) -> onnx.NodeProto:
+    def _plain(self, node: onnx.NodeProto, scope: BodyNames, known: KnownConstants) -> onnx.NodeProto:
         hidden = frozenset(value.name for graph in nested(node) for value in graph.input)
 
-        def inside(nodes: Iterable[onnx.NodeProto], inner: Scope) -> list[onnx.NodeProto]:
-            return self.nodes(nodes, inner, Constants(known.opset, outer=known, hidden=hidden))
+        def inside(nodes: Iterable[onnx.NodeProto], inner: BodyNames) -> list[onnx.NodeProto]:
+            return self.nodes(nodes, inner, KnownConstants(known.opset, outer=known, hidden=hidden))
 
         return copy_node(node, scope, lambda one, around: copy_attribute(one, around, inside))
 
-    def _replaced(self, node: onnx.NodeProto, scope: Scope, known: Constants) -> list[onnx.NodeProto] | None:
+    def _replaced(self, node: onnx.NodeProto, scope: BodyNames, known: KnownConstants) -> list[onnx.NodeProto] | None:
         """The nodes that stand for a node of a known course; None if it is not known."""
         initializers, sparse, once = len(self.initializers), len(self.sparse), len(self.once)
         left, size = self.budget.left, self.budget.bytes
-        attempt = Constants(known.opset, outer=known)
+        attempt = KnownConstants(known.opset, outer=known)
         attributes = {attribute.name: attribute for attribute in node.attribute}
         try:
             if node.op_type == "If":
@@ -161,17 +161,17 @@ class _Unroller:
         return made
 
     def _if(
-        self, node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], scope: Scope, known: Constants
+        self, node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], scope: BodyNames, known: KnownConstants
     ) -> list[onnx.NodeProto]:
         condition = _truth(known, scope.use(node.input[0]))
         branch = attributes["then_branch" if condition else "else_branch"].g
         prefix = self.fresh.call(node.name or "If")
-        inner = Scope(self.fresh, prefix, self._shared(branch, prefix, known), scope)
+        inner = BodyNames(self.fresh, prefix, self._shared(branch, prefix, known), scope)
         made = self._body(branch, inner, known)
         return made + self._identities([inner.use(value.name) for value in branch.output], node, scope)
 
     def _loop(
-        self, node: onnx.NodeProto, body: onnx.GraphProto, scope: Scope, known: Constants
+        self, node: onnx.NodeProto, body: onnx.GraphProto, scope: BodyNames, known: KnownConstants
     ) -> list[onnx.NodeProto]:
         trips = self.limits.loop_trips + 1
         if node.input[0]:
@@ -193,7 +193,7 @@ class _Unroller:
                 raise _DynamicError
             number = self._constant(np.array(iteration, np.int64), node, known)
             actual = dict(zip(inputs, [number, condition, *carried], strict=True))
-            inner = Scope(self.fresh, f"{prefix}.{iteration}", {**shared, **actual}, scope)
+            inner = BodyNames(self.fresh, f"{prefix}.{iteration}", {**shared, **actual}, scope)
             made += self._body(body, inner, known)
             results = [inner.use(value.name) for value in body.output]
             condition, carried = results[0], results[1 : 1 + len(carried)]
@@ -205,7 +205,7 @@ class _Unroller:
         return made + self._identities(results, node, scope)
 
     def _scan(
-        self, node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], scope: Scope, known: Constants
+        self, node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], scope: BodyNames, known: KnownConstants
     ) -> list[onnx.NodeProto]:
         body, count = attributes["body"].g, attributes["num_scan_inputs"].i
         states = len(node.input) - count
@@ -236,7 +236,7 @@ class _Unroller:
                 made.append(helper.make_node("Gather", [name, index], [elements[-1]], name=elements[-1], axis=axis))
             self.budget.take(len(elements))
             actual = dict(zip([value.name for value in body.input], [*carried, *elements], strict=True))
-            inner = Scope(self.fresh, f"{prefix}.{step}", {**shared, **actual}, scope)
+            inner = BodyNames(self.fresh, f"{prefix}.{step}", {**shared, **actual}, scope)
             made += self._body(body, inner, known)
             results = [inner.use(value.name) for value in body.output]
             carried = results[:states]
@@ -253,7 +253,7 @@ class _Unroller:
             raise _DynamicError
         return True
 
-    def _shared(self, body: onnx.GraphProto, prefix: str, known: Constants) -> dict[str, str]:
+    def _shared(self, body: onnx.GraphProto, prefix: str, known: KnownConstants) -> dict[str, str]:
         """A body's initializers, once for all iterations; their new names by the old."""
         names = {tensor.name: self._once(tensor, tensor.name, prefix, known) for tensor in body.initializer}
         for sparse in body.sparse_initializer:
@@ -265,7 +265,7 @@ class _Unroller:
             names[sparse.values.name] = self.once[id(sparse)][1]
         return names
 
-    def _once(self, tensor: onnx.TensorProto, name: str, prefix: str, known: Constants) -> str:
+    def _once(self, tensor: onnx.TensorProto, name: str, prefix: str, known: KnownConstants) -> str:
         """A constant of a body as an initializer of the model, made when it is first met; its name."""
         if id(tensor) not in self.once:
             made = deepcopy(tensor)
@@ -275,7 +275,7 @@ class _Unroller:
         known.add(self.once[id(tensor)][1], tensor)
         return self.once[id(tensor)][1]
 
-    def _body(self, graph: onnx.GraphProto, scope: Scope, known: Constants) -> list[onnx.NodeProto]:
+    def _body(self, graph: onnx.GraphProto, scope: BodyNames, known: KnownConstants) -> list[onnx.NodeProto]:
         """One copy of a graph's nodes in the graph around; its large constants are not copied."""
         self.budget.take(len(every_node(graph.node)) + 1)
         kept = []
@@ -287,9 +287,9 @@ class _Unroller:
                 scope.mapping[node.output[0]] = self._once(tensor, node.output[0], scope.prefix, known)
         return self.nodes(kept, scope, known)
 
-    def _size(self, body: onnx.GraphProto, scope: Scope, known: Constants) -> int:
+    def _size(self, body: onnx.GraphProto, scope: BodyNames, known: KnownConstants) -> int:
         """The nodes that a copy of a body counts as, Loops in it that will surely be unrolled as what they become."""
-        inner, own = Scope(outer=scope), Constants(known.opset, outer=known)
+        inner, own = BodyNames(outer=scope), KnownConstants(known.opset, outer=known)
         for node in body.node:
             if node.op_type == "Constant" and _large(node) is None:
                 inner.mapping.update((name, f"{id(inner)} {name}") for name in node.output)  # no name of the model's
@@ -307,12 +307,12 @@ class _Unroller:
             count += more if more <= self.budget.left and trips.max() <= self.limits.loop_trips else once
         return count
 
-    def _steady(self, body: onnx.GraphProto, scope: Scope, known: Constants) -> bool:
+    def _steady(self, body: onnx.GraphProto, scope: BodyNames, known: KnownConstants) -> bool:
         """Will a Loop surely not end before its trips are done: is its condition passed on, or known to be true?"""
         if len(body.input) < CONDITION + 1 or not body.output:
             return False
         made = {name: node for node in body.node for name in node.output}
-        name, own = body.output[0].name, Constants(known.opset)
+        name, own = body.output[0].name, KnownConstants(known.opset)
         for _ in body.node:
             if name in made and made[name].op_type == "Identity" and made[name].input:
                 name = made[name].input[0]
@@ -321,14 +321,14 @@ class _Unroller:
         value = own.get(name) if name in made else known.get(scope.use(name))
         return name == body.input[CONDITION].name or (value is not None and bool(value.all()))
 
-    def _constant(self, value: Array, node: onnx.NodeProto, known: Constants) -> str:
+    def _constant(self, value: Array, node: onnx.NodeProto, known: KnownConstants) -> str:
         name = self.fresh.name(node.name or node.op_type, "constant")
         self.initializers.append(numpy_helper.from_array(value, name))
         known.values[name] = value
         return name
 
     def _stacked(
-        self, names: Sequence[str], axis: int, node: onnx.NodeProto, made: list[onnx.NodeProto], known: Constants
+        self, names: Sequence[str], axis: int, node: onnx.NodeProto, made: list[onnx.NodeProto], known: KnownConstants
     ) -> str:
         """The values of all iterations along a new axis."""
         if not names:
@@ -346,7 +346,7 @@ class _Unroller:
         made.append(helper.make_node("Concat", parts, [whole], name=whole, axis=axis))
         return whole
 
-    def _identities(self, results: Sequence[str], node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto]:
+    def _identities(self, results: Sequence[str], node: onnx.NodeProto, scope: BodyNames) -> list[onnx.NodeProto]:
         """The node's outputs under their names."""
         self.budget.take(len(node.output))
         made = []
@@ -366,14 +366,14 @@ def _large(node: onnx.NodeProto) -> onnx.TensorProto | None:
     return found[0] if len(found) == 1 and found[0].ByteSize() > COPIED else None
 
 
-def _known(known: Constants, name: str) -> int:
+def _known(known: KnownConstants, name: str) -> int:
     value = known.get(name)
     if value is None or value.size != 1 or value.dtype.kind not in "iub":
         raise _DynamicError
     return int(value.ravel()[0])
 
 
-def _truth(known: Constants, name: str) -> bool:
+def _truth(known: KnownConstants, name: str) -> bool:
     return bool(_known(known, name))
 
 

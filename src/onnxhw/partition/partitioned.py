@@ -8,7 +8,7 @@ from typing import Literal
 from ..batch import Batch
 from ..diagnostics import Diagnostic
 from ..errors import OnnxhwError, UnsupportedError, UsageError
-from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, Value
+from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, ValueInfo
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.shapes import dynamic
 from ..program.parts import Program
@@ -47,8 +47,8 @@ class PartitionedModel:
     """
 
     name: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
     parts: tuple[Part, ...]
     placement: tuple[NodePlacement, ...]
     diagnostics: tuple[Diagnostic, ...] = field(default=())

@@ -10,7 +10,7 @@ from ..convert.conversion import Conversion, convert
 from ..convert.static_model import StaticModel
 from ..diagnostics import Diagnostic
 from ..ir.graph import Graph
-from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, Value
+from ..ir.parts import Dim, GoldenPart, HardwarePart, Part, ValueInfo
 from ..onnxfile.limits import Limits
 from ..onnxmodel.declared_shapes import CONTAINERS
 from ..onnxmodel.prepared import Prepared, Source, name_of, prepare
@@ -145,14 +145,14 @@ def _part(stage: int, graph: Graph) -> Part:
     return GoldenPart(graph) if stage % KINDS == GOLDEN else HardwarePart(graph)
 
 
-def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> Value:
+def _value(made: Conversion, value: onnx.ValueInfoProto, optional: bool = False) -> ValueInfo:
     known: Shape | None = made.context.shapes.get(value.name)
     kind = value.type.tensor_type
     dims: tuple[Dim, ...] | None = known
     if known is None and value.type.HasField("tensor_type") and kind.HasField("shape"):
         dims = _sizes(kind)
     elements = None if value.type.HasField("tensor_type") else _elements(value.type)
-    return Value(value.name, dims, made.context.dtypes.get(value.name, ""), optional, elements)
+    return ValueInfo(value.name, dims, made.context.dtypes.get(value.name, ""), optional, elements)
 
 
 def _elements(kind: onnx.TypeProto) -> tuple[Dim, ...] | None:

@@ -24,7 +24,7 @@ from ..onnxmodel.batching_rules import RANDOM
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import Node
 from ..onnxmodel.shapes import Shape
-from ..onnxmodel.specification.contributed import CONTRIB
+from ..onnxmodel.specification.com_microsoft import CONTRIB
 from ..onnxmodel.subgraph_copy import nested
 
 LARGEST = 1 << 20
@@ -91,7 +91,7 @@ class Trials:
         return reason
 
     def _refused(self, node: Node, shapes: Mapping[str, Shape]) -> str:
-        operands: dict[str, Asked | Array] = {}
+        operands: dict[str, UnknownOperand | Array] = {}
         for index, name in enumerate(node.input):
             operand = self._operand(node, index, shapes) if name else None
             if name and operand is None:
@@ -101,7 +101,7 @@ class Trials:
         asked = sum(prod(one.shape) for one in operands.values()) + sum(prod(shapes.get(n, ())) for n in node.results)
         if asked > LARGEST:
             return ""
-        kept = (one if isinstance(one, Asked) else (one.shape, str(one.dtype), one.tobytes())
+        kept = (one if isinstance(one, UnknownOperand) else (one.shape, str(one.dtype), one.tobytes())
                 for one in operands.values())  # fmt: skip
         attributes = (one.SerializeToString() for one in node.proto.attribute)
         places = tuple(list(operands).index(name) if name else None for name in node.input)
@@ -133,7 +133,7 @@ class Trials:
         imports = self.static.model.opset_import
         return onnx.ModelProto(ir_version=self.static.model.ir_version, opset_import=imports, graph=graph)
 
-    def _operand(self, node: Node, index: int, shapes: Mapping[str, Shape]) -> "Asked | Array | None":
+    def _operand(self, node: Node, index: int, shapes: Mapping[str, Shape]) -> "UnknownOperand | Array | None":
         """A constant's array, shape and type of what is not known; None for what forbids a trial."""
         name = node.input[index]
         value, shape, dtype = self.context.values.get(name), shapes.get(name), self.context.dtypes.get(name)
@@ -145,10 +145,10 @@ class Trials:
         data = not index or node.op_type in INTEGERS or index in PLACES.get(node.key, ())
         if shape is None or prod(shape) > LARGEST or dtype not in (DATA if data else NUMBERS):
             return None
-        return Asked(shape, str(dtype))
+        return UnknownOperand(shape, str(dtype))
 
 
-class Asked(NamedTuple):
+class UnknownOperand(NamedTuple):
     """An operand of which only this is known."""
 
     shape: Shape
@@ -164,5 +164,5 @@ FILLS: tuple[Callable[[Shape], Array], ...] = (_varied, np.ones, np.zeros)
 
 
 def _filled(operands: Mapping[str, Any], fill: Callable[[Shape], Array]) -> dict[str, Array]:
-    return {name: np.asarray(fill(one.shape)).astype(one.dtype) if isinstance(one, Asked) else one
+    return {name: np.asarray(fill(one.shape)).astype(one.dtype) if isinstance(one, UnknownOperand) else one
             for name, one in operands.items()}  # fmt: skip

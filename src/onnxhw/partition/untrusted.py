@@ -20,7 +20,7 @@ from .. import errors
 from ..diagnostics import Diagnostic
 from ..errors import InvalidModelError, OnnxhwError, UsageError
 from ..onnxfile.limits import DEFAULT, LimitError, Limits
-from ..onnxmodel.read import Reading, read
+from ..onnxmodel.read import ModelFile, read
 from .pipeline import read as read_and_place
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_untrusted(
     seconds: int = SECONDS,
     memory: int = BYTES,
     shapes: Mapping[str, int] | None = None,
-) -> Reading:
+) -> ModelFile:
     """`load.read` in a child process of at most `seconds` of processor and wall time and `memory` bytes; less
     where the process is limited to less itself.
 
@@ -73,7 +73,7 @@ def read_untrusted(
     return _result(answer, process.returncode, where, seconds)
 
 
-def _result(answer: bytes, status: int, where: str, seconds: int) -> Reading:
+def _result(answer: bytes, status: int, where: str, seconds: int) -> ModelFile:
     head, _, body = answer.partition(SEPARATOR)
     try:
         record: dict[str, Any] = json.loads(head)
@@ -89,7 +89,7 @@ def _result(answer: bytes, status: int, where: str, seconds: int) -> Reading:
     if "error" in record:
         raise _rebuilt(record["error"], where)
     warnings = tuple(Diagnostic.of(entry) for entry in record["warnings"])
-    return Reading(onnx.ModelProto.FromString(body), warnings)
+    return ModelFile(onnx.ModelProto.FromString(body), warnings)
 
 
 def _rebuilt(record: dict[str, str], where: str) -> OnnxhwError:

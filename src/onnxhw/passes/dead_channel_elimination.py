@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..fixed import Ints
 from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
-from ..program.kept import Constants, Kept, Shape
+from ..program.storage import ElidedChannels, Shape, StorageFormat
 from ..program.variant import Variant
 from .constant_channels_last import Order, constant_channels_last
 from .constant_propagation import VARIES, constant_channels, has_constants, spans_padding
@@ -36,12 +36,12 @@ def eliminate_dead_channels(graph: Graph) -> Variant | None:
     known = constant_channels(graph)
     drop = _droppable(graph, known)
     order = constant_channels_last(graph, known, drop)
-    kept: dict[str, tuple[Kept, Shape]] = {
-        name: (Constants(_numbers(order[name]), _numbers(known[name][mask])), graph.tensors[name].shape)
+    storage: dict[str, tuple[StorageFormat, Shape]] = {
+        name: (ElidedChannels(_numbers(order[name]), _numbers(known[name][mask])), graph.tensors[name].shape)
         for name, mask in drop.items()
         if not np.array_equal(order[name], np.arange(len(mask)))
     }
-    if not kept:
+    if not storage:
         return None
     tensors = {
         name: dataclasses.replace(tensor, shape=(1, len(order[name]), *tensor.shape[2:]))
@@ -55,7 +55,7 @@ def eliminate_dead_channels(graph: Graph) -> Variant | None:
                 return None
             op = reduced
         ops.append(op)
-    return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), kept)
+    return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), storage)
 
 
 def _numbers(values: npt.NDArray[np.int64]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from ..config import HwConfig
 from ..ir.graph import Conv, Graph, Op
 from ..ir.ops.conv import PackedConv, PackedTile
 from ..ir.windows import Window
-from ..program.kept import Kept, Packed, Shape
+from ..program.storage import PackedInput, Shape, StorageFormat
 from ..program.variant import Variant
 
 MOST_JUMP = 63
@@ -48,7 +48,7 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
     return [_variant(graph, dict(zip(ways, one, strict=True))) for one in levelled]
 
 
-def _levelled(ways: "list[list[Plan]]") -> "list[list[Plan]]":
+def _levelled(ways: "list[list[PackingPlan]]") -> "list[list[PackingPlan]]":
     """As many plans for each input: the last of one that has fewer is repeated."""
     most = max(map(len, ways))
     return [plans + plans[-1:] * (most - len(plans)) for plans in ways]
@@ -64,13 +64,13 @@ def _readers(graph: Graph) -> dict[str, list[Op]]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PackingPlan:
     """How an input is packed, and read: tiles, the taps of their lanes, bytes from one position to the next.
 
     `taps` has, for each tile and lane, the element ``(kh, kw, c)`` of the window, or None.
     """
 
-    packed: Packed
+    packed: PackedInput
     tiles: tuple[PackedTile, ...]
     taps: tuple[tuple[int, int, int] | None, ...]
     pitch: tuple[int, int]
@@ -92,7 +92,7 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
     return found
 
 
-def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Plan], str]:
+def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[PackingPlan], str]:
     """Ways to pack an input of that shape, best first; why there is none."""
     windows = set[Window]()
     for op in readers:
@@ -120,7 +120,7 @@ def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Plan
     return sorted(near, key=lambda plan: (len(plan.tiles), plan.packed.words)), ""
 
 
-def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> Plan | None:
+def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> PackingPlan | None:
     """The plan with rows of the input, or its columns, one after the other, and so many bytes for each pixel; None if
     reads would begin where they cannot."""
     step, (_, channels, *spatial) = config.unaligned, shape
@@ -147,12 +147,12 @@ def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixe
     elements = first + (spatial[outer] - 1) * pitch + (spatial[inner] - 1) * pixel + channels
     words = -(-max(last + max(ends), elements) // config.word)
     by_axis = {outer: pitch, inner: pixel}
-    packed = Packed(config.word, words, first, by_axis[0], by_axis[1])
+    packed = PackedInput(config.word, words, first, by_axis[0], by_axis[1])
     # A single position needs no step, whatever it would be.
     moves = tuple(steps[axis] if positions[axis] > 1 else 0 for axis in (0, 1))
     if any(at % step for at in moves):
         return None
-    return Plan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]))
+    return PackingPlan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]))
 
 
 def _pitch(least: int, axis: tuple[int, int, int, int, int], row: int, config: HwConfig) -> int:
@@ -208,19 +208,19 @@ def _tiles(segments: list[Segment], config: HwConfig) -> Iterator[tuple[PackedTi
         yield PackedTile(first, split, jump), lanes + [None] * (word - len(lanes))
 
 
-def _variant(graph: Graph, plans: dict[str, Plan]) -> Variant:
-    kept: dict[str, tuple[Kept, Shape]] = {}
+def _variant(graph: Graph, plans: dict[str, PackingPlan]) -> Variant:
+    storage: dict[str, tuple[StorageFormat, Shape]] = {}
     tensors = dict(graph.tensors)
     for name, plan in plans.items():
         x = graph.tensors[name]
-        kept[name] = plan.packed, x.shape
-        tensors[name] = dataclasses.replace(x, shape=plan.packed.kept(x.shape))
+        storage[name] = plan.packed, x.shape
+        tensors[name] = dataclasses.replace(x, shape=plan.packed.stored_shape(x.shape))
     ops = [_convolved(op, plans[op.inputs[0]]) if isinstance(op, Conv) and op.inputs[0] in plans else op
            for op in graph.ops]  # fmt: skip
-    return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), kept)
+    return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), storage)
 
 
-def _convolved(op: Conv, plan: Plan) -> PackedConv:
+def _convolved(op: Conv, plan: PackingPlan) -> PackedConv:
     """The convolution over packed bytes: weights by tile and lane, 0 where a lane has no element."""
     weight = np.zeros((len(op.weight), len(plan.taps), 1, 1), np.int8)
     for lane, tap in enumerate(plan.taps):

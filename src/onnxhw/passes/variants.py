@@ -19,5 +19,5 @@ def variants(graph: Graph, config: HwConfig) -> list[list[Variant]]:
         base = reduced
         found.append([base])
     if packed := packed_inputs(base.graph, config):
-        found.append([Variant(each.graph, {**base.kept, **each.kept}) for each in packed])
+        found.append([Variant(each.graph, {**base.storage, **each.storage}) for each in packed])
     return found

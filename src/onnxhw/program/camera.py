@@ -16,16 +16,16 @@ from ..isa.camera import (
     FRAME_WIDTH,
     LEAST_BOX,
     MOST_CLASSES,
+    CameraSettings,
     Crop,
-    Settings,
     average,
     expanded,
 )
 from ..isa.memory import host_stride
 from ..preprocess import Input, Preprocess
 from .input_regions import to_stream
-from .kept import Constants
 from .model import DeviceProgram, Entry
+from .storage import ElidedChannels
 
 Frame = npt.NDArray[np.uint16]
 """RGB565 pixels, of `Crop.frame` rows and columns."""
@@ -56,7 +56,7 @@ def frame_of(image: Image, crop: Crop) -> Frame:
     return frame
 
 
-def input_of(image: Image, settings: Settings) -> npt.NDArray[np.int8]:
+def input_of(image: Image, settings: CameraSettings) -> npt.NDArray[np.int8]:
     """The int8 input ``(1, 3, H, W)`` that the gateware makes of an image."""
     rows = [np.array(table, np.int8)[channel] for table, channel in zip(settings.table, image, strict=True)]
     return np.stack(rows)[None]
@@ -74,7 +74,7 @@ def line_of(answer: tuple[int, int]) -> bytes:
     return b"class %d score %d\r\n" % answer
 
 
-def settings_of(program: DeviceProgram, preprocess: Preprocess | None = None, where: str = "") -> Settings:
+def settings_of(program: DeviceProgram, preprocess: Preprocess | None = None, where: str = "") -> CameraSettings:
     """What the gateware must know of a program, whose model takes images that `preprocess` prepares.
 
     `UnsupportedError`: E4180 the model has not one input of one RGB image, E4181 its image is too large or too small
@@ -91,7 +91,7 @@ def settings_of(program: DeviceProgram, preprocess: Preprocess | None = None, wh
     entry = program.tensors[port.tensor]
     _require_order(entry, program.config.word, where)
     table = _table(port, entry, preprocess or Preprocess(), where)
-    return Settings(crop, table, _classes(program, where))
+    return CameraSettings(crop, table, _classes(program, where))
 
 
 def _image_port(program: DeviceProgram, where: str) -> tuple[Port, tuple[int, int]]:
@@ -166,9 +166,9 @@ def _classes(program: DeviceProgram, where: str) -> tuple[int, ...]:
         hint = f"a camera is for models of one output [1, classes] of 2 to {MOST_CLASSES} classes"
         raise UnsupportedError("E4184", f"the model's output is no list of scores: {listed}", where=where, hint=hint)
     entry, word = program.tensors[ports[0].tensor], program.config.word
-    place, kept = entry.place, entry.kept
+    place, storage = entry.place, entry.storage
     found: list[int] = []
-    others = iter(kept.values if isinstance(kept, Constants) else ())
+    others = iter(storage.values if isinstance(storage, ElidedChannels) else ())
     for number in range(shape[1]):
         at = entry.element((0, number, 0, 0))
         if at is None:

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa import input_port as isa
-from ..isa.input_port import LANES, REGIONS, Region, stream_words, table_words
+from ..isa.input_port import LANES, REGIONS, InputRegion, stream_words, table_words
 from ..isa.link import MAX_WORDS
-from .kept import Packed
 from .layout import Place
 from .model import DeviceProgram, Entry
+from .storage import PackedInput
 
 Array8 = npt.NDArray[np.int8]
 
@@ -21,7 +21,7 @@ def inputs(program: DeviceProgram) -> list[str]:
     return list(dict.fromkeys(port.tensor for port in program.inputs))
 
 
-def input_regions(program: DeviceProgram) -> list[Region]:
+def input_regions(program: DeviceProgram) -> list[InputRegion]:
     """The regions of all inputs."""
     return [each for name in inputs(program) for each in regions(program.tensors[name], program.config.word)]
 
@@ -58,7 +58,7 @@ def intake(program: DeviceProgram) -> int:
 
 def travelling_words(entry: Entry) -> int:
     """Words of the stream of an input of a program."""
-    return shape_words(entry.shape if isinstance(entry.kept, Packed) else entry.place.shape)
+    return shape_words(entry.shape if isinstance(entry.storage, PackedInput) else entry.place.shape)
 
 
 def shape_words(shape: tuple[int, int, int, int]) -> int:
@@ -72,57 +72,57 @@ def require_regions(places: Sequence[Place], word: int) -> str:
     return f"the inputs lie in {count} regions of memory, the input port has {REGIONS}" if count > REGIONS else ""
 
 
-def regions(entry: Entry, word: int) -> list[Region]:
+def regions(entry: Entry, word: int) -> list[InputRegion]:
     """The regions of an input, in a memory of `word` lanes, in the order of their addresses.
 
     An input that is packed has one, whose gaps hold the zero point. Else each block of channels is one, and what lies
     in other lanes stays; blocks that follow each other without a gap are one.
     """
-    if isinstance(entry.kept, Packed):
-        found = [_packed(entry, entry.kept)]
+    if isinstance(entry.storage, PackedInput):
+        found = [_packed(entry, entry.storage)]
     else:
         found = _blocks(entry.place, word)
     last = found.pop()
-    return [*found, Region(**{**vars(last), "ends": True})]
+    return [*found, InputRegion(**{**vars(last), "ends": True})]
 
 
 def to_stream(entry: Entry, values: Array8, word: int) -> bytes:
     """The bytes that travel for the model's int8 ``(1, C, H, W)``: its elements by address, then 0 to a whole word."""
-    if isinstance(entry.kept, Packed):
-        data: bytes = values[0].transpose(_axes(entry.kept, values.shape)).tobytes()
+    if isinstance(entry.storage, PackedInput):
+        data: bytes = values[0].transpose(_axes(entry.storage, values.shape)).tobytes()
     else:
-        kept, place = entry.store(values), entry.place
+        stored, place = entry.store(values), entry.place
         lows = range(-place.lane, place.shape[1], word)
-        data = b"".join(kept[0, max(0, low) : low + word].transpose(1, 2, 0).tobytes() for low in lows)
+        data = b"".join(stored[0, max(0, low) : low + word].transpose(1, 2, 0).tobytes() for low in lows)
     return data + bytes(-len(data) % LANES)
 
 
-def _axes(kept: Packed, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _axes(packed: PackedInput, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Channel, row and column of an input in the order in which addresses run, the slowest first."""
-    return (1, 2, 0) if _rows_outer(kept, shape) else (2, 1, 0)
+    return (1, 2, 0) if _rows_outer(packed, shape) else (2, 1, 0)
 
 
-def _rows_outer(kept: Packed, shape: tuple[int, ...]) -> bool:
-    return (kept.row, shape[2]) >= (kept.column, shape[3])
+def _rows_outer(packed: PackedInput, shape: tuple[int, ...]) -> bool:
+    return (packed.row, shape[2]) >= (packed.column, shape[3])
 
 
-def _packed(entry: Entry, kept: Packed) -> Region:
+def _packed(entry: Entry, packed: PackedInput) -> InputRegion:
     shape = entry.shape
     _, channels, height, width = shape
-    axes = [(kept.row, height), (kept.column, width)]
-    (inner, runs), (outer, rows) = axes[::-1] if _rows_outer(kept, shape) else axes
+    axes = [(packed.row, height), (packed.column, width)]
+    (inner, runs), (outer, rows) = axes[::-1] if _rows_outer(packed, shape) else axes
     run = channels
     if inner == channels or runs == 1:
         run, runs, inner = channels * runs, 1, channels * runs
     length = (runs - 1) * inner + run
-    used = kept.first + (rows - 1) * outer + length
-    return Region(
-        entry.place.base * kept.word, run, inner - run, runs, outer - length if rows > 1 else 0, rows,
-        kept.first, kept.words * kept.word - used, entry.zero_point,
+    used = packed.first + (rows - 1) * outer + length
+    return InputRegion(
+        entry.place.base * packed.word, run, inner - run, runs, outer - length if rows > 1 else 0, rows,
+        packed.first, packed.words * packed.word - used, entry.zero_point,
     )  # fmt: skip
 
 
-def _blocks(place: Place, word: int) -> list[Region]:
+def _blocks(place: Place, word: int) -> list[InputRegion]:
     """Channels of the first block if it begins in another lane than 0, those of whole blocks, and the last ones'."""
     _, channels, height, width = place.shape
     first = place.base * word + place.lane
@@ -136,17 +136,17 @@ def _blocks(place: Place, word: int) -> list[Region]:
         parts.append((low, word, [*rows, (len(whole), place.plane * word)]))
     if end % word and (end > word or not place.lane):
         parts.append(((place.base + end // word * place.plane) * word, end % word, rows))
-    found: list[Region] = []
+    found: list[InputRegion] = []
     for part in parts:
         region, before = _nest(*part), found[-1] if found else None
         if before and region.rows == region.runs == before.rows == before.runs == 1 and before.end == region.first:
-            found[-1] = Region(before.first, before.run + region.run)
+            found[-1] = InputRegion(before.first, before.run + region.run)
         else:
             found.append(region)
     return found
 
 
-def _nest(first: int, run: int, levels: list[tuple[int, int]]) -> Region:
+def _nest(first: int, run: int, levels: list[tuple[int, int]]) -> InputRegion:
     """A region of runs of so many bytes, repeated as `levels` say, innermost first: how often, and how far apart."""
     left: list[tuple[int, int]] = []
     for count, pitch in levels:
@@ -160,4 +160,4 @@ def _nest(first: int, run: int, levels: list[tuple[int, int]]) -> Region:
     (runs, inner), (rows, outer) = (*left, (1, 0), (1, 0))[:2]
     gap = inner - run if runs > 1 else 0
     row_gap = outer - (run + gap) * (runs - 1) - run if rows > 1 else 0
-    return Region(first, run, gap, runs, row_gap, rows)
+    return InputRegion(first, run, gap, runs, row_gap, rows)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.input_port import LANES, Region
+from ..isa.input_port import LANES, InputRegion
 
 Array64 = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ class Scattered(NamedTuple):
     fill: int
 
 
-def scatter(regions: Sequence[Region], word: int, lanes: int) -> list[Scattered]:
+def scatter(regions: Sequence[InputRegion], word: int, lanes: int) -> list[Scattered]:
     """Where the bytes of the stream come to, in a memory in whose image words of `word` bytes are `lanes` apart."""
     found, source = [], 0
 

@@ -10,8 +10,8 @@ from ..config import HwConfig
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
-from .kept import Array8, Element, Kept, Packed, Shape
 from .layout import Place
+from .storage import Array8, Element, PackedInput, Shape, StorageFormat
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Entry:
     The tensor is complete in activation memory once `ready` vector instructions have completed (0: it is an
     input) and stays until `last` have (the program's length for outputs). `golden` is the SHA-256 of its
     int8 values for the program's test vector, empty if there is none. `op` names the operation that
-    made it. `place` has the model's shape, unless `kept` says what lies there instead of a tensor of shape `model`.
+    made it. `place` has the model's shape, unless `storage` says what lies there instead of a tensor of shape `model`.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Entry:
     last: int = 0
     op: str = ""
     golden: str = ""
-    kept: Kept | None = None
+    storage: StorageFormat | None = None
     model: Shape | None = None
 
     @property
@@ -42,17 +42,17 @@ class Entry:
 
     def store(self, values: Array8) -> Array8:
         """What lies at `place` if the model's input is `values`, int8 ``(1, C, H, W)``."""
-        if isinstance(self.kept, Packed):
-            return self.kept.store(values, self.zero_point)
+        if isinstance(self.storage, PackedInput):
+            return self.storage.store(values, self.zero_point)
         return values
 
-    def restore(self, kept: Array8) -> Array8:
+    def restore(self, stored: Array8) -> Array8:
         """The model's tensor, from what lies at `place`."""
-        return self.kept.restore(kept, self.shape) if self.kept else kept
+        return self.storage.restore(stored, self.shape) if self.storage else stored
 
     def element(self, at: Element) -> Element | None:
-        """Where `place` has an element of the model's tensor, None if it is not kept."""
-        return self.kept.element(at, self.shape) if self.kept else at
+        """Where `place` has an element of the model's tensor, None if it is not stored."""
+        return self.storage.element(at, self.shape) if self.storage else at
 
 
 @dataclass

@@ -6,7 +6,7 @@ from ..batch import Batch
 from ..config import HwConfig
 from ..errors import UsageError
 from ..ir.graph import Port
-from ..ir.parts import GoldenPart, HostPart, Value
+from ..ir.parts import GoldenPart, HostPart, ValueInfo
 from .input_regions import latency
 from .model import DeviceProgram
 
@@ -22,8 +22,8 @@ class Program:
     """
 
     name: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
     parts: list[ProgramPart]
     batch: Batch | None = None
 
@@ -95,5 +95,5 @@ def _names(ports: list[Port]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(port.name for port in ports))
 
 
-def _values(ports: list[Port]) -> tuple[Value, ...]:
-    return tuple(dict.fromkeys(Value(port.name, port.shape, port.dtype) for port in ports))
+def _values(ports: list[Port]) -> tuple[ValueInfo, ...]:
+    return tuple(dict.fromkeys(ValueInfo(port.name, port.shape, port.dtype) for port in ports))

@@ -10,16 +10,16 @@ from ..batch import Batch
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..ir.graph import Port
-from ..ir.parts import Dim, GoldenPart, HostPart, Value
+from ..ir.parts import Dim, GoldenPart, HostPart, ValueInfo
 from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.instructions import UNITS, Ordered
 from ..isa.units import Unit
-from .kept import Constants, Kept, Packed, Shape
 from .layout import Place
 from .model import DeviceProgram, Entry, Layer
 from .parts import Program, ProgramPart, gives, reads
 from .schema import message
+from .storage import ElidedChannels, PackedInput, Shape, StorageFormat
 
 # -- Program -> message ----------------------------------------------------------------------------
 
@@ -65,19 +65,19 @@ def _device(program: DeviceProgram) -> Any:
     record.params = program.params.astype("<u8").tobytes()
     record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
     for entry in program.tensors.values():
-        place, kept = entry.place, entry.kept
+        place, storage = entry.place, entry.storage
         added = record.tensors.add(
             name=entry.name, base=place.base, plane=place.plane, row=place.row, shape=place.shape, lane=place.lane,
             scale=float(entry.scale), zero_point=entry.zero_point, ready=entry.ready, last=entry.last,
             op=entry.op, golden=entry.golden, model=entry.model or (),
         )  # fmt: skip
-        if kept is not None:
-            if isinstance(kept, Packed):
-                for field in fields(kept):
-                    setattr(added.packed, field.name, getattr(kept, field.name))
+        if storage is not None:
+            if isinstance(storage, PackedInput):
+                for field in fields(storage):
+                    setattr(added.packed, field.name, getattr(storage, field.name))
             else:
-                for field in fields(kept):
-                    getattr(added.constants, field.name).extend(getattr(kept, field.name))
+                for field in fields(storage):
+                    getattr(added.constants, field.name).extend(getattr(storage, field.name))
     for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
         for port in ports:
             target.add(
@@ -134,9 +134,9 @@ def _part(record: Any, where: str) -> ProgramPart:
     return _program(record.device, where)
 
 
-def _values(records: Any) -> tuple[Value, ...]:
+def _values(records: Any) -> tuple[ValueInfo, ...]:
     return tuple(
-        Value(record.name, _dims(record.shape), record.dtype, record.optional, _dims(record.elements or "null"))
+        ValueInfo(record.name, _dims(record.shape), record.dtype, record.optional, _dims(record.elements or "null"))
         for record in records
     )
 
@@ -202,29 +202,30 @@ def _code(codes: Any) -> dict[Unit, list[Ordered]]:
 def _entry(entry: Any) -> Entry:
     _, channels, height, width = entry.shape
     place = Place(entry.base, entry.plane, entry.row, (1, channels, height, width), entry.lane)
-    kept, model = _kept(entry)
-    if kept is not None and (model is None or kept.kept(model) != place.shape):
-        raise ValueError(f"tensor {entry.name!r} of shape {model} is not kept as one of shape {place.shape}")
+    storage, model = _storage(entry)
+    if storage is not None and (model is None or storage.stored_shape(model) != place.shape):
+        raise ValueError(f"tensor {entry.name!r} of shape {model} is not stored as one of shape {place.shape}")
     return Entry(
-        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden, kept, model
+        entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden,
+        storage, model,
     )  # fmt: skip
 
 
-def _kept(entry: Any) -> tuple[Kept | None, Shape | None]:
-    """How a tensor is kept, and the shape of the model's."""
+def _storage(entry: Any) -> tuple[StorageFormat | None, Shape | None]:
+    """How a tensor is stored, and the shape of the model's."""
     if not entry.model:
         return None, None
     _, channels, height, width = entry.model
     shape = 1, channels, height, width
     if entry.HasField("constants") + entry.HasField("packed") != 1:
-        raise ValueError(f"tensor {entry.name!r} must be kept either packed, or without its constants")
+        raise ValueError(f"tensor {entry.name!r} must be stored either packed, or without its constants")
     if entry.HasField("packed"):
         found = entry.packed
-        return Packed(found.word, found.words, found.first, found.row, found.column), shape
+        return PackedInput(found.word, found.words, found.first, found.row, found.column), shape
     values = tuple(entry.constants.values)
     if values and not -128 <= min(values) <= max(values) <= 127:
         raise ValueError(f"tensor {entry.name!r} has constants beyond int8")
-    return Constants(tuple(entry.constants.channels), values), shape
+    return ElidedChannels(tuple(entry.constants.channels), values), shape
 
 
 def _layer(layer: Any) -> Layer:

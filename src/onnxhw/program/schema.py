@@ -106,9 +106,9 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (10, "", "uint32", "last", "kept until this many vector instructions are complete"),
             (11, "", "string", "op", "operation that made it"),
             (12, "", "string", "golden", "SHA-256 of its values for the test vector, or empty"),
-            (13, "repeated", "uint32", "model", "shape of the model's tensor where another array is kept, else empty"),
-            (15, "", "Constants", "constants", "the kept array is the model's tensor less its constant channels"),
-            (16, "", "Packed", "packed", "the kept array is the model's tensor as bytes in a row"),
+            (13, "repeated", "uint32", "model", "shape of the model's tensor if another array is stored, else empty"),
+            (15, "", "Constants", "constants", "the stored array is the model's tensor less its constant channels"),
+            (16, "", "Packed", "packed", "the stored array is the model's tensor as bytes in a row"),
         ],
     ),
     "Packed": (
@@ -116,16 +116,16 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "w * word + l; every other byte is the zero point.",
         [
             (1, "", "uint32", "word", "bytes of a word"),
-            (2, "", "uint32", "words", "of the kept array"),
+            (2, "", "uint32", "words", "of the stored array"),
             (3, "", "uint32", "first", ""),
             (4, "", "uint32", "row", ""),
             (5, "", "uint32", "column", ""),
         ],
     ),
     "Constants": (
-        "The channels of the model's tensor that are kept, and what the others hold.",
+        "The channels of the model's tensor that are stored, and what the others hold.",
         [
-            (1, "repeated", "uint32", "channels", "kept ones, in the order of the kept array"),
+            (1, "repeated", "uint32", "channels", "stored ones, in the order of the stored array"),
             (2, "repeated", "sint32", "values", "of the other channels in order"),
         ],
     ),

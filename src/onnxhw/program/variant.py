@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 
 from ..ir.graph import Graph
-from .kept import Kept, Shape
+from .storage import Shape, StorageFormat
 
 
 @dataclass(frozen=True)
 class Variant:
     """A graph whose tensors have the names of the model's.
 
-    Those in `kept` are other arrays: how they follow from the model's, and its shape. All others are equal to the
+    Those in `storage` are other arrays: how they follow from the model's, and its shape. All others are equal to the
     model's tensors, for every input.
     """
 
     graph: Graph
-    kept: dict[str, tuple[Kept, Shape]] = field(default_factory=dict)
+    storage: dict[str, tuple[StorageFormat, Shape]] = field(default_factory=dict)

@@ -21,15 +21,23 @@ from .bias_correction import correct_biases
 from .calibrate import METHODS, Samples, calibrate_grids
 from .evaluate import Accuracy, accuracy, noise
 from .floatgraph import FloatGraph
-from .plan import Plan, plan_grids, shares_grid
+from .plan import QuantizationPlan, plan_grids, shares_grid
 from .plot import plot_noise
 from .prepare import Source, inputs_of, prepare_model
-from .report import LayerReport, Report
+from .report import LayerReport, QuantizationReport
 from .runner import Runner
 from .write import float_model, qdq_model
 
 __all__ = [
-    "METHODS", "Accuracy", "LayerReport", "Quantized", "Report", "Samples", "inputs_of", "plot_noise", "quantize",
+    "METHODS",
+    "Accuracy",
+    "LayerReport",
+    "QuantizationReport",
+    "Quantized",
+    "Samples",
+    "inputs_of",
+    "plot_noise",
+    "quantize",
 ]  # fmt: skip
 
 
@@ -38,7 +46,7 @@ class Quantized:
     """The QDQ model and what it cost. The same inputs give the same bytes."""
 
     model: onnx.ModelProto
-    report: Report
+    report: QuantizationReport
 
     def bytes(self) -> bytes:
         """The model's file."""
@@ -106,7 +114,7 @@ def quantize(
                 LayerReport(layer.label, layer.node.op_type, value, float(grid.scale), grid.zero_point, low, high,
                             found[value].snr_db)
             )  # fmt: skip
-    report = Report(
+    report = QuantizationReport(
         method,
         sum(1 for _ in samples()),
         sum(1 for _ in measured()),
@@ -119,7 +127,7 @@ def quantize(
     return Quantized(written.model, report)
 
 
-def _results(graph: FloatGraph, plan: Plan) -> dict[str, str]:
+def _results(graph: FloatGraph, plan: QuantizationPlan) -> dict[str, str]:
     """The quantized result of each layer that rounds, by the layer's output name."""
     return {
         layer.output: plan.result(layer)

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from ..hostops.evaluator import Evaluator
 from ..onnxmodel.batching_rules import RANDOM
-from .floatgraph import Array, Doubles, FloatGraph, Layer
+from .floatgraph import Array, Doubles, FloatGraph, FloatLayer
 
 LARGEST_FOLDED = 1 << 24
 """Elements of a result that is computed ahead."""
@@ -87,7 +87,7 @@ def _evaluate(graph: FloatGraph, node: onnx.NodeProto) -> dict[str, Array]:
     return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
 
 
-def _parameters(graph: FloatGraph, layer: Layer) -> None:
+def _parameters(graph: FloatGraph, layer: FloatLayer) -> None:
     """Give an affine layer its weight and bias, if they are constant float32."""
     node, found = layer.node, layer.attributes()
     constants = [graph.constants.get(name) for name in node.input[1:] if name]
@@ -117,7 +117,7 @@ def _parameters(graph: FloatGraph, layer: Layer) -> None:
         layer.weight, layer.axis = weight, 1
 
 
-def _gemm(layer: Layer, matrix: Array, bias: Array | None, alpha: float, beta: float) -> None:
+def _gemm(layer: FloatLayer, matrix: Array, bias: Array | None, alpha: float, beta: float) -> None:
     outputs = len(matrix)
     if bias is not None and (bias.size not in (1, outputs) or max(bias.shape, default=1) != bias.size):
         return
@@ -142,8 +142,8 @@ class ChannelAffine:
 
 def _channel_affine(graph: FloatGraph) -> None:
     uses = graph.uses()
-    kept: list[Layer] = []
-    made: dict[str, Layer] = {}
+    kept: list[FloatLayer] = []
+    made: dict[str, FloatLayer] = {}
     for layer in graph.layers:
         found = _normalization(graph, layer) or _arithmetic(graph, layer)
         before = made.get(found.x) if found is not None else None
@@ -159,7 +159,7 @@ def _channel_affine(graph: FloatGraph) -> None:
     graph.layers = kept
 
 
-def _join(before: Layer, found: ChannelAffine) -> None:
+def _join(before: FloatLayer, found: ChannelAffine) -> None:
     assert before.weight is not None
     assert before.bias is not None
     along = [-1 if axis == before.axis else 1 for axis in range(before.weight.ndim)]
@@ -167,22 +167,22 @@ def _join(before: Layer, found: ChannelAffine) -> None:
     before.bias = (before.bias.astype(np.float64) * found.a + found.b).astype(np.float32)
 
 
-def _stands_alone(graph: FloatGraph, layer: Layer, found: ChannelAffine) -> bool:
+def _stands_alone(graph: FloatGraph, layer: FloatLayer, found: ChannelAffine) -> bool:
     """Is it worth a convolution: one or two spatial axes, and different constants per channel (or a normalization)?"""
     scalar = layer.node.op_type != "BatchNormalization" and np.unique(found.a).size == np.unique(found.b).size == 1
     return len(graph.shapes[found.x]) in (3, 4) and not scalar
 
 
-def _depthwise(graph: FloatGraph, layer: Layer, found: ChannelAffine) -> Layer:
+def _depthwise(graph: FloatGraph, layer: FloatLayer, found: ChannelAffine) -> FloatLayer:
     channels, rank = len(found.a), len(graph.shapes[found.x]) - 2
     node = helper.make_node(
         "Conv", [found.x, ""], [layer.output], name=layer.node.name, kernel_shape=[1] * rank, group=channels
     )
     weight = found.a.astype(np.float32).reshape(channels, 1, *[1] * rank)
-    return Layer(node, weight, found.b.astype(np.float32))
+    return FloatLayer(node, weight, found.b.astype(np.float32))
 
 
-def _normalization(graph: FloatGraph, layer: Layer) -> ChannelAffine | None:
+def _normalization(graph: FloatGraph, layer: FloatLayer) -> ChannelAffine | None:
     node, found = layer.node, layer.attributes()
     if node.op_type != "BatchNormalization" or node.domain or found.get("training_mode", 0) or len(node.output) > 1:
         return None
@@ -193,7 +193,7 @@ def _normalization(graph: FloatGraph, layer: Layer) -> ChannelAffine | None:
     return ChannelAffine(node.input[0], a, shift - mean * a)
 
 
-def _arithmetic(graph: FloatGraph, layer: Layer) -> ChannelAffine | None:
+def _arithmetic(graph: FloatGraph, layer: FloatLayer) -> ChannelAffine | None:
     """Add, Sub, Mul or Div with a constant per channel."""
     node = layer.node
     if node.op_type not in ("Add", "Sub", "Mul", "Div") or node.domain:

@@ -10,13 +10,13 @@ import numpy as np
 
 from ..qdq import Grid
 from .calibrate import Samples
-from .floatgraph import FloatGraph, Layer
-from .plan import Plan
+from .floatgraph import FloatGraph, FloatLayer
+from .plan import QuantizationPlan
 from .runner import Runner
 from .write import float_model, qdq_model
 
 
-def correct_biases(graph: FloatGraph, plan: Plan, grids: Mapping[str, Grid], samples: Samples) -> None:
+def correct_biases(graph: FloatGraph, plan: QuantizationPlan, grids: Mapping[str, Grid], samples: Samples) -> None:
     """Add the mean of ``float - quantized`` over samples and positions to each bias, per channel, in place.
 
     What is compared is a layer's real result before its Relu and its QuantizeLinear.
@@ -39,15 +39,15 @@ def correct_biases(graph: FloatGraph, plan: Plan, grids: Mapping[str, Grid], sam
             layer.bias = (quantized.biases[layer.output] + sums[layer.output] / count).astype(np.float32)
 
 
-def _channels(layer: Layer) -> int:
+def _channels(layer: FloatLayer) -> int:
     assert layer.bias is not None
     return len(layer.bias)
 
 
-def _by_depth(graph: FloatGraph, plan: Plan) -> list[list[Layer]]:
+def _by_depth(graph: FloatGraph, plan: QuantizationPlan) -> list[list[FloatLayer]]:
     """The quantized layers with a bias, those with equally many such layers before them together."""
     depth: dict[str, int] = {}
-    found: dict[int, list[Layer]] = {}
+    found: dict[int, list[FloatLayer]] = {}
     for layer in graph.layers:
         own = max((depth.get(name, 0) for name in layer.node.input), default=0)
         if layer.bias is not None and layer.output in plan.layers:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..qdq import Grid
-from .plan import Plan
+from .plan import QuantizationPlan
 from .ranges import Histogram, entropy, percentile
 from .runner import Runner
 
@@ -19,8 +19,10 @@ SMALLEST_RANGE = 2.0**-60
 """A narrower range counts as zero: products of its scale would leave float32."""
 
 
-def calibrate_grids(runner: Runner, samples: Samples, plan: Plan, method: str, percent: float) -> dict[str, Grid]:
-    """The grid of each group of values (see `Plan.group`).
+def calibrate_grids(
+    runner: Runner, samples: Samples, plan: QuantizationPlan, method: str, percent: float
+) -> dict[str, Grid]:
+    """The grid of each group of values (see `QuantizationPlan.group`).
 
     One pass for the extremes; percentile and entropy take a second one for histograms between them. `runner` returns
     all sources of the plan. `UsageError` E2604: an activation that is not finite; E2609: no samples.

@@ -23,7 +23,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Layer:
+class FloatLayer:
     """A node; an affine one owns its parameters.
 
     `weight` has its output channels on `axis`; `bias` is ``[O]``. Both are None for nodes that are not affine, or whose
@@ -64,7 +64,7 @@ class FloatGraph:
         require_static(inferred, self.shapes, where)
         self._source = model
         self.constants: dict[str, Array] = {tensor.name: array(tensor) for tensor in model.graph.initializer}
-        self.layers = [Layer(deepcopy(node)) for node in model.graph.node]
+        self.layers = [FloatLayer(deepcopy(node)) for node in model.graph.node]
         self.inputs = [value for value in model.graph.input if value.name not in self.constants]
         self.outputs = list(model.graph.output)
         self.types = {

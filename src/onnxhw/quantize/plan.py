@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from .floatgraph import FloatGraph, Layer
+from .floatgraph import FloatGraph, FloatLayer
 
 MOVES = frozenset(["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout"])
 """Every element of the operand, elsewhere."""
@@ -33,7 +33,7 @@ CLAMPS = frozenset(["Relu", "Clip"])
 
 
 @dataclass(frozen=True)
-class Plan:
+class QuantizationPlan:
     """What is quantized.
 
     `layers`: those computed in integers, by output name. `group`: for each quantized value the name of the first of
@@ -46,9 +46,9 @@ class Plan:
     group: dict[str, str]
     sources: dict[str, tuple[str, ...]]
     fused: dict[str, str]
-    biases: dict[str, Layer]
+    biases: dict[str, FloatLayer]
 
-    def result(self, layer: Layer) -> str:
+    def result(self, layer: FloatLayer) -> str:
         """The quantized value that a layer's result becomes, after what is fused."""
         name = layer.output
         while name in self.fused:
@@ -56,7 +56,7 @@ class Plan:
         return name
 
 
-def operands(graph: FloatGraph, layer: Layer) -> list[str]:
+def operands(graph: FloatGraph, layer: FloatLayer) -> list[str]:
     """The values that a quantized layer would read; none if it cannot be quantized."""
     node = layer.node
     if node.domain or not all(graph.is_float(name) for name in node.output if name):
@@ -76,7 +76,7 @@ def operands(graph: FloatGraph, layer: Layer) -> list[str]:
     return names if names and all(graph.is_float(name) for name in names) else []
 
 
-def plan_grids(graph: FloatGraph) -> Plan:
+def plan_grids(graph: FloatGraph) -> QuantizationPlan:
     """The plan of a folded graph."""
     uses = graph.uses()
     outputs = {value.name for value in graph.outputs}
@@ -86,7 +86,7 @@ def plan_grids(graph: FloatGraph) -> Plan:
     for layer in graph.layers:
         if any(name in captured for name in (*reads[layer.output], *layer.node.output)):
             reads[layer.output] = []
-    fused, biases, pending = dict[str, str](), dict[str, Layer](), set[str]()
+    fused, biases, pending = dict[str, str](), dict[str, FloatLayer](), set[str]()
     for layer in graph.layers:
         if not reads[layer.output]:
             continue
@@ -117,7 +117,7 @@ def plan_grids(graph: FloatGraph) -> Plan:
         selected = maker is not None and maker.output in chosen and shares_grid(maker)
         if not selected:
             sources.setdefault(_root(group, name), []).append(name)
-    return Plan(
+    return QuantizationPlan(
         frozenset(chosen),
         {name: _root(group, name) for name in group},
         {root: tuple(names) for root, names in sources.items()},
@@ -126,12 +126,12 @@ def plan_grids(graph: FloatGraph) -> Plan:
     )
 
 
-def shares_grid(layer: Layer) -> bool:
+def shares_grid(layer: FloatLayer) -> bool:
     """Has the result the operands' grid?"""
     return layer.node.op_type in MOVES | SELECTIONS
 
 
-def is_function(graph: FloatGraph, layer: Layer) -> bool:
+def is_function(graph: FloatGraph, layer: FloatLayer) -> bool:
     """Is this a function of one element: unary, or arithmetic with a scalar?"""
     node = layer.node
     if node.op_type in FUNCTIONS:
@@ -140,8 +140,8 @@ def is_function(graph: FloatGraph, layer: Layer) -> bool:
 
 
 def _alone_before(
-    layer: Layer, made: dict[str, Layer], uses: Counter[str], outputs: set[str], reads: dict[str, list[str]]
-) -> Layer | None:
+    layer: FloatLayer, made: dict[str, FloatLayer], uses: Counter[str], outputs: set[str], reads: dict[str, list[str]]
+) -> FloatLayer | None:
     """The quantizable layer whose result this one alone reads, as its first operand."""
     x = next((name for name in reads[layer.output]), "")
     before = made.get(x)
@@ -150,19 +150,19 @@ def _alone_before(
     return before if reads[before.output] else None
 
 
-def _computes(graph: FloatGraph, layer: Layer) -> bool:
+def _computes(graph: FloatGraph, layer: FloatLayer) -> bool:
     """Does the layer end in a requantization, which may clamp?"""
     return layer.weight is not None or (layer.node.op_type in OPERATIONS and not is_function(graph, layer))
 
 
-def _is_constant_row(graph: FloatGraph, layer: Layer) -> bool:
+def _is_constant_row(graph: FloatGraph, layer: FloatLayer) -> bool:
     """Is this arithmetic with a constant that is not a scalar?"""
     return any(name in graph.constants and graph.constants[name].size > 1 for name in layer.node.input) and (
         layer.node.op_type in ("Add", "Sub", "Mul", "Div") and layer.weight is None
     )
 
 
-def _adds_bias(graph: FloatGraph, layer: Layer, before: Layer) -> bool:
+def _adds_bias(graph: FloatGraph, layer: FloatLayer, before: FloatLayer) -> bool:
     """Is this an Add of one constant per output to a MatMul of higher rank?"""
     if before.weight is None or before.bias is not None or layer.node.op_type != "Add":
         return False
@@ -170,7 +170,7 @@ def _adds_bias(graph: FloatGraph, layer: Layer, before: Layer) -> bool:
     return constant is not None and constant.shape == (before.weight.shape[1],)
 
 
-def _operands_fit(graph: FloatGraph, layer: Layer, names: list[str]) -> bool:
+def _operands_fit(graph: FloatGraph, layer: FloatLayer, names: list[str]) -> bool:
     """Two values of one shape (Mul: or one of them of a single pixel), or a value and a constant scalar."""
     shapes = [graph.shape(name) for name in layer.node.input]
     if len(shapes) != 2 or None in shapes:
@@ -191,7 +191,7 @@ def _operands_fit(graph: FloatGraph, layer: Layer, names: list[str]) -> bool:
     return layer.node.op_type == "Mul" and one_pixel
 
 
-def _mappable(graph: FloatGraph, layer: Layer) -> bool:
+def _mappable(graph: FloatGraph, layer: FloatLayer) -> bool:
     """Attributes under which a layer selects, moves or maps elements."""
     node, found = layer.node, layer.attributes()
     if node.op_type == "MaxPool":
@@ -212,7 +212,7 @@ def _mappable(graph: FloatGraph, layer: Layer) -> bool:
 def _edges(graph: FloatGraph, reads: dict[str, list[str]], fused: dict[str, str]) -> set[str]:
     """Layers at the model's inputs and outputs that stay float."""
 
-    def light(layer: Layer) -> bool:
+    def light(layer: FloatLayer) -> bool:
         small = layer.node.op_type in MOVES or is_function(graph, layer)
         return small and layer.node.input[0] not in fused and layer.output not in fused
 
@@ -250,7 +250,7 @@ def _groups(graph: FloatGraph, chosen: set[str], reads: dict[str, list[str]], fu
     return parent
 
 
-def _values(layer: Layer, reads: dict[str, list[str]]) -> Iterator[str]:
+def _values(layer: FloatLayer, reads: dict[str, list[str]]) -> Iterator[str]:
     yield from dict.fromkeys(reads[layer.output])
     yield from (name for name in layer.node.output if name)
 

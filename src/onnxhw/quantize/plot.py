@@ -1,10 +1,10 @@
 """`plot_noise`: signal-to-noise ratio per layer and accuracy before and after, as a PNG."""
 
 from ..report.figure import figure, png
-from .report import Report
+from .report import QuantizationReport
 
 
-def plot_noise(report: Report) -> bytes:
+def plot_noise(report: QuantizationReport) -> bytes:
     """The PNG; `UsageError` E2606 without matplotlib."""
     picture = figure(10, 2 + 0.22 * len(report.layers))
     found = report.accuracy

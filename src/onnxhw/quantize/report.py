@@ -1,4 +1,4 @@
-"""What a quantization did: `Report`, for people and for ``--json``."""
+"""What a quantization did: `QuantizationReport`, for people and for ``--json``."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class LayerReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class QuantizationReport:
     """`host`: layers left in float, by name."""
 
     method: str

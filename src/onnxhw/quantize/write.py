@@ -16,8 +16,8 @@ from onnx import helper
 from .. import fixed
 from ..onnxmodel.in_worker import infer_shapes
 from ..qdq import Grid, quantize_weights
-from .floatgraph import Array, Doubles, FloatGraph, Floats, Layer, unique
-from .plan import Plan
+from .floatgraph import Array, Doubles, FloatGraph, FloatLayer, Floats, unique
+from .plan import QuantizationPlan
 
 BIAS_BITS = 22
 """A weight scale is never so small that the bias would have more: its sums stay within the requantizer's 24 bits."""
@@ -39,7 +39,7 @@ def float_model(graph: FloatGraph) -> onnx.ModelProto:
 
 
 @dataclass(frozen=True)
-class Written:
+class QdqModel:
     """A QDQ model. `names`: what consumers read instead of a quantized value of the graph. `results`: what a layer
     writes, before quantization, by the layer's output name; `biases`: the real values of its integer bias."""
 
@@ -49,16 +49,16 @@ class Written:
     biases: dict[str, Doubles]
 
 
-def qdq_model(graph: FloatGraph, plan: Plan, grids: Mapping[str, Grid]) -> Written:
+def qdq_model(graph: FloatGraph, plan: QuantizationPlan, grids: Mapping[str, Grid]) -> QdqModel:
     """The quantized model, checked by onnx."""
     writer = _Writer(graph, plan, grids)
-    return Written(writer.model(), writer.names, writer.results, writer.biases)
+    return QdqModel(writer.model(), writer.names, writer.results, writer.biases)
 
 
 class _Writer:
     """Walks the graph and collects nodes and constants."""
 
-    def __init__(self, graph: FloatGraph, plan: Plan, grids: Mapping[str, Grid]) -> None:
+    def __init__(self, graph: FloatGraph, plan: QuantizationPlan, grids: Mapping[str, Grid]) -> None:
         self.graph, self.plan, self.grids = graph, plan, grids
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = dict(graph.constants)
@@ -77,7 +77,7 @@ class _Writer:
             self._layer(layer)
         return _checked(self.graph.model(self.nodes, self.constants))
 
-    def _layer(self, layer: Layer) -> None:
+    def _layer(self, layer: FloatLayer) -> None:
         inputs = [self.names.get(name, name) for name in layer.node.input]
         if layer.weight is not None:
             inputs = [inputs[0], *self._parameters(layer)]
@@ -103,7 +103,7 @@ class _Writer:
         self.nodes.append(helper.make_node("QuantizeLinear", [written, scale, zero], [q], name=q))
         self.nodes.append(helper.make_node("DequantizeLinear", [q, scale, zero], [self.names[name]], name=f"{q}/DQ"))
 
-    def _parameters(self, layer: Layer) -> list[str]:
+    def _parameters(self, layer: FloatLayer) -> list[str]:
         """Dequantized weight and bias of an affine layer: the names of one or two values."""
         assert layer.weight is not None
         if layer.output not in self.plan.layers:  # its operand or its result cannot be quantized
@@ -115,7 +115,7 @@ class _Writer:
             names.append(self._integer_bias(layer.output, layer.bias, scales, grid))
         return names
 
-    def _weights(self, layer: Layer) -> tuple[Array, Floats, Grid]:
+    def _weights(self, layer: FloatLayer) -> tuple[Array, Floats, Grid]:
         """int8 weights, their scales, and the grid of the operand."""
         assert layer.weight is not None
         added = next((name for name, before in self.plan.biases.items() if before is layer), None)
@@ -128,7 +128,7 @@ class _Writer:
         add = next(layer for layer in self.graph.layers if layer.output == name)
         return self.graph.constants[add.node.input[1]]
 
-    def _bias(self, layer: Layer) -> str:
+    def _bias(self, layer: FloatLayer) -> str:
         """The bias that an Add gives to the MatMul before it."""
         before = self.plan.biases[layer.output]
         _, scales, grid = self._weights(before)
@@ -199,7 +199,7 @@ def _rankless(value: onnx.ValueInfoProto) -> bool:
     return bool(value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"))
 
 
-def _with_inputs(layer: Layer, inputs: list[str]) -> onnx.NodeProto:
+def _with_inputs(layer: FloatLayer, inputs: list[str]) -> onnx.NodeProto:
     node = deepcopy(layer.node)
     node.input[:] = inputs
     return node

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..config import HwConfig
 from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
-from ..isa.timing import Span, load_steps, pixels, tiles, vector_cycles
+from ..isa.timing import IssueRecord, load_steps, pixels, tiles, vector_cycles
 from ..isa.units import Unit
 
 
@@ -18,13 +18,13 @@ def busy(instruction: Ordered, config: HwConfig) -> int:
     return vector_cycles(instruction, config)
 
 
-def order_wait(spans: Sequence[Span], index: int, unit: Unit) -> int:
+def order_wait(spans: Sequence[IssueRecord], index: int, unit: Unit) -> int:
     """Cycles for which an instruction, fetched and with its unit free, waited for other units."""
     span = spans[index]
     return span.issue - max(span.ready, free(spans, index, unit))
 
 
-def free(spans: Sequence[Span], index: int, unit: Unit) -> int:
+def free(spans: Sequence[IssueRecord], index: int, unit: Unit) -> int:
     """First cycle in which the unit could take the instruction, as far as the one before lets it.
 
     From one instruction's to the next one's is the time that the unit spends on it, waiting included.

@@ -24,7 +24,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Life:
+class Residence:
     """A tensor's stay in activation memory: words ``[low, high)`` per block, cycles ``[born, dead)``."""
 
     name: str
@@ -55,7 +55,7 @@ def usage(program: DeviceProgram) -> list[Usage]:
     return rows
 
 
-def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Life]:
+def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Residence]:
     """The tensors in the order of their birth; without a timeline all times are 0."""
     word, out = program.config.word, []
     for entry in program.tensors.values():
@@ -70,7 +70,7 @@ def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Life]:
             else:
                 blocks.append((start, start + height_words))
         born, dead = (_cycle(timeline, entry.ready), _cycle(timeline, entry.last)) if timeline else (0, 0)
-        out.append(Life(entry.name, place.shape, tuple(blocks), born, dead))
+        out.append(Residence(entry.name, place.shape, tuple(blocks), born, dead))
     return sorted(out, key=lambda life: (life.born, life.blocks))
 
 

@@ -43,7 +43,7 @@ LOSSES = {
 
 
 @dataclass(frozen=True)
-class Use:
+class ModeUse:
     """A layer in its mode.
 
     `peak`: what the mode does per cycle. `window`: cycles that the unit spent on the layer. `least`: whole cycles that
@@ -70,7 +70,7 @@ class Use:
         return "; ".join(parts)
 
 
-class Judge:
+class LayerModes:
     """The layers of a program in their modes."""
 
     def __init__(self, program: DeviceProgram, times: Timeline) -> None:
@@ -81,12 +81,12 @@ class Judge:
         ]
         self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]
 
-    def use(self, layer: Layer) -> Use:
+    def use(self, layer: Layer) -> ModeUse:
         """A layer's use of its mode."""
         unit = next((unit for unit in STREAMING if layer.indices(unit)), None)
         return self._streamed(layer, unit) if unit else self._on_vector(layer)
 
-    def _streamed(self, layer: Layer, unit: Unit) -> Use:
+    def _streamed(self, layer: Layer, unit: Unit) -> ModeUse:
         """On the array or the depthwise unit."""
         spans = self.times.spans[unit]
         losses = dict.fromkeys(("edge", "strip", "drain", "latency", "weights", "short", "fetch"), 0)
@@ -124,9 +124,9 @@ class Judge:
         useful = work - losses["strip"]
         least = min(useful, ceil(layer.macs / peak)) if layer.macs else useful
         losses["edge"] = useful - least
-        return Use(mode, peak, window, least, losses)
+        return ModeUse(mode, peak, window, least, losses)
 
-    def _on_vector(self, layer: Layer) -> Use:
+    def _on_vector(self, layer: Layer) -> ModeUse:
         spans = self.times.spans[Unit.VECTOR]
         losses = dict.fromkeys(("input", "fetch", "latency"), 0)
         window = work = 0
@@ -139,7 +139,7 @@ class Judge:
             losses["latency"] += passed - span.issue - own
             window += passed - before
             work += own
-        return Use(Unit.VECTOR, 1, window, work, losses)
+        return ModeUse(Unit.VECTOR, 1, window, work, losses)
 
     def _streaming(self, start: int, end: int) -> int:
         """Cycles of ``start .. end - 1`` in which the vector unit works on groups."""

@@ -12,8 +12,8 @@ from .. import __version__
 from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from . import svg
-from .kept import constant_channels, sentences
 from .memory import lives, usage
+from .premises import constant_channels, sentences
 from .profile import CAUSES, Profile
 
 UNKNOWN: dict[str, Any] = {
@@ -62,7 +62,7 @@ def page(
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
         usage=usage(program),
-        kept=[*sentences(constant_channels([program])), *premises],
+        premises=[*sentences(constant_channels([program])), *premises],
         lives=lives(program, profile.timeline),
         causes=CAUSES,
         cause_text=CAUSE_TEXT,

@@ -12,7 +12,7 @@ from ..isa.timing import Timeline, timeline
 from ..isa.units import STREAMING, Unit, units_of
 from ..program.model import DeviceProgram
 from .busy_cycles import busy, free, order_wait
-from .modes import ENOUGH, SHARE, Judge
+from .modes import ENOUGH, SHARE, LayerModes
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _unit(unit: Unit, code: Sequence[Ordered], times: Timeline, config: HwConfig
 def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
     rows: list[LayerRow] = []
     frontier = 0
-    judge, peak = Judge(program, times), program.config.macs_per_cycle
+    judge, peak = LayerModes(program, times), program.config.macs_per_cycle
     for number, layer in enumerate(program.layers):
         picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in Unit}
         spans = [times.spans[unit][i] for unit in Unit for _, i in picked[unit]]

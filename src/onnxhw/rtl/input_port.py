@@ -24,7 +24,7 @@ def position(config: HwConfig) -> data.StructLayout:
 
 
 def region(config: HwConfig) -> dict[str, Any]:
-    """Shapes of `onnxhw.isa.input_port.Region`: places and gaps as `position`; `fill` is written if `fills`."""
+    """Shapes of `onnxhw.isa.input_port.InputRegion`: places and gaps as `position`; `fill` is written if `fills`."""
     gaps = dict.fromkeys(("first", "lead", "gap", "row_gap", "tail"), position(config))
     counts = {"run": bits_for(config.act_words * config.word + 1), "runs": COUNT, "rows": COUNT}
     return {**gaps, **counts, "fill": 8, "fills": 1, "ends": 1}

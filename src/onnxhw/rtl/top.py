@@ -1,4 +1,4 @@
-"""The design around the core: `Device` with plain pins, and `Top` with the pins of a board."""
+"""The design around the core: `LinkedCore` with plain pins, and `Top` with the pins of a board."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from .autorun import Autorun, Standalone
 from .core import Core
 from .external.controller import Controller
 from .external.controller import pins as external_pins
-from .external.host import HostPort
+from .external.host import SdramHostPort
 from .external.pads import BoardPads
 from .link.commands import CommandEngine
 from .link.uart import LineRate, UartReceiver, UartTransmitter
@@ -27,7 +27,7 @@ USB_OUTPUTS = ("dp_o", "dm_o", "oe", "pullup")
 """Pins of a device with a USB link."""
 
 
-class Device(wiring.Component):
+class LinkedCore(wiring.Component):
     """Core, loader and serial line. Everything a simulation needs, and all that a board adds pins to.
 
     Parameters
@@ -144,7 +144,7 @@ class Device(wiring.Component):
         external, core = self.config.external, self.core
         assert external is not None
         m.submodules.external = controller = Controller(external)
-        m.submodules.external_host = host = HostPort(external)
+        m.submodules.external_host = host = SdramHostPort(external)
         for name, member in external_pins(external).items():
             inside, outside = getattr(controller, name), getattr(self, f"external_{name}")
             m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
@@ -176,7 +176,7 @@ FAULT_BITS = 24
 
 
 class Top(Elaboratable):
-    """A `Device` on a board.
+    """A `LinkedCore` on a board.
 
     Takes serial line 0 (with `usb` the USB pins, and holds the line idle) and, where the board has them, LEDs 0
     (heartbeat), 1 (a run is in progress), 2 (a frame is being performed) and 3 (a frame was dropped lately), and
@@ -190,7 +190,7 @@ class Top(Elaboratable):
 
     external_resource : that with the external memory's pins, where the configuration has one.
 
-    Other parameters as of `Device`.
+    Other parameters as of `LinkedCore`.
     """
 
     def __init__(
@@ -207,7 +207,9 @@ class Top(Elaboratable):
     ) -> None:
         self.external_resource = external_resource
         self.config, self.clock_hz, self.usb_resource = config, clock_hz, usb_resource
-        self.device = Device(config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb)
+        self.device = LinkedCore(
+            config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

@@ -21,7 +21,7 @@ def tail(config: HwConfig) -> int:
 
 
 @dataclass(frozen=True)
-class Block:
+class WeightBlock:
     """A part of every weight word: `name` in the hierarchy, its bytes, and by how many cycles it is read later."""
 
     name: str
@@ -36,17 +36,17 @@ def block_rows(config: HwConfig) -> int:
     return max(rows for rows in range(1, fit + 1) if config.rows % rows == 0)
 
 
-def blocks(config: HwConfig) -> list[Block]:
+def blocks(config: HwConfig) -> list[WeightBlock]:
     """The blocks of the weight memory: one, or if a word is a whole tile, `block_rows` rows of a column each.
 
     Bytes are then wanted `weight_skew` cycles late; a delayed address serves a block, and registers only what is left
     within it.
     """
     if config.tile_words > 1:
-        return [Block("all", tuple(range(config.weight_word)))]
+        return [WeightBlock("all", tuple(range(config.weight_word)))]
     height = block_rows(config)
     return [
-        Block(
+        WeightBlock(
             f"row_{row}_column_{c}",
             tuple((row + i) * config.cols + c for i in range(height)),
             weight_skew(config, row, c),

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from ..batch import Batch
 from ..errors import OnnxhwError, UsageError
 from ..golden import host
-from ..ir.parts import Dim, HostPart, Value
+from ..ir.parts import Dim, HostPart, ValueInfo
 from ..program.parts import Program
 
 
-def inputs_of(program: Program) -> list[Value]:
+def inputs_of(program: Program) -> list[ValueInfo]:
     """The inputs that have no default value, as a run takes them."""
     return [of_all(value, program.batch) for value in program.inputs if not value.optional]
 
@@ -50,7 +50,7 @@ def of_none(program: Program, sizes: Mapping[str, int], wanted: Sequence[str]) -
     return [np.zeros((0, *(known[name].shape or ())[1:]), known[name].dtype) for name in wanted]
 
 
-def sample_inputs(program: Program, arrays: Mapping[str, Any]) -> list[Value]:
+def sample_inputs(program: Program, arrays: Mapping[str, Any]) -> list[ValueInfo]:
     """The inputs of one sample, where the arrays have the batch that the file fixes; `UsageError` E2503."""
     batch = program.batch
     if batch is not None and batch.size:
@@ -61,12 +61,12 @@ def sample_inputs(program: Program, arrays: Mapping[str, Any]) -> list[Value]:
     return [value for value in program.inputs if not value.optional]
 
 
-def typed(value: Value, given: Any) -> Any:
+def typed(value: ValueInfo, given: Any) -> Any:
     """An array of the input's type (`golden.host.typed`); what is no tensor is left alone. `UsageError` E2503."""
     return host.typed(value.name, given, value.dtype, "E2503") if value.dtype else given
 
 
-def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
+def samples(inputs: Sequence[ValueInfo], arrays: Mapping[str, Any], batch: Batch | None) -> list[dict[str, Any]]:
     """The inferences that the arrays hold: one, or one per entry of the first dimension where the model has batch 1."""
     counts: set[int] = set()
     whole: set[str] = set()
@@ -94,7 +94,7 @@ def samples(inputs: Sequence[Value], arrays: Mapping[str, Any], batch: Batch | N
     ]
 
 
-def check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+def check_variables(inputs: Sequence[ValueInfo], arrays: Mapping[str, Any]) -> None:
     """`UsageError` E2503 if a dimension variable of the inputs would have two values; those of tensors in sequences,
     optionals and maps are the same variables.
 
@@ -112,7 +112,7 @@ def check_variables(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
                 raise UsageError("E2503", what)
 
 
-def _sizes(value: Value, arrays: Mapping[str, Any]) -> dict[str, set[int]]:
+def _sizes(value: ValueInfo, arrays: Mapping[str, Any]) -> dict[str, set[int]]:
     """The sizes that each variable has in an input."""
     found: dict[str, set[int]] = {}
     for _, dims, sizes in _tensors([value], arrays):
@@ -122,7 +122,7 @@ def _sizes(value: Value, arrays: Mapping[str, Any]) -> dict[str, set[int]]:
     return found
 
 
-def check_elements(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
+def check_elements(inputs: Sequence[ValueInfo], arrays: Mapping[str, Any]) -> None:
     """`UsageError` E2503 for a tensor in a sequence, an optional or a map whose shape is not the declared one."""
     for value, dims, sizes in _tensors([value for value in inputs if value.elements is not None], arrays):
         if not matches(dims, sizes):
@@ -130,7 +130,7 @@ def check_elements(inputs: Sequence[Value], arrays: Mapping[str, Any]) -> None:
             raise UsageError("E2503", what)
 
 
-def wrong_shape(value: Value, array: Any, hint: str) -> UsageError:
+def wrong_shape(value: ValueInfo, array: Any, hint: str) -> UsageError:
     """E2503 for an array of another shape than its input's."""
     wanted = list(value.shape or ())
     return UsageError("E2503", f"input {value.name!r} must have shape {wanted}, not {list(np.shape(array))}", hint=hint)
@@ -144,8 +144,8 @@ def not_taken(sizes: Mapping[str, int], error: OnnxhwError) -> UsageError:
 
 
 def _tensors(
-    inputs: Sequence[Value], arrays: Mapping[str, Any]
-) -> Iterator[tuple[Value, tuple[Dim, ...], tuple[int, ...]]]:
+    inputs: Sequence[ValueInfo], arrays: Mapping[str, Any]
+) -> Iterator[tuple[ValueInfo, tuple[Dim, ...], tuple[int, ...]]]:
     """Declared and given shape of every tensor of known rank in the inputs, in sequences, optionals and maps too."""
     for value in inputs:
         dims = value.shape if value.elements is None else value.elements
@@ -169,7 +169,7 @@ def matches(wanted: Sequence[int | str | None], shape: tuple[int, ...]) -> bool:
     )
 
 
-def of_all(value: Value, batch: Batch | None) -> Value:
+def of_all(value: ValueInfo, batch: Batch | None) -> ValueInfo:
     """The input or output of all samples, from that of one."""
     if batch is None or not batch.size or not value.shape or value.name not in batch.inputs | batch.outputs:
         return value
@@ -177,7 +177,7 @@ def of_all(value: Value, batch: Batch | None) -> Value:
     return replace(value, shape=(first * batch.size if isinstance(first, int) else first, *others))
 
 
-def sizes_of_every_run(value: Value, batch: Batch | None, variable: str | None) -> list[Dim]:
+def sizes_of_every_run(value: ValueInfo, batch: Batch | None, variable: str | None) -> list[Dim]:
     """The dimensions of an input or output of a placed model; `variable`: what the model calls its samples.
 
     Of an open batch, the first dimension is open where samples may be any number: `variable` where each has one row.

@@ -23,7 +23,7 @@ from ..config import HwConfig, preset
 from ..driver.artifact import baud_of, preprocess_of
 from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
-from ..ir.parts import Dim, Value
+from ..ir.parts import Dim, ValueInfo
 from ..onnxfile.limits import LimitError
 from ..onnxmodel.open_shapes import batch_variable, has_open, open_shapes
 from ..onnxmodel.prepared import Source
@@ -210,7 +210,7 @@ class InferenceSession(SessionMethods, Closeable):
             model.model_version, {entry.key: entry.value for entry in model.metadata_props},
         )  # fmt: skip
 
-    def _described(self, value: Value) -> NodeArg:
+    def _described(self, value: ValueInfo) -> NodeArg:
         """An input or output with its type as the model declares it, and the sizes that every run has."""
         model = self._model_proto()
         known = [*model.graph.input, *model.graph.output] if model is not None else []

@@ -2,7 +2,7 @@
 
 from .checker import check
 from .refusals import TooLargeError, causes
-from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_room, schedule
+from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_capacity, schedule
 from .table_limit import over_table_limit, tables_of
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "fastest",
     "map_operations",
     "over_table_limit",
-    "require_room",
+    "require_capacity",
     "schedule",
     "tables_of",
 ]

@@ -22,7 +22,7 @@ from ..isa.instructions import Array, VectorOp
 from .aliases import Aliases, block_count
 from .live_ranges import LiveRange, may_overlap
 from .memory_trace import accesses, spans
-from .task import ArrayStep, Region, TileTask
+from .task import ArrayStep, TileTask, WordRegion
 
 LOOK_AHEAD = 2
 """Array steps after a step of another unit that are taken to run at the same time, and before a depthwise step: the
@@ -125,13 +125,13 @@ def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases,
         needs.preferences[other][mine] = table[:, [2, 3, 0, 1]]
 
 
-def _spans(graph: Graph, aliases: Aliases, region: Region) -> list[tuple[int, int]]:
+def _spans(graph: Graph, aliases: Aliases, region: WordRegion) -> list[tuple[int, int]]:
     """First and last word in its buffer of each plane of a region."""
     tensor = graph.tensors[region.tensor]
     return spans(region, aliases.offset(tensor), tensor.height * tensor.width, tensor.width)
 
 
-def _operands(task: TileTask) -> list[Region]:
+def _operands(task: TileTask) -> list[WordRegion]:
     strips = [] if task.on_array else [region for step in task.arrays for region in step.reads]
     return strips + [region for step in task.vectors for region in (step.a, step.b) if region]
 
@@ -240,7 +240,7 @@ def peak(needs: Needs) -> tuple[int, int]:
     return max(sums, default=(0, 0))
 
 
-def no_room(needs: Needs, tasks: Sequence[TileTask], config: HwConfig) -> DoesNotFitError:
+def does_not_fit(needs: Needs, tasks: Sequence[TileTask], config: HwConfig) -> DoesNotFitError:
     """The error for a graph that no strategy could place."""
     words, position = peak(needs)
     where = tasks[position].op if 0 <= position < len(tasks) else ""

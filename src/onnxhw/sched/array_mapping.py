@@ -3,7 +3,7 @@
 A column tile is up to ``used_cols`` output channels, beginning at a multiple of Q so that lane groups
 of the columns are lane groups of the activation words. Its input channels (all, or those of its groups)
 lie in some blocks; the array takes, per block, R channels at a time (`sub`). Channel blocks that need equally
-many row groups form one `Run`, one array instruction.
+many row groups form one `BlockRun`, one array instruction.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,7 +31,7 @@ MAX_STEP = 1 << 20
 
 
 @dataclass(frozen=True)
-class Run:
+class BlockRun:
     """Channel blocks ``block .. block + kt_n - 1`` of `tensor`, `sub_n` row groups each; weights from word `weights`.
 
     `extra`: what the array adds to each column beyond the products with the activations (see `isa.instructions.Array`).
@@ -45,7 +45,7 @@ class Run:
     tiles: int
     extra: tuple[int, ...]
 
-    def cut(self, block: int, config: HwConfig) -> list["Run"]:
+    def cut(self, block: int, config: HwConfig) -> list["BlockRun"]:
         """The parts before a block and from it on."""
         before = block - self.block
         if not 0 < before < self.kt_n:
@@ -60,7 +60,7 @@ class Run:
         )
         return [replace(self, kt_n=before, tiles=taken), rest]
 
-    def cuts(self, blocks: tuple[int, ...], config: HwConfig) -> list["Run"]:
+    def cuts(self, blocks: tuple[int, ...], config: HwConfig) -> list["BlockRun"]:
         """The parts between blocks, in order."""
         parts = [self]
         for block in blocks:
@@ -87,7 +87,7 @@ DrainSet = tuple[Drain, int, int, int, int]
 class ColumnTile:
     """One column tile: what the array streams and where the columns go."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[BlockRun, ...]
     drains: tuple[Drain, ...]
 
 
@@ -202,7 +202,7 @@ def concat_columns(
     tiles = []
     starts, ends = [at for at, _ in parts], [at + tensor.channels for at, tensor in parts]
     for first, end in _column_ranges(parts, config.used_cols):
-        runs: list[Run] = []
+        runs: list[BlockRun] = []
         for at, tensor in parts[bisect_right(ends, first) : bisect_left(starts, end)]:
             low, high = max(first, at), min(end, at + tensor.channels)
             matrix = np.zeros((high - low, config.cols, 1, 1), np.int8)
@@ -232,14 +232,16 @@ def _scale(op: Conv, channel: int, sums: SumBounds, zero: int) -> ChannelScale:
         raise UnsupportedError("E4303", f"output channel {channel}: {error}", where=op.where, hint=CALIBRATE) from error
 
 
-def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: ConstantMemories, config: HwConfig) -> list[Run]:
+def _runs(
+    layer: str, x: Tensor, low: int, matrix: Array8, images: ConstantMemories, config: HwConfig
+) -> list[BlockRun]:
     """Runs over the channels ``low ..`` of a tensor with weights int8 ``[channels, C, KH, KW]``."""
     word, rows = config.word, config.rows
     first, end = low // word, -(-(low + len(matrix)) // word)
     padded = np.zeros((end - first, word, *matrix.shape[1:]), np.int8)
     padded.reshape(-1, *matrix.shape[1:])[low - first * word : low - first * word + len(matrix)] = matrix
     subs = [-(-(min(low + len(matrix), (block + 1) * word) - block * word) // rows) for block in range(first, end)]
-    runs: list[Run] = []
+    runs: list[BlockRun] = []
     block = first
     while block < end:
         stop = block
@@ -248,7 +250,7 @@ def _runs(layer: str, x: Tensor, low: int, matrix: Array8, images: ConstantMemor
         tiles = _tiles(padded[block - first : stop - first], subs[block - first], config)
         weights = images.weights(layer, tiles)
         extra = _pair_products(tiles, config)
-        runs.append(Run(x, block, stop - block, subs[block - first], weights, len(tiles), extra))
+        runs.append(BlockRun(x, block, stop - block, subs[block - first], weights, len(tiles), extra))
         block = stop
     return runs
 
@@ -270,7 +272,7 @@ def _pair_products(tiles: Array8, config: HwConfig) -> tuple[int, ...]:
     return tuple((wide[:, 0::2] * wide[:, 1::2]).sum(axis=(0, 1)).tolist())
 
 
-def _extra(runs: list[Run]) -> Ints:
+def _extra(runs: list[BlockRun]) -> Ints:
     """What the array adds to each column over all runs: ``[C]``."""
     total: Ints = np.array([run.extra for run in runs], np.int64).sum(axis=0)
     return total

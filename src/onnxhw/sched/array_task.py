@@ -10,8 +10,8 @@ from ..ir.graph import Concat, Conv, Graph, Tensor
 from ..ir.ops.conv import PackedConv
 from ..ir.windows import ONE_PIXEL, Window
 from ..isa.instructions import Array, Load, Vector, VectorOp
-from .array_mapping import ColumnTile, DrainSet, Run, drain_sets, grouped_columns, weight_step
-from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
+from .array_mapping import BlockRun, ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
+from .task import ArrayStep, TileTask, Tiling, VectorStep, WordRegion, window_region
 
 ADDRESS = 0xFFFF
 ArrayOp = Conv | Concat
@@ -113,7 +113,7 @@ def _task(
     return TileTask(g.op, tuple(arrays), tuple(drain_steps(g, found, rows, cols)))
 
 
-def _words(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
+def _words(g: Geometry, run: BlockRun, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, WordRegion]:
     """The instruction that streams the blocks of a run for a box of output rows and columns, and what it reads."""
     w, x = g.window, run.tensor
     plane = x.height * x.width
@@ -144,7 +144,7 @@ def _words(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) 
     return array, window_region(x, (run.block, run.block + run.kt_n), w, rows, cols)
 
 
-def _packed(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, Region]:
+def _packed(g: Geometry, run: BlockRun, rows: tuple[int, int], cols: tuple[int, int]) -> tuple[Array, WordRegion]:
     """The same of an operand whose bytes lie in a row: one read for each position."""
     assert g.packed
     x, tile, (down, across) = run.tensor, g.packed.tiles[run.block], g.packed.pitch
@@ -162,7 +162,7 @@ def _packed(g: Geometry, run: Run, rows: tuple[int, int], cols: tuple[int, int])
         jump=tile.jump,
     )
     end = last // x.channels + (tile.jump if tile.split else 0) + 1
-    return array, Region(x.name, (0, 1), (0, 1), (first // x.channels, end))
+    return array, WordRegion(x.name, (0, 1), (0, 1), (first // x.channels, end))
 
 
 def drain_steps(
@@ -197,5 +197,5 @@ def drain_steps(
             lo=g.lo,
             hi=g.hi,
         )
-        steps.append(VectorStep(vector, None, None, Region(y.name, (drain.block, drain.block + count), rows, cols)))
+        steps.append(VectorStep(vector, None, None, WordRegion(y.name, (drain.block, drain.block + count), rows, cols)))
     return steps

@@ -17,7 +17,7 @@ from ..fixed import ONE
 from ..ir.graph import Copy, Graph, Piece, Tensor
 from ..isa.instructions import Vector, VectorOp
 from .constant_memories import ConstantMemories
-from .task import MakeTasks, Region, TileTask, VectorStep
+from .task import MakeTasks, TileTask, VectorStep, WordRegion
 from .vector_task import ADDRESS, Span, boxes, even_blocks
 
 
@@ -82,9 +82,9 @@ def _copied(base: Vector, piece: Piece, x: Tensor, y: Tensor, blocks: Span) -> V
     rows, cols = [0, (piece.rows - 1) * piece.row], [0, (piece.cols - 1) * piece.col]
     low, high = piece.start + min(rows) + min(cols), piece.start + max(rows) + max(cols)
     across = (0, x.width) if low // x.width != high // x.width else (low % x.width, high % x.width + 1)
-    reads = Region(x.name, blocks, (low // x.width, high // x.width + 1), across)
+    reads = WordRegion(x.name, blocks, (low // x.width, high // x.width + 1), across)
     bottom, right = piece.y + (piece.rows - 1) * piece.dy + 1, piece.x + (piece.cols - 1) * piece.dx + 1
-    return VectorStep(vector, reads, None, Region(y.name, blocks, (piece.y, bottom), (piece.x, right)))
+    return VectorStep(vector, reads, None, WordRegion(y.name, blocks, (piece.y, bottom), (piece.x, right)))
 
 
 def _filled(base: Vector, fill: int, y: Tensor, box: tuple[Span, Span], blocks: Span) -> VectorStep:
@@ -102,7 +102,7 @@ def _filled(base: Vector, fill: int, y: Tensor, box: tuple[Span, Span], blocks: 
         o_oh=y.width,
         o_ow=1,
     )
-    return VectorStep(vector, None, None, Region(y.name, blocks, *box))
+    return VectorStep(vector, None, None, WordRegion(y.name, blocks, *box))
 
 
 def rectangles(mask: npt.NDArray[np.bool_], rows: Span) -> list[tuple[Span, Span]]:

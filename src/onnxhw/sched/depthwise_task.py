@@ -22,7 +22,7 @@ MAX_PIXELS = 4095
 
 
 @dataclass(frozen=True)
-class Lanes:
+class DepthwiseLanes:
     """D channels: group `group` of block `block` of the input; weights of `pieces` windows from word `weights`."""
 
     tensor: Tensor
@@ -43,7 +43,7 @@ def possible(op: Conv, graph: Graph, config: HwConfig) -> bool:
 
 def depthwise_lanes(
     op: Conv, graph: Graph, channels: list[ChannelScale], images: ConstantMemories, config: HwConfig
-) -> list[Lanes]:
+) -> list[DepthwiseLanes]:
     """The groups of D channels of a convolution with their weights and drains."""
     x, width = graph.tensors[op.inputs[0]], config.depthwise_lanes
     weight = np.where([[[[found.constant]]] for found in channels], 0, op.weight).astype(np.int8)
@@ -55,7 +55,9 @@ def depthwise_lanes(
         scales = [channel.scale for channel in channels[first:end]]
         block, lane = divmod(first, config.word)
         at = images.weights(op.name, tiles)
-        found.append(Lanes(x, block, lane // width, pieces, at, drains(op.name, first, scales, images, config)))
+        found.append(
+            DepthwiseLanes(x, block, lane // width, pieces, at, drains(op.name, first, scales, images, config))
+        )
     return found
 
 
@@ -71,7 +73,7 @@ def _tiles(kernels: Array8, config: HwConfig) -> tuple[Array8, tuple[int, int]]:
     return tiles, (down, across)
 
 
-def depthwise_tasks(g: Geometry, lanes: list[Lanes], tiling: Tiling, config: HwConfig) -> list[TileTask]:
+def depthwise_tasks(g: Geometry, lanes: list[DepthwiseLanes], tiling: Tiling, config: HwConfig) -> list[TileTask]:
     """One task per strip and group of channels; strips are cut where they would exceed the line buffer."""
     y = g.y
     most = min(config.window_depth, (config.depthwise - WINDOW) // g.window.strides[1] + 1)
@@ -85,7 +87,7 @@ def depthwise_tasks(g: Geometry, lanes: list[Lanes], tiling: Tiling, config: HwC
     return [_task(g, group, *box) for box in boxes for group in lanes]
 
 
-def _task(g: Geometry, lanes: Lanes, rows: tuple[int, int], cols: tuple[int, int]) -> TileTask:
+def _task(g: Geometry, lanes: DepthwiseLanes, rows: tuple[int, int], cols: tuple[int, int]) -> TileTask:
     x, w, (down, across) = lanes.tensor, g.window, lanes.pieces
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     strip = Depthwise(

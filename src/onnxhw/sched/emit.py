@@ -27,7 +27,7 @@ from .accumulators import AccumulatorBinder
 from .aliases import Aliases
 from .load_order import OwnedLoad, ordered, without_loads
 from .memory_trace import in_memory, spans
-from .task import ArrayStep, Region, TileTask, VectorStep
+from .task import ArrayStep, TileTask, VectorStep, WordRegion
 
 ADDRESS = 0xFFFF
 
@@ -132,7 +132,7 @@ class Emitter:
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
         self.owners[Unit.VECTOR].append(task.op)
 
-    def _banks(self, region: Region) -> set[int]:
+    def _banks(self, region: WordRegion) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth
         ends = spans(region, place.base, place.plane, place.row)
         return {bank for low, high in ends for bank in range(low // depth, high // depth + 1)}

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
-from ..isa.input_port import LANES, LONGEST, MOST, REGIONS, Region
+from ..isa.input_port import LANES, LONGEST, MOST, REGIONS, InputRegion
 from ..program.input_regions import input_regions, inputs, regions, to_stream
 from ..program.input_scatter import scatter
 from ..program.model import DeviceProgram, Entry
@@ -37,7 +37,7 @@ def check_input_regions(program: DeviceProgram) -> None:
                 raise InternalError("E1260", why, where=f"input {name!r}")
 
 
-def _impossible(region: Region, word: int, words: int) -> str:
+def _impossible(region: InputRegion, word: int, words: int) -> str:
     """Why the port cannot work through a region; else empty."""
     gaps = region.first, region.lead, region.gap, region.row_gap, region.tail
     if min(gaps) < 0 or max(gaps) >= (MOST + 1) * word:

@@ -17,7 +17,7 @@ from ..fixed import NotProvable, scale_for_dot
 from ..ir.graph import Graph, MatMul, Tensor
 from ..isa.instructions import Vector, VectorOp
 from .constant_memories import ConstantMemories
-from .task import MakeTasks, Region, TileTask, VectorStep
+from .task import MakeTasks, TileTask, VectorStep, WordRegion
 from .vector_task import ADDRESS, CALIBRATE, Span, boxes, even_blocks
 
 
@@ -74,9 +74,9 @@ def _task(
             steps.append(
                 VectorStep(
                     dataclasses.replace(vector, lane_group=group),
-                    Region(a.name, blocks, *of_a),
-                    Region(b.name, blocks, (0, b.height), (0, b.width)),
-                    Region(y.name, blocks, rows, (0, y.width)),
+                    WordRegion(a.name, blocks, *of_a),
+                    WordRegion(b.name, blocks, (0, b.height), (0, b.width)),
+                    WordRegion(y.name, blocks, rows, (0, y.width)),
                 )
             )
     return TileTask(op.name, (), tuple(steps))

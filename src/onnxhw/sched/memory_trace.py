@@ -18,7 +18,7 @@ from ..config import HwConfig
 from ..ir.graph import Graph
 from ..program.layout import Place
 from .aliases import Aliases, block_count
-from .task import Region, TileTask
+from .task import TileTask, WordRegion
 
 S = TypeVar("S", bound=np.generic)
 
@@ -35,7 +35,7 @@ class Access:
     vectors : vector steps up to this one, which counts: a write's is the number of its instruction, from 1.
     """
 
-    region: Region
+    region: WordRegion
     task: int
     step: int
     vectors: int
@@ -64,7 +64,7 @@ class WordMap(Generic[S]):
     def __init__(self, of: Mapping[str, npt.NDArray[S]]) -> None:
         self.of = of
 
-    def __getitem__(self, region: Region) -> npt.NDArray[S]:
+    def __getitem__(self, region: WordRegion) -> npt.NDArray[S]:
         return self.of[region.tensor][slice(*region.blocks), slice(*region.rows), slice(*region.cols)]
 
 
@@ -88,7 +88,7 @@ def in_memory(places: Mapping[str, Place], config: HwConfig, values: npt.NDArray
     return WordMap(found)
 
 
-def spans(region: Region, base: int, plane: int, row: int) -> list[tuple[int, int]]:
+def spans(region: WordRegion, base: int, plane: int, row: int) -> list[tuple[int, int]]:
     """First and last word of each plane of a region of a tensor that begins at `base`."""
     low = base + region.rows[0] * row + region.cols[0]
     high = base + (region.rows[1] - 1) * row + region.cols[1] - 1

@@ -14,7 +14,7 @@ from .aliases import Aliases
 from .lower import LoweredGraph
 from .memory_trace import accesses, in_memory
 from .search import ScheduledCandidate
-from .task import Region, TileTask
+from .task import TileTask, WordRegion
 
 
 def check_reaching_definitions(lowered: LoweredGraph, candidate: ScheduledCandidate, table: dict[str, Entry]) -> None:
@@ -59,11 +59,11 @@ class _Memory:
         """The host writes an input."""
         self.holds.of[name][...] = self.of(name)
 
-    def write(self, region: Region) -> None:
+    def write(self, region: WordRegion) -> None:
         """A vector step writes."""
         self.holds[region][...] = self.of(region.tensor)
 
-    def require(self, region: Region, task: TileTask) -> None:
+    def require(self, region: WordRegion, task: TileTask) -> None:
         """A task of an operation reads."""
         found = self.holds[region]
         wrong = found[found != self.of(region.tensor)]

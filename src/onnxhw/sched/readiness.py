@@ -6,7 +6,7 @@ from ..config import HwConfig
 from ..ir.graph import Graph
 from .aliases import Aliases
 from .memory_trace import in_buffers
-from .task import Region, TileTask, VectorStep
+from .task import TileTask, VectorStep, WordRegion
 
 
 class ReadinessMap:
@@ -44,7 +44,7 @@ class ReadinessMap:
             self.asked[id(task)] = marks
         return done
 
-    def _complete(self, region: Region) -> bool:
+    def _complete(self, region: WordRegion) -> bool:
         channels = self.graph.tensors[region.tensor].channels
         word, lanes = self.config.word, self.config.lanes
         groups = [-(-min(channels - block * word, word) // lanes) for block in range(*region.blocks)]

@@ -10,8 +10,8 @@ from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
 from ..isa.units import Unit
 from ..program.input_regions import require_regions, shape_words
-from ..program.kept import Packed
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
+from ..program.storage import PackedInput
 from ..program.traffic import Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
@@ -45,8 +45,8 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristi
     """
     variant, chosen = _best(groups, config, use)
     program = finish(chosen, groups[0][0].graph)
-    for name, (kept, shape) in variant.kept.items():
-        program.tensors[name] = replace(program.tensors[name], kept=kept, model=shape)
+    for name, (storage, shape) in variant.storage.items():
+        program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
     return program
 
 
@@ -75,12 +75,12 @@ def _moved(variant: Variant, begun: "InitialSchedule") -> Traffic:
     """What travels for an inference."""
     graph, places = begun.lowered.graph, begun.candidate.places
     shapes = {port.tensor: places[port.tensor].shape for port in graph.inputs}
-    shapes |= {name: shape for name, (kept, shape) in variant.kept.items() if isinstance(kept, Packed)}
+    shapes |= {name: shape for name, (storage, shape) in variant.storage.items() if isinstance(storage, PackedInput)}
     words = sum(map(shape_words, shapes.values()))
     return traffic(words, [places[port.tensor] for port in graph.outputs], begun.lowered.config.word)
 
 
-def require_room(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
+def require_capacity(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:
     """The errors of `fastest`, without the search for its program."""
     errors: list[DoesNotFitError | UnsupportedError] = []
     if not any(_first(group, config, errors) for group in groups):

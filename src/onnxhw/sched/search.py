@@ -13,7 +13,7 @@ from ..isa.timing import Timeline, timeline
 from ..isa.units import Unit
 from ..program.layout import Place
 from .aliases import producers
-from .alloc import Needs, allocate, find_needs, no_room
+from .alloc import Needs, allocate, does_not_fit, find_needs
 from .column_groups import chains, wider
 from .emit import Emitter
 from .live_ranges import live_ranges
@@ -213,7 +213,7 @@ def suspects(lowered: LoweredGraph, found: ScheduledCandidate) -> list[str]:
 def _no_room(lowered: LoweredGraph) -> DoesNotFitError:
     *_, last = first_points(lowered)
     tasks = tasks_of(lowered, last[-1])
-    return no_room(find_needs(lowered.graph, lowered.aliases, tasks, lowered.config), tasks, lowered.config)
+    return does_not_fit(find_needs(lowered.graph, lowered.aliases, tasks, lowered.config), tasks, lowered.config)
 
 
 def _no_microcode(lowered: LoweredGraph, candidate: ScheduledCandidate) -> DoesNotFitError:

@@ -11,7 +11,7 @@ from ..isa.instructions import Array, Depthwise, Load, Vector
 
 
 @dataclass(frozen=True)
-class Region:
+class WordRegion:
     """A box of words of a tensor: blocks, rows and columns, each ``(first, end)``."""
 
     tensor: str
@@ -37,7 +37,7 @@ class ArrayStep:
     load: Load
     array: Array | Depthwise
     tensor: str
-    reads: tuple[Region, ...]
+    reads: tuple[WordRegion, ...]
     bank: int = 0
 
 
@@ -50,9 +50,9 @@ class VectorStep:
     """
 
     vector: Vector
-    a: Region | None
-    b: Region | None
-    writes: Region
+    a: WordRegion | None
+    b: WordRegion | None
+    writes: WordRegion
     bank: int = 0
 
 
@@ -80,7 +80,7 @@ class TileTask:
         return 1 + max(step.bank for step in self.arrays) if self.on_array else 0
 
     @cached_property
-    def regions_read(self) -> list[Region]:
+    def regions_read(self) -> list[WordRegion]:
         """Everything the task needs in activation memory."""
         found = [region for step in self.arrays for region in step.reads]
         for step in self.vectors:
@@ -137,7 +137,7 @@ def window_rows(rows: tuple[int, int], window: Window, axis: int, size: int) -> 
 
 def window_region(
     x: Tensor, blocks: tuple[int, int], window: Window, rows: tuple[int, int], cols: tuple[int, int]
-) -> Region:
+) -> WordRegion:
     """What the windows of a box of output rows and columns can meet of an input."""
     seen_rows, seen_cols = window_rows(rows, window, 0, x.height), window_rows(cols, window, 1, x.width)
-    return Region(x.name, blocks, seen_rows, seen_cols)
+    return WordRegion(x.name, blocks, seen_rows, seen_cols)

@@ -12,14 +12,14 @@ from ..ir.windows import Window
 from ..isa.instructions import Vector, VectorOp
 from .aliases import block_count
 from .constant_memories import ConstantMemories
-from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_region
+from .task import MakeTasks, TileTask, Tiling, VectorStep, WordRegion, window_region
 
 ADDRESS = 0xFFFF
 Span = tuple[int, int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class OutputTile:
     """Output rows and columns that one instruction template serves."""
 
     rows: Span
@@ -55,7 +55,9 @@ def lower_vector(op: VectorOperation, graph: Graph, images: ConstantMemories, co
     return lambda tiling: _tasks(op.name, parts, op.window, x, other, y, tiling, config)
 
 
-def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: ConstantMemories) -> list[Part]:
+def _parts(
+    op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: ConstantMemories
+) -> list[OutputTile]:
     """The instructions' templates with their constants."""
     match op:
         case Add() | Mul():
@@ -71,7 +73,7 @@ def _parts(op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, imag
             return _average_parts(op, x, y, images)
         case _:
             assert_never(op)
-    return [Part((0, y.height), (0, y.width), template)]
+    return [OutputTile((0, y.height), (0, y.width), template)]
 
 
 def _plain(layer: str, op: VectorOp, images: ConstantMemories) -> Vector:
@@ -108,7 +110,7 @@ def _check_windows(op: Pool, x: Tensor) -> None:
         raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
 
 
-def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: ConstantMemories) -> list[Part]:
+def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: ConstantMemories) -> list[OutputTile]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
     _check_windows(op, x)
     whole = op.kernel[0] * op.kernel[1]
@@ -124,13 +126,13 @@ def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: ConstantMemori
         template = Vector(
             op=VectorOp.SUM, exact=int(exact), param_base=base, za=x.zero_point, zy=y.zero_point, lo=op.lo, hi=op.hi
         )
-        parts.append(Part(rows, cols, template))
+        parts.append(OutputTile(rows, cols, template))
     return parts
 
 
 def _tasks(
     name: str,
-    parts: list[Part],
+    parts: list[OutputTile],
     window: Window,
     x: Tensor,
     other: Tensor | None,
@@ -169,7 +171,7 @@ def even_blocks(blocks: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, i
 
 
 def _step(
-    part: Part, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, blocks: Span, groups: int
+    part: OutputTile, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, blocks: Span, groups: int
 ) -> VectorStep:
     cols = part.cols
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
@@ -177,10 +179,10 @@ def _step(
     out_at = blocks[0] * out_plane + rows[0] * y.width + cols[0]
     b, b_fields = None, {}
     if other is not None and other.shape == y.shape:
-        b = Region(other.name, blocks, rows, cols)
+        b = WordRegion(other.name, blocks, rows, cols)
         b_fields = {"b_base": out_at & ADDRESS, "b_cb": out_plane & ADDRESS, "b_oh": y.width, "b_ow": 1}
     elif other is not None:
-        b = Region(other.name, blocks, (0, 1), (0, 1))
+        b = WordRegion(other.name, blocks, (0, 1), (0, 1))
         b_fields = {"b_base": blocks[0], "b_cb": 1}
     vector = dataclasses.replace(
         part.template,
@@ -210,4 +212,4 @@ def _step(
         groups=groups,
         **b_fields,
     )
-    return VectorStep(vector, window_region(x, blocks, w, rows, cols), b, Region(y.name, blocks, rows, cols))
+    return VectorStep(vector, window_region(x, blocks, w, rows, cols), b, WordRegion(y.name, blocks, rows, cols))

@@ -6,7 +6,7 @@ from ..closeable import Closeable
 from ..config import HwConfig
 from ..engines.cxxrtl.build import Progress
 from ..engines.cxxrtl.design import CHUNK
-from ..engines.cxxrtl.device_model import DeviceModel, device_libraries
+from ..engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from ..errors import UsageError
 from ..rtl.link.uart import MIN_RATIO
 
@@ -21,7 +21,7 @@ REST = 100
 class SimulatedBoard(Closeable):
     """A simulated device and the host's end of its serial line; a context manager.
 
-    Everything that it says it has from the gateware, through the serial pins (see `DeviceModel`). It is also a
+    Everything that it says it has from the gateware, through the serial pins (see `RtlDevice`). It is also a
     ``ByteLine`` for `onnxhw.driver.transport.SimulationTransport`, for a simulated board within the process.
 
     Parameters
@@ -44,7 +44,7 @@ class SimulatedBoard(Closeable):
         self.config, self.baud = config, baud
         self.clock_hz = clock_hz or MIN_RATIO * baud
         libraries = device_libraries(config, clock_hz=self.clock_hz, baud=baud, progress=progress)
-        self.model = DeviceModel(libraries, clock_hz=self.clock_hz, baud=baud)
+        self.model = RtlDevice(libraries, clock_hz=self.clock_hz, baud=baud)
         self.idle_seconds = 0.0
         self.speed = 100_000.0
         self._rest = round(REST * 10 * self.clock_hz / baud)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from ..closeable import Closeable
-from ..driver.simulated_time import SIZE, TEXT, Board, clock_file, folder
+from ..driver.simulated_time import SIZE, TEXT, RunningBoard, clock_file, folder
 from ..errors import UsageError
 
 
@@ -19,7 +19,7 @@ class ClockFile(Closeable):
     Errors: `UsageError` E2580 if another simulated board has the same address, E2581 if the file cannot be written.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: RunningBoard) -> None:
         path = clock_file(board.address)
         self.path = path if path is not None else folder() / f"{board.address.replace(':', '-')}-{board.pid}"
         try:
@@ -33,7 +33,7 @@ class ClockFile(Closeable):
             ) from error
         self._words = memoryview(self._view).cast("Q")
 
-    def _make(self, board: Board) -> mmap.mmap:
+    def _make(self, board: RunningBoard) -> mmap.mmap:
         home = self.path.parent
         home.mkdir(mode=0o700, exist_ok=True)
         found = home.lstat()

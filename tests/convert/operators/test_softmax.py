@@ -13,7 +13,7 @@ from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.conversion import unread
-from onnxhw.convert.operators.softmax_constants import ONE, Numbers
+from onnxhw.convert.operators.softmax_constants import ONE, SoftmaxConstants
 from onnxhw.ir.graph import Concat, Graph, Table
 from onnxhw.partition import load, read
 
@@ -21,8 +21,8 @@ Ints = npt.NDArray[np.int64]
 STEP = 1 / 256
 
 
-def computed(numbers: Numbers, d: Ints, sums: Ints, scale: float = STEP) -> Ints:
-    """The result for differences and sums of exponentials, by `Numbers` and `fixed.requantize`; at zero point -128."""
+def computed(numbers: SoftmaxConstants, d: Ints, sums: Ints, scale: float = STEP) -> Ints:
+    """The result of differences and sums of exponentials, by `SoftmaxConstants` and `requantize`, at zero point -128"""
     t = np.zeros(sums.shape, np.int64)
     for start, multiplier in zip(numbers.starts, numbers.sum_multipliers, strict=True):
         t += numbers.logarithms[fixed.requantize(sums - start, multiplier, -128) + 128]
@@ -59,7 +59,7 @@ def test_golden_is_the_formula_and_near_onnxruntime(
 ) -> None:
     softmax_model(model, shape, axis, scale)
     graph, name = model.load(), model.outputs[0].name
-    numbers = Numbers(graph.tensors[graph.inputs[0].tensor].scale, shape[axis])
+    numbers = SoftmaxConstants(graph.tensors[graph.inputs[0].tensor].scale, shape[axis])
     rng = np.random.default_rng(1)
     for _ in range(6):
         feeds = {"x": random_input(rng, shape, scale)}
@@ -77,7 +77,7 @@ def test_golden_is_the_formula_and_near_onnxruntime(
 @pytest.mark.parametrize("scale", [0.0003, 0.0011, 0.004, 0.06, 0.121, 1.0, 31.0])
 def test_the_error_for_every_sum_and_exponential(scale: float) -> None:
     """Less than 1.25 steps of 1/256 from the real value, for every sum of up to 64 exponentials."""
-    numbers = Numbers(scale, 64)
+    numbers = SoftmaxConstants(scale, 64)
     sums = np.arange(ONE, 64 * ONE + 1)
     t = np.zeros(len(sums), np.int16)
     for start, multiplier in zip(numbers.starts, numbers.sum_multipliers, strict=True):

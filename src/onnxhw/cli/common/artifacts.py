@@ -15,13 +15,13 @@ from ...program.input_regions import intake, latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.traffic import Rates
-from ...report.kept import premises
 from ...report.page import page
+from ...report.premises import premises
 from ...report.profile import Profile, profile
 from ...report.trace import trace
 from ...runtime.loading import load
-from .choice import Choice
 from .outdir import staged
+from .placement_options import PlacementOptions
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
 PLACEMENT = "placement.json"
@@ -110,7 +110,7 @@ def write_reports(
     simulations: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write report and trace of every hardware part; from the second on, with its number after their stems."""
-    record = waited(program, Choice.recorded(manifest).rates)
+    record = waited(program, PlacementOptions.recorded(manifest).rates)
     line = [waiting_sentence(record)] if record else []
     for number, (part, summary) in enumerate(zip(program.programs, summaries, strict=True)):
         own = [_of_part(record, number, part) for record in simulations]
@@ -169,7 +169,7 @@ def report_record(found: Directory, summaries: Sequence[Profile]) -> dict[str, A
         "predicted_cycles": program.latency,
         "utilization": program.utilization,
         **premises(program.programs),
-        "waiting": waited(program, Choice.recorded(found.manifest).rates),
+        "waiting": waited(program, PlacementOptions.recorded(found.manifest).rates),
         "layers": [row for part in parts for row in part["layers"]],
         "units": together([part["units"] for part in parts], "unit"),
         "parts": parts,

@@ -16,7 +16,7 @@ from ...driver.device import Device
 from ...errors import LinkError, UsageError
 from ...program.parts import Program
 from ...program.traffic import Rates
-from ...report.kept import premises
+from ...report.premises import premises
 from ...runtime.inputs import joined
 from ...runtime.session import InferenceSession
 from .artifacts import described
@@ -30,7 +30,7 @@ AT_ONCE = 256
 
 
 @dataclass
-class Measured:
+class TimedOutputs:
     """The outputs of one round, by name for each inference, and what the rounds took.
 
     `alone`: seconds of the first inference, from inputs to outputs. `seconds` of all others together (of that one, if
@@ -50,7 +50,7 @@ class Measured:
 
 def measure(
     session: InferenceSession, device: Device, inputs: Inputs, repeat: int, loaded: float, output: Output
-) -> Measured:
+) -> TimedOutputs:
     """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time.
 
     `loaded`: seconds of the line that the first program took, which is loaded already: where several run in turn, each
@@ -58,15 +58,15 @@ def measure(
     """
     total = inputs.count * repeat
     images = [inputs.one(index) for index in range(inputs.count)]
-    with Busier(device) as line:
+    with BusierDirection(device) as line:
         start = time.perf_counter()
         results = session.infer(images[:1])
         alone = time.perf_counter() - start + loaded
-    found = Measured(results, session.counters, total, alone, alone, line.seconds + loaded, session.host_seconds)
+    found = TimedOutputs(results, session.counters, total, alone, alone, line.seconds + loaded, session.host_seconds)
     if total == 1:
         return found
     found.seconds = found.host = 0.0
-    with bar(output, f"{total} inferences") as progress, Busier(device) as line:
+    with bar(output, f"{total} inferences") as progress, BusierDirection(device) as line:
         for first in range(1, total, AT_ONCE):
             numbers = range(first, min(first + AT_ONCE, total))
             start = time.perf_counter()
@@ -85,13 +85,13 @@ def measure(
     return found
 
 
-class Busier:
+class BusierDirection:
     """How many seconds the bytes of the line's busier direction take; a context manager."""
 
     def __init__(self, device: Device) -> None:
         self.client, self.seconds = device.client, 0.0
 
-    def __enter__(self) -> "Busier":
+    def __enter__(self) -> "BusierDirection":
         self.before = replace(self.client.counters)
         return self
 
@@ -151,7 +151,9 @@ def save(path: Path, outputs: Mapping[str, npt.NDArray[Any]]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def record(program: Program, device: Device, found: Measured, inputs: Inputs, target: Path | None) -> dict[str, Any]:
+def record(
+    program: Program, device: Device, found: TimedOutputs, inputs: Inputs, target: Path | None
+) -> dict[str, Any]:
     """What a run gave, for ``--json``."""
     info = device.head
     counters = added(found.counters)

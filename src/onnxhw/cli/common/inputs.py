@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...batch import Batch
 from ...errors import UsageError
-from ...ir.parts import Value
+from ...ir.parts import ValueInfo
 from ...preprocess import Input, Preprocess, open_samples
 from ...program.parts import Program
 from ...runtime.inputs import typed
@@ -34,12 +34,12 @@ class Inputs:
     source: str = ""
 
 
-def wanted(values: Iterable[Value]) -> list[Value]:
+def wanted(values: Iterable[ValueInfo]) -> list[ValueInfo]:
     """The inputs that have no default value."""
     return [value for value in values if not value.optional]
 
 
-def wanted_inputs(values: Iterable[Value]) -> list[Input]:
+def wanted_inputs(values: Iterable[ValueInfo]) -> list[Input]:
     """A model's inputs as preprocessing sees them."""
     return [Input.of(value.name, value.shape, value.dtype) for value in values]
 
@@ -75,7 +75,7 @@ def refuse_too_many(count: int, values: int) -> None:
         raise UsageError("E2901", what, hint="ask for fewer; --seed gives others")
 
 
-def _require_drawable(value: Value) -> None:
+def _require_drawable(value: ValueInfo) -> None:
     shape, hint = value.shape, "give --input FILE"
     if shape is None or not value.dtype or not all(isinstance(dim, int) for dim in shape):
         raise UsageError("E2520", f"input {value.name!r} has no static shape and type to draw from", hint=hint)
@@ -83,11 +83,11 @@ def _require_drawable(value: Value) -> None:
         raise UsageError("E2520", f"input {value.name!r} of type {value.dtype} cannot be drawn at random", hint=hint)
 
 
-def _shape(value: Value) -> list[int]:
+def _shape(value: ValueInfo) -> list[int]:
     return [dim for dim in value.shape or () if isinstance(dim, int)]
 
 
-def _drawn(value: Value, grid: dict[str, Any] | None, random: np.random.Generator) -> Array:
+def _drawn(value: ValueInfo, grid: dict[str, Any] | None, random: np.random.Generator) -> Array:
     """Every int8 of a grid alike; else floats like a normal distribution, every value of a byte, or small integers."""
     size, kind = _shape(value), np.dtype(value.dtype)
     if kind.kind == "f" and grid is not None:
@@ -113,7 +113,7 @@ def refuse_mixing(batch: Batch | None, count: int, where: Path) -> None:
 
 
 def file_inputs(
-    values: Iterable[Value], path: Path, count: int | None, preprocess: Preprocess | None = None
+    values: Iterable[ValueInfo], path: Path, count: int | None, preprocess: Preprocess | None = None
 ) -> Inputs:
     """The first `count` (default: all) inferences of an .npy or .npz file, or of what needs `preprocess`.
 
@@ -145,7 +145,7 @@ def file_inputs(
     return Inputs(size, one, None if labels is None else labels[:size].astype(np.int64), str(path))
 
 
-def whole_arrays(values: Iterable[Value], path: Path, count: int | None) -> dict[str, Array]:
+def whole_arrays(values: Iterable[ValueInfo], path: Path, count: int | None) -> dict[str, Array]:
     """The arrays of `file_inputs` as they are, of at most `count` rows: one run of all samples."""
     values = wanted(values)
     names = [value.name for value in values]
@@ -153,7 +153,7 @@ def whole_arrays(values: Iterable[Value], path: Path, count: int | None) -> dict
     return _typed(values, _by_name(arrays, names, path), path)
 
 
-def _read(values: Sequence[Value], path: Path, count: int | None) -> dict[str | None, Array]:
+def _read(values: Sequence[ValueInfo], path: Path, count: int | None) -> dict[str | None, Array]:
     """`read_arrays` of these inputs and labels, none of another shape than its input's."""
     by_name = {value.name: value for value in values}
     rows = {value.name for value in values if _by_row(value)}
@@ -164,7 +164,7 @@ def _read(values: Sequence[Value], path: Path, count: int | None) -> dict[str | 
     return read_arrays(path, list(by_name), LABELS, count, rows, check)
 
 
-def _prepared(values: Sequence[Value], path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
+def _prepared(values: Sequence[ValueInfo], path: Path, count: int | None, preprocess: Preprocess) -> Inputs:
     """Images, or a file whose arrays are preprocessed: each sample when it is asked for."""
     samples = open_samples(path, wanted_inputs(values), preprocess)
     size = samples.count if count is None else min(count, samples.count)
@@ -172,24 +172,24 @@ def _prepared(values: Sequence[Value], path: Path, count: int | None, preprocess
     return Inputs(size, lambda index: next(samples.feeds(index, index + 1)), labels, str(path))
 
 
-def _typed(values: Sequence[Value], arrays: dict[str, Array], path: Path) -> dict[str, Array]:
+def _typed(values: Sequence[ValueInfo], arrays: dict[str, Array], path: Path) -> dict[str, Array]:
     try:
         return {value.name: typed(value, arrays[value.name]) for value in values}
     except UsageError as error:
         raise UsageError("E2905", error.what, where=str(path), hint=error.hint) from error
 
 
-def _by_row(value: Value) -> bool:
+def _by_row(value: ValueInfo) -> bool:
     """May the first dimension of an input's array count inferences?"""
     return value.shape is None or value.shape[:1] == (1,)
 
 
-def _counts(value: Value, array: Array) -> bool:
+def _counts(value: ValueInfo, array: Array) -> bool:
     """Does the first dimension of an input's array count inferences?"""
     return array.ndim > 0 if value.shape is None else _by_row(value)
 
 
-def _refuse_shape(value: Value, found: tuple[int, ...], path: Path) -> None:
+def _refuse_shape(value: ValueInfo, found: tuple[int, ...], path: Path) -> None:
     """`UsageError` E2905 for the shape of an array that is not its input's."""
     shape, counts = value.shape, _by_row(value)
     if shape is None:

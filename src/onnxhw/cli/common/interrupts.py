@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from types import FrameType
 
-from . import patience
+from . import grace_period
 
 PATIENCE = 2.0
 """Seconds for which further signals are ignored: whatever the first has set off is being cleaned up."""
@@ -62,7 +62,7 @@ def finishing(text: str, limit: float) -> Iterator[Finishing]:
     in what the block gets: raising `KeyboardInterrupt` after it is up to the caller.
     """
     block = Finishing(text, limit)
-    with patience.more(limit):
+    with grace_period.more(limit):
         _finishing.append(block)
         try:
             yield block
@@ -91,7 +91,7 @@ def interruptible() -> Iterator[None]:
             with suppress(OSError):  # past Python's buffer, which may be locked
                 os.write(2, f"{block.text}\n".encode())
             come_again(number, block.limit)
-        elif block and block.since is not None and now - block.since < patience.ONCE:
+        elif block and block.since is not None and now - block.since < grace_period.ONCE:
             pass
         elif now - last >= PATIENCE:
             last = now

@@ -82,16 +82,16 @@ preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware co
 
 
 def reading_options(command: Command) -> Command:
-    """``--shape``, ``--limit``, ``--untrusted``, ``--exact-softmax``: the command gets a `Reading` named `reading`."""
+    """``--shape``, ``--limit``, ``--untrusted``, ``--exact-softmax``: the command gets `ReadOptions` as `reading`."""
 
     @functools.wraps(command)
     def with_reading(
         *args: Any, shapes: tuple[str, ...], limits: tuple[str, ...], untrusted: bool, exact_softmax: bool,
         **options: Any,
     ) -> Any:  # fmt: skip
-        from .reading import Reading
+        from .read_options import ReadOptions
 
-        return command(*args, reading=Reading(shapes, limits, untrusted, exact_softmax), **options)
+        return command(*args, reading=ReadOptions(shapes, limits, untrusted, exact_softmax), **options)
 
     return with_options(  # type: ignore[return-value]  # functools.wraps hides that it is a Command
         with_reading,

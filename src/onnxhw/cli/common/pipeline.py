@@ -10,15 +10,15 @@ from ...partition.partitioned import PartitionedModel
 from ...preprocess import Preprocess
 from ...program.parts import Program
 from ...program.traffic import Rates
-from .choice import BY_DEFAULT, Choice
 from .inputs import wanted_inputs
 from .outdir import refuse_unwritable
 from .output import Output
-from .reading import TRUSTED, Reading
+from .placement_options import BY_DEFAULT, PlacementOptions
+from .read_options import TRUSTED, ReadOptions
 
 
 @dataclass(frozen=True)
-class Target:
+class BoardTarget:
     """A board and the configuration chosen for it."""
 
     board: Board
@@ -32,7 +32,7 @@ class Target:
 
         return Rates(baud or line_rate(self.board), clock_hz or self.board.core_hz)
 
-    def at(self, clock_hz: int) -> "Target":
+    def at(self, clock_hz: int) -> "BoardTarget":
         """The same at another clock: external memory keeps its times, hence other numbers of cycles. E2373 if it
         cannot; E2374 if the board has none."""
         if self.config.external is None:
@@ -40,14 +40,14 @@ class Target:
         if self.board.external is None:
             hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
             raise UsageError("E2374", "the board has no external memory", where=f"board {self.board.name}", hint=hint)
-        return Target(self.board, replace(self.config, external=self.board.external.external(clock_hz)))
+        return BoardTarget(self.board, replace(self.config, external=self.board.external.external(clock_hz)))
 
 
-def target(board_name: str, preset_name: str | None) -> Target:
+def target(board_name: str, preset_name: str | None) -> BoardTarget:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
     Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
-    bitstream can be made, those of `Target.at`.
+    bitstream can be made, those of `BoardTarget.at`.
     """
     from ...devices import family_of
 
@@ -60,10 +60,10 @@ def target(board_name: str, preset_name: str | None) -> Target:
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
-    return Target(chosen, config).at(chosen.core_hz)
+    return BoardTarget(chosen, config).at(chosen.core_hz)
 
 
-def refuse_simulated(chosen: Target) -> None:
+def refuse_simulated(chosen: BoardTarget) -> None:
     """A `UsageError` E2913 if the preset is for simulation only."""
     if (name := chosen.config.name.removesuffix(SDRAM)) in SIMULATED:
         raise UsageError(
@@ -86,7 +86,7 @@ def out_folder(out: Path | None, model: Path, config: HwConfig) -> Path:
 
 
 def compile_model(
-    path: Path, config: HwConfig, output: Output, reading: Reading = TRUSTED, choice: Choice = BY_DEFAULT,
+    path: Path, config: HwConfig, output: Output, reading: ReadOptions = TRUSTED, choice: PlacementOptions = BY_DEFAULT,
     preprocess: Preprocess | None = None,
 ) -> tuple[PartitionedModel, Program]:  # fmt: skip
     """A model file placed on hardware and host, and its program; says what runs on the host. A `preprocess` that says

@@ -19,12 +19,12 @@ from ...preprocess import Preprocess
 from ...program import container
 from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
-from ...report.kept import premises, sentences
+from ...report.premises import premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
-from .choice import BY_DEFAULT, Choice
 from .output import Output
-from .pipeline import Target
-from .reading import TRUSTED, Reading
+from .pipeline import BoardTarget
+from .placement_options import BY_DEFAULT, PlacementOptions
+from .read_options import TRUSTED, ReadOptions
 
 AS_IS = Preprocess()
 """Nothing was declared."""
@@ -36,12 +36,12 @@ def write_artifacts(
     stage: Path,
     partitioned: PartitionedModel,
     program: Program,
-    chosen: Target,
+    chosen: BoardTarget,
     model: Path,
     manifest: Manifest | None = None,
-    reading: Reading = TRUSTED,
+    reading: ReadOptions = TRUSTED,
     preprocess: Preprocess = AS_IS,
-    choice: Choice = BY_DEFAULT,
+    choice: PlacementOptions = BY_DEFAULT,
 ) -> Manifest:
     """Write program, model, placement, manifest, and report and trace of each hardware part; the manifest as completed.
 
@@ -57,7 +57,12 @@ def write_artifacts(
 
 
 def _described(
-    manifest: Manifest, chosen: Target, model: Path, reading: Reading, preprocess: Preprocess, choice: Choice
+    manifest: Manifest,
+    chosen: BoardTarget,
+    model: Path,
+    reading: ReadOptions,
+    preprocess: Preprocess,
+    choice: PlacementOptions,
 ) -> Manifest:
     manifest.board, manifest.device = chosen.board.name, chosen.board.device
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
@@ -78,7 +83,13 @@ def _finished(manifest: Manifest, stage: Path) -> Manifest:
 
 
 def result(
-    partitioned: PartitionedModel, program: Program, chosen: Target, manifest: Manifest, folder: Path, *, cached: bool
+    partitioned: PartitionedModel,
+    program: Program,
+    chosen: BoardTarget,
+    manifest: Manifest,
+    folder: Path,
+    *,
+    cached: bool,
 ) -> dict[str, Any]:
     """The record for ``--json``. What only a routed design has is null without one."""
     routed = bool(manifest.fmax_mhz)
@@ -89,7 +100,7 @@ def result(
         "config": chosen.config.fingerprint,
         "predicted_cycles": program.latency,
         **premises(program.programs),
-        "waiting": waited(program, Choice.recorded(asdict(manifest)).rates),
+        "waiting": waited(program, PlacementOptions.recorded(asdict(manifest)).rates),
         "resources": manifest.resources if routed else estimated(chosen),
         "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
@@ -123,7 +134,7 @@ def macs_text(record: Mapping[str, Any]) -> str:
     return text if executed == nominal else f"{text} executed ({nominal:,} in the model)"
 
 
-def estimated(chosen: Target) -> dict[str, dict[str, int]]:
+def estimated(chosen: BoardTarget) -> dict[str, dict[str, int]]:
     """Resources before synthesis: block RAMs and multipliers exactly, logic about."""
     from ...devices import family_of
 

@@ -22,13 +22,13 @@ from ...program.result import Result, first_difference
 from ...runtime.loading import load
 from ...runtime.session import InferenceSession
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
-from .choice import BY_DEFAULT, Choice
 from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
 from .pipeline import compile_model, default_out
 from .pipeline import target as choose
-from .reading import TRUSTED, Reading
+from .placement_options import BY_DEFAULT, PlacementOptions
+from .read_options import TRUSTED, ReadOptions
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Subject:
 
 
 @dataclass
-class Found:
+class SimulatedOutputs:
     """What a run gave: per inference the outputs by name, and the int8 tensors of those that integer parts give.
 
     `part_cycles`: of the last inference, part by part; `cycles` their sum, None without a clock. `mismatch`: the first
@@ -92,8 +92,8 @@ def open_subject(
     board: str,
     preset: str | None,
     output: Output,
-    reading: Reading = TRUSTED,
-    choice: Choice = BY_DEFAULT,
+    reading: ReadOptions = TRUSTED,
+    choice: PlacementOptions = BY_DEFAULT,
 ) -> Subject:
     """A model (compiled for the board with that choice), an output directory or a program file."""
     if target.name == PROGRAM and (target.parent / MANIFEST).exists():
@@ -117,14 +117,14 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> Subject:
     if not model.is_file() or found.manifest.get("model_sha256") != sha256(model):
         output.message(f"{model} is not there, or not the program's: comparing with the emulator")
         return Subject(found.program, None, found.path, True)
-    reading = Reading.recorded(found.manifest, untrusted)
+    reading = ReadOptions.recorded(found.manifest, untrusted)
     with output.stage(f"read {model.name}"):
         placed = read(
             reading.source(model), limits=reading.allowed, shapes=reading.sizes, exact_softmax=reading.exact_softmax
         )
     config = found.program.config
     if not _is_of(found.program, placed) and config:  # the scheduler has moved or divided something
-        placed, _ = compile_model(model, config, output, reading, Choice.recorded(found.manifest))
+        placed, _ = compile_model(model, config, output, reading, PlacementOptions.recorded(found.manifest))
     return Subject(found.program, placed if _is_of(found.program, placed) else None, found.path, True)
 
 
@@ -137,9 +137,9 @@ def _ports(part: Graph | DeviceProgram) -> list[tuple[str, str]]:
     return [(port.name, port.tensor) for port in [*part.inputs, *part.outputs]]
 
 
-def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Output) -> Found:
+def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Output) -> SimulatedOutputs:
     """Run every inference, each hardware part compared with its reference; stops after the first that differs."""
-    found = Found()
+    found = SimulatedOutputs()
     names = {value.name for value in subject.program.outputs}
 
     def watch(part: DeviceProgram | GoldenPart, tensors: Mapping[str, Array8], result: Result) -> None:
@@ -239,7 +239,7 @@ def mismatch_error(reference: str, found: dict[str, Any], engine: str, model: st
     return MismatchError("E8001", what, where=where, hint=hint)
 
 
-def save_outputs(path: Path, found: Found) -> None:
+def save_outputs(path: Path, found: SimulatedOutputs) -> None:
     """Write an .npz: each model output by name, and as ``int8/NAME`` the tensors of those that integer parts give; all
     inferences along the first dimension."""
     arrays: dict[str, npt.NDArray[Any]] = {}

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from . import patience
+from . import grace_period
 
 TYPE_CHECKING = False  # `typing` takes longer to import than the rest of this file
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ class _Wait:
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
             self.others = {*_descendants(os.getpid())} - {self.child, *_descendants(self.child)}
             _adopt_orphans()
-        elif patience.asked() and not self.again and now - self.since >= patience.ONCE:
+        elif grace_period.asked() and not self.again and now - self.since >= grace_period.ONCE:
             self.again = True
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         _send(self.child, number)
 
     def over(self, number: int, frame: "FrameType | None") -> None:
         """SIGALRM: the command has had its time, unless it has asked for more."""
-        waited, asked = time.monotonic() - (self.since or 0.0), patience.asked()
+        waited, asked = time.monotonic() - (self.since or 0.0), grace_period.asked()
         if (asked and not self.again and waited < asked + PATIENCE) or (self.extended and not asked):
             self.extended = bool(asked)  # once it no longer asks for more it has the usual time to end
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
@@ -88,7 +88,7 @@ def supervised(command: "Callable[[], int]") -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, as some who start processes do, no status would come
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
-        patience.share()
+        grace_period.share()
         life, alive = os.pipe()
         files, made = os.pipe()
         child = os.fork()

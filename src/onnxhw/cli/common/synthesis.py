@@ -12,7 +12,7 @@ from ...config import HwConfig
 from ...devices import family_of
 from ...devices.family import memories
 from ...errors import OnnxhwError
-from ...isa.camera import Settings
+from ...isa.camera import CameraSettings
 from ...program.model import DeviceProgram
 
 
@@ -47,16 +47,16 @@ def recipe(config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> di
     }  # fmt: skip
 
 
-def options(board: Board, seeds: int | None) -> flow.Options:
+def options(board: Board, seeds: int | None) -> flow.FlowOptions:
     """The board's seeds, the first of them or as many as asked for."""
     count = seeds or 1
     more = range(max(board.seeds) + 1, max(board.seeds) + 1 + count)
-    return flow.Options(seeds=(*board.seeds, *more)[:count])
+    return flow.FlowOptions(seeds=(*board.seeds, *more)[:count])
 
 
 def finished(
     built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None,
-    link: str = "uart", sensor: Settings | None = None,
+    link: str = "uart", sensor: CameraSettings | None = None,
 ) -> Bitstream:  # fmt: skip
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 

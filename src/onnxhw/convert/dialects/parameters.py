@@ -1,4 +1,4 @@
-"""Scale and zero point: `Parameters` of a QuantizeLinear or DequantizeLinear node, `Grid` of an activation.
+"""Scale and zero point: `Parameters` of a QuantizeLinear or DequantizeLinear node, `ActivationGrid` of an activation.
 
 Integer types are those that ONNX can quantize to, by numpy's names; those of up to 8 bits can be activations.
 """
@@ -55,7 +55,7 @@ def check_scale(scale: Floats, where: str) -> None:
 
 
 @dataclass(frozen=True)
-class Grid:
+class ActivationGrid:
     """Where an activation's integers lie in int8: ``lo .. hi``, 128 lower than in the model if `unsigned`.
 
     ``real = (q - zero_point) * scale``.
@@ -68,7 +68,7 @@ class Grid:
     hi: int
 
     @classmethod
-    def of(cls, scale: np.float32, zero_point: int, lo: int, hi: int) -> "Grid":
+    def of(cls, scale: np.float32, zero_point: int, lo: int, hi: int) -> "ActivationGrid":
         """The grid of the model's integers ``lo .. hi`` with the model's zero point."""
         unsigned = lo >= 0
         shift = 128 if unsigned else 0
@@ -120,7 +120,7 @@ class Parameters:
         self.zero_point: Ints = np.zeros(scale.shape, np.int64) if zero_point is None else zero_point.astype(np.int64)
         self.explicit = zero_point is not None
         self.axis, self.block = int(found.get("axis", 1)), int(found.get("block_size", 0))
-        self._single: Grid | None = None
+        self._single: ActivationGrid | None = None
         """The grid of every activation with these, once it is known."""
 
     @classmethod
@@ -150,7 +150,7 @@ class Parameters:
         made.dtype, made._single = dtype, None
         return made
 
-    def activation(self, shape: tuple[int, ...] | None, where: str) -> Grid:
+    def activation(self, shape: tuple[int, ...] | None, where: str) -> ActivationGrid:
         """The grid of an activation of this shape with these parameters; `InvalidModelError` if they do not fit it."""
         if self._single is not None:
             return self._single
@@ -162,7 +162,9 @@ class Parameters:
             raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
         if self.dtype in ("int16", "uint16", "int32"):
             raise BlockedError(f"activations are {self.dtype}", "quantize activations to int8 or uint8")
-        self._single = Grid.of(np.float32(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype])
+        self._single = ActivationGrid.of(
+            np.float32(self.scale.item()), int(self.zero_point.item()), *RANGES[self.dtype]
+        )
         return self._single
 
     def spread(self, shape: tuple[int, ...], where: str) -> tuple[Floats, Ints]:

@@ -25,20 +25,20 @@ from ..context import Context, Handlers
 from ..values import (
     EVERY,
     Array,
+    AxisMoves,
     Const,
     Floats,
     GraphInput,
     HostValue,
     Ints,
-    Moves,
     QuantConst,
     QuantizedView,
-    Result,
+    QuantizerTarget,
     Step,
     Unquantized,
     Value,
 )
-from .parameters import RANGES, SMALLEST_NORMAL, Grid, Parameters, bounded, check_scale, dtype_name
+from .parameters import RANGES, SMALLEST_NORMAL, ActivationGrid, Parameters, bounded, check_scale, dtype_name
 
 __all__ = ["HANDLERS", "SMALLEST_NORMAL", "add_table", "check_scale", "dequantized", "into", "out_of", "quantized"]
 
@@ -68,7 +68,12 @@ def quantized(context: Context, value: Value, parameters: Parameters, name: str,
 
 
 def into(
-    context: Context, value: Value, grid: Grid, name: str, output: str, formula: Callable[[Floats], Ints] | None = None
+    context: Context,
+    value: Value,
+    grid: ActivationGrid,
+    name: str,
+    output: str,
+    formula: Callable[[Floats], Ints] | None = None,
 ) -> QuantizedView:
     """The real `value` on `grid`, as QuantizeLinear puts it there, or `formula`: the integers, as tensor `output`."""
     if isinstance(value, Unquantized):
@@ -77,7 +82,7 @@ def into(
             clamps = tuple(tuple(item for item in step.items() if item[0] != "name") for step in value.clamps)
             lo, hi = (max(lo, min(q, hi)) for q in _ends(clamps, float(grid.scale), grid.zero_point))
         nodes = tuple(dict.fromkeys((*value.nodes, name)))
-        result = Result(output, grid.scale, grid.zero_point, lo, hi, nodes, formula)
+        result = QuantizerTarget(output, grid.scale, grid.zero_point, lo, hi, nodes, formula)
         return QuantizedView(value.finish(result), value.moves, unsigned=grid.unsigned)
     step: Step = {**_step("QuantizeLinear", name, grid), "dtype": "int8"}
     last: tuple[Step, ...] = (step,)
@@ -87,7 +92,7 @@ def into(
     if isinstance(value, GraphInput):
         tensor = context.feed(value, output, last, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        return QuantizedView(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        return QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
     if isinstance(value, QuantizedView):
         if value.integer:
             raise BlockedError("quantizes integers")
@@ -138,13 +143,13 @@ def dequantized(context: Context, value: Value, parameters: Parameters, name: st
     return out_of(context, value, grid, name, source, output)
 
 
-def out_of(context: Context, value: Value, grid: Grid, name: str, source: str, output: str) -> QuantizedView:
+def out_of(context: Context, value: Value, grid: ActivationGrid, name: str, source: str, output: str) -> QuantizedView:
     """The integers `value`, called `source`, as the real numbers that DequantizeLinear makes of them."""
     step = _step("DequantizeLinear", name, grid)
     if isinstance(value, GraphInput):
         last: tuple[Step, ...] = ({"op": "ToInt8", "name": name},) if grid.unsigned else ()
         tensor = context.feed(value, source, last, float(grid.scale), grid.zero_point)
-        return QuantizedView(tensor, Moves.of(tensor.shape, value.shape), (step,))
+        return QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), (step,))
     if isinstance(value, QuantizedView) and value.integer:
         if grid.unsigned != value.unsigned:
             raise BlockedError("the zero point's type is not that of the integers")
@@ -155,7 +160,7 @@ def out_of(context: Context, value: Value, grid: Grid, name: str, source: str, o
     raise BlockedError("dequantizes a value that is not quantized")
 
 
-def same_grid(tensor: Tensor, grid: Grid) -> bool:
+def same_grid(tensor: Tensor, grid: ActivationGrid) -> bool:
     """Do tensor and grid agree on scale and zero point?"""
     return (tensor.scale, tensor.zero_point) == (float(grid.scale), grid.zero_point)
 
@@ -192,7 +197,7 @@ def enter_table(
     return context.put(made, tensor.shape, scale, zero_point)
 
 
-def _step(op: str, name: str, grid: Grid) -> Step:
+def _step(op: str, name: str, grid: ActivationGrid) -> Step:
     return {"op": op, "name": name, "scale": float(grid.scale), "zero_point": grid.zero_point}
 
 

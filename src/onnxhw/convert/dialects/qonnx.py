@@ -27,19 +27,19 @@ from ..operators.chain import chained
 from ..values import (
     EVERY,
     Array,
+    AxisMoves,
     Const,
     Floats,
     GraphInput,
     HostValue,
     Ints,
-    Moves,
     QuantConst,
     QuantizedView,
     Step,
     Unquantized,
     Value,
 )
-from .parameters import SMALLEST_NORMAL, Grid, bounded, check_scale, merge_blocks
+from .parameters import SMALLEST_NORMAL, ActivationGrid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
 
 MOST_BITS = 32
@@ -64,7 +64,7 @@ def quant(context: Context, node: Node) -> Value:
         raise BlockedError(f"the zero point {zero:g} is not an integer", "round the zero point when exporting")
     if form.bits > 8:
         raise BlockedError(f"activations have {form.bits} bits", "quantize activations to at most 8 bits")
-    grid = Grid.of(single, int(zero), *form.range)
+    grid = ActivationGrid.of(single, int(zero), *form.range)
     return _activation(context, node, value, form, grid, int(zero))
 
 
@@ -108,7 +108,7 @@ def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -
     return merge_blocks(q, np.broadcast_to(scale, shape), np.broadcast_to(zero_point.astype(np.int64), shape))
 
 
-def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: Grid, zero: int) -> Value:
+def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid: ActivationGrid, zero: int) -> Value:
     name, output = node.label, node.output[0]
     if isinstance(value, QuantizedView):
         key = (form, grid, repr([{**step, "name": ""} for step in value.functions]))
@@ -130,7 +130,7 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
         steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form)
         tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        held = QuantizedView(tensor, Moves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        held = QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
         return _held(context, held, grid, node)
     steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form)
     last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
@@ -138,7 +138,7 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
 
 
 def _summed(
-    context: Context, value: Unquantized, form: IntQuant, grid: Grid, zero: int, name: str, output: str
+    context: Context, value: Unquantized, form: IntQuant, grid: ActivationGrid, zero: int, name: str, output: str
 ) -> QuantizedView:
     """Behind sums: the operator's own formula where functions per channel come before it, or a rounding of its own."""
     half_even = ROUNDING[form.mode] is np.rint and not form.bipolar
@@ -163,7 +163,7 @@ def _summed(
         return into(context, value, grid, name, output)
 
 
-def _steps(name: str, grid: Grid, zero: int, shift: int, dtype: str, form: IntQuant) -> tuple[Step, ...]:
+def _steps(name: str, grid: ActivationGrid, zero: int, shift: int, dtype: str, form: IntQuant) -> tuple[Step, ...]:
     """The host steps of the operator's formula: integers plus `shift`, which is what `dtype` holds.
 
     With the zero point 0 and rounding half to even these are those of a QuantizeLinear.
@@ -206,13 +206,13 @@ def bipolar(context: Context, node: Node) -> Value:
         return _constant(Const(ones), form, scale, np.zeros((), np.float32))
     if scale.size != 1:
         raise BlockedError("activations are quantized per channel", "quantize activations per tensor")
-    grid = Grid.of(np.float32(scale.item()), 0, -1, 1)
+    grid = ActivationGrid.of(np.float32(scale.item()), 0, -1, 1)
     if isinstance(value, QuantizedView):
         return _table(context, node, value, bipolar_quant(_values(value), np.float32(1)), grid)
     return _sign(context, node, value, grid)
 
 
-def _sign(context: Context, node: Node, value: Value, grid: Grid) -> Value:
+def _sign(context: Context, node: Node, value: Value, grid: ActivationGrid) -> Value:
     """BipolarQuant of what is not on an int8 grid."""
     name = node.label
     if isinstance(value, Unquantized) and value.chain is not None:
@@ -231,7 +231,7 @@ def _sign(context: Context, node: Node, value: Value, grid: Grid) -> Value:
             return replace(value, steps=(*value.steps, *steps, last))
         tensor = context.feed(value, node.output[0], steps, float(grid.scale), 0)
         context.ranges[tensor.name] = -1, 1
-        return _held(context, QuantizedView(tensor, Moves.of(tensor.shape, value.shape)), grid, node)
+        return _held(context, QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape)), grid, node)
     raise BlockedError(
         "a sign of what is not yet on an int8 grid cannot be exact in the requantizer", "quantize to 8 bits before it"
     )
@@ -265,7 +265,7 @@ def trunc(context: Context, node: Node) -> Value:
     limits = (-128, 127) if low >= -128 and high <= 127 else (0, 255)
     if low < limits[0] or high > limits[1] or np.isnan(low):
         raise BlockedError(f"its integers {low:g}..{high:g} do not fit 8 bits")
-    return _table(context, node, value, integers, Grid.of(np.float32(form.out_scale), int(zero), *limits))
+    return _table(context, node, value, integers, ActivationGrid.of(np.float32(form.out_scale), int(zero), *limits))
 
 
 def thresholds(context: Context, node: Node) -> Value:
@@ -306,7 +306,7 @@ def thresholds(context: Context, node: Node) -> Value:
             real = (integers - zero).astype(np.float32) * step
             limits = (-128, 127) if -128 <= zero <= 127 and integers.max() <= 127 else (0, 255)
             if np.array_equal(real, wanted) and integers.max() <= limits[1] and limits[0] <= zero <= limits[1]:
-                return _table(context, node, value, integers, Grid.of(step, int(zero), *limits))
+                return _table(context, node, value, integers, ActivationGrid.of(step, int(zero), *limits))
     raise BlockedError(
         f"its results, steps of {scale:g} from {bias:g} on, are not on an int8 grid with an integer zero point"
     )
@@ -320,7 +320,7 @@ def unsupported(context: Context, node: Node) -> Value:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _table(context: Context, node: Node, value: QuantizedView, integers: Array, grid: Grid) -> QuantizedView:
+def _table(context: Context, node: Node, value: QuantizedView, integers: Array, grid: ActivationGrid) -> QuantizedView:
     """The operator as a table: `integers` for each int8 value of the tensor, in the model's own numbering."""
     if np.isnan(integers).any():
         raise BlockedError("its function has no quantized value everywhere")
@@ -334,7 +334,7 @@ def _table(context: Context, node: Node, value: QuantizedView, integers: Array, 
     return _held(context, QuantizedView(tensor, value.moves, unsigned=grid.unsigned), grid, node)
 
 
-def _held(context: Context, integers: QuantizedView, grid: Grid, node: Node) -> QuantizedView:
+def _held(context: Context, integers: QuantizedView, grid: ActivationGrid, node: Node) -> QuantizedView:
     """Quantized integers as the real numbers that a QONNX operator gives."""
     return out_of(context, integers, grid, node.label, node.output[0], node.output[0])
 

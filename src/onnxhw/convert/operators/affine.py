@@ -11,7 +11,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Floats, Ints, Moves, QuantConst, QuantizedView, Unquantized, Value
+from ..values import AxisMoves, Const, Floats, Ints, QuantConst, QuantizedView, Unquantized, Value
 from .affine_sum import FLAT, MOST_PARTS, Affine
 from .arrange import materialise
 from .chain import Chain
@@ -20,7 +20,7 @@ from .operands import placed
 from .window import Window, window
 
 
-def pending(affine: Affine, moves: Moves) -> Unquantized:
+def pending(affine: Affine, moves: AxisMoves) -> Unquantized:
     """The value of an affine operation; it takes a bias later if it has none, and functions per channel."""
     def with_bias(bias: Const | QuantConst) -> Unquantized:
         return pending(replace(affine, bias=bias), moves)
@@ -85,7 +85,7 @@ def conv(context: Context, node: Node) -> Value:
     affine = Affine(context, where, tensor, weight, scale, _bias(context, node, 2), made, groups)
     shape = made.size((tensor.height, tensor.width))
     out = (1, len(q), *shape)
-    return pending(affine, Moves.of(out, out if q.ndim == 4 else (1, len(q), shape[1])))
+    return pending(affine, AxisMoves.of(out, out if q.ndim == 4 else (1, len(q), shape[1])))
 
 
 def gemm(context: Context, node: Node) -> Value:
@@ -154,7 +154,7 @@ def _matrix(
             bias,
             Window(kernel, (1, 1), (1, 1), (0, 0, 0, 0)),
         )
-        return pending(whole, Moves.of((1, outputs, 1, 1), shape))
+        return pending(whole, AxisMoves.of((1, outputs, 1, 1), shape))
     pixels = int(np.prod(x.shape[:-1]))
     last = np.arange(inputs)[None, :] * pixels + np.arange(pixels)[:, None]
     if x.moves.index is None or not np.array_equal(x.moves.index.reshape(-1, inputs), last):
@@ -162,7 +162,7 @@ def _matrix(
         tensor = placed(context, replace(x, moves=first))
     # Channels last: the same matrix on every pixel.
     pointwise = make(tensor, weight.reshape(outputs, inputs, 1, 1), scale, bias, FLAT)
-    moves = Moves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
+    moves = AxisMoves.of((1, outputs, tensor.height, tensor.width), (1, outputs, pixels)).transpose((0, 2, 1), name)
     return pending(pointwise, moves.reshape(shape, name))
 
 

@@ -11,7 +11,7 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL
 from ..value_range import value_range
-from ..values import Array, Const, Floats, Ints, QuantConst, Result
+from ..values import Array, Const, Floats, Ints, QuantConst, QuantizerTarget
 from .window import Window
 
 SCALE_TOLERANCE = 2.0**-20
@@ -37,7 +37,7 @@ class Affine:
     window: Window
     groups: int = 1
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Add the IR operation."""
         outputs = len(self.weight)
         combined, multiplier = self._scales(result)
@@ -47,7 +47,7 @@ class Affine:
             self.context.note_rounded(result.nodes[0], float((error / float(result.scale)).max()))
         return self.added(result, bias, multiplier)
 
-    def added(self, result: Result, bias: Ints, multiplier: Floats) -> Tensor:
+    def added(self, result: QuantizerTarget, bias: Ints, multiplier: Floats) -> Tensor:
         """Add the IR operation with these constants per output channel, and the tensor that it makes."""
         rows, cols = self.window.size((self.tensor.height, self.tensor.width))
         source, weight = self._in_parts(result.nodes)
@@ -87,7 +87,7 @@ class Affine:
             return False
         return True
 
-    def _scales(self, result: Result) -> tuple[Floats, Floats]:
+    def _scales(self, result: QuantizerTarget) -> tuple[Floats, Floats]:
         """Input scale * weight scale, and that / output scale; made once for all operations with the same."""
         key = ("scales", self.tensor.scale, self.scale.shape, self.scale.tobytes(), float(result.scale))
         found: tuple[Floats, Floats] | None = self.context.tables.get(key)

@@ -24,7 +24,7 @@ from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints, QuantizedView, form
-from .pieces import pieces
+from .pixel_grids import pieces
 
 MOST_WAYS = 16
 """Different channel or pixel choices of one movement."""
@@ -37,7 +37,7 @@ Form = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Movement:
+class MovementBuilder:
     """One movement of `sources`, which have one scale and zero point, under the name `name`; `fill` is the constant."""
 
     context: Context
@@ -127,7 +127,7 @@ def arrange(
             return first
         if shape[1] == first.channels:
             return context.put(Reshape(output, (first.name,), output), shape, first.scale, first.zero_point)
-    movement = Movement(context, name, tuple(sources), fill)
+    movement = MovementBuilder(context, name, tuple(sources), fill)
     if len(sources) == 1 and shape[1] == first.channels:
         plan = _planes if index.size <= REMEMBERED else _planes.__wrapped__
         found = plan(first.height * first.width, shape, np.asarray(index, np.int64).tobytes())
@@ -167,7 +167,9 @@ def _planes(plane: int, shape: Form, index: bytes) -> tuple[Piece, ...] | None:
     return tuple(pieces(source, pixel))
 
 
-def _by_pixel(movement: Movement, source: Ints, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
+def _by_pixel(
+    movement: MovementBuilder, source: Ints, channel: Ints, pixel: Ints, shape: Form, output: str
+) -> Tensor | None:
     at, where = pixel.max(axis=0), source.max(axis=0)
     filled = channel < 0
     if not bool(np.all((pixel == at) & (source == where) | filled)):
@@ -189,7 +191,7 @@ def _by_pixel(movement: Movement, source: Ints, channel: Ints, pixel: Ints, shap
     return movement.pixels(tensors, chosen.reshape(shape[2:]), at.reshape(shape[2:]), output)
 
 
-def _by_channel(movement: Movement, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
+def _by_channel(movement: MovementBuilder, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
     x = movement.sources[0]
     which_channel = channel.max(axis=1)
     if not bool(np.all((channel == which_channel[:, None]) | (channel < 0))):

@@ -20,10 +20,10 @@ from ...ir.graph import Tensor
 from ...ir.steps import apply
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Floats, HostValue, Ints, QuantConst, Result, Step, Unquantized
+from ..values import Floats, HostValue, Ints, QuantConst, QuantizerTarget, Step, Unquantized
 from .affine_sum import FLAT, MOST_PARTS, Affine, integer_bias
 from .limbs import limbs
-from .staircase import LEAST, MOST, Line, Staircase, line, lines, staircases
+from .staircase import LEAST, MOST, RequantizedSum, Staircase, line, lines, staircases
 
 MOST_ENTRIES = 8
 """Requantizers per channel: each costs the products of the layer once more."""
@@ -89,7 +89,7 @@ class Chain:
         """Followed by more functions."""
         return replace(self, formulas=(*self.formulas, *formulas))
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Add the operations of the quantized result."""
         base, bias, formulas = self._parts()
         quantizer = result.formula or (lambda v: fixed.quantize(v, result.scale, result.zero_point))
@@ -139,7 +139,7 @@ class Chain:
         added = per_channel_formula("Add", values, False, self.affine.name)
         return base, np.zeros(self.channels, np.int64), (added, *self.formulas)
 
-    def _rounded(self, result: Result) -> Tensor:
+    def _rounded(self, result: QuantizerTarget) -> Tensor:
         """The line of an affine chain with its bias rounded to an integer, as that of a float bias is."""
         _, bias, formulas = self._parts()
         what = "no integer constants give the float results of every channel"
@@ -203,7 +203,7 @@ class Stairs:
     """The staircases of a chain's channels, rising, and the operations that they become."""
 
     affine: Affine
-    result: Result
+    result: QuantizerTarget
     sign: Ints
     bias: Ints
     stairs: list[Staircase]
@@ -244,7 +244,7 @@ class Stairs:
         count, entries = found
         number, context = len(entries[0]), self.affine.context
         name = f"{result.name}.levels"
-        levels = Result(name, np.float32(1), 0, 0, count, result.nodes)
+        levels = QuantizerTarget(name, np.float32(1), 0, 0, count, result.nodes)
         made = self._added(entries, levels)
         if made is None:
             return None
@@ -265,7 +265,7 @@ class Stairs:
             step = int(np.gcd.reduce([step, *(int(end) for end in ends)]))
         return max(step, 1)
 
-    def _added(self, entries: list[list[Line]], result: Result) -> Tensor | None:
+    def _added(self, entries: list[list[RequantizedSum]], result: QuantizerTarget) -> Tensor | None:
         """The convolution with these entries per channel, channel by channel; None if the hardware has none equal."""
         number = len(entries[0])
         flat = [entry for channel in entries for entry in channel]

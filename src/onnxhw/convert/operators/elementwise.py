@@ -10,7 +10,7 @@ from ...ir.graph import Copy, MaxPool, Piece, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Moves, QuantConst, QuantizedView, Result, Unquantized, Value, form
+from ..values import AxisMoves, Const, QuantConst, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
 from .operands import aligned_input, binary, broadcast, complement, expanded, on_grid, plain, real
@@ -43,7 +43,7 @@ def arithmetic(context: Context, node: Node) -> Value:
     else:
         shape = broadcast([x.shape, y.shape])
         left, right = (_operand(context, node, value, shape) for value in (x, y))
-        moves = Moves.of(form(shape), shape)
+        moves = AxisMoves.of(form(shape), shape)
     if node.op_type == "Sub":
         right = complement(context, right, f"{right.name}.negated", f"{name}.negated")
     return Unquantized(partial(binary, context, node.op_type, name, left, right), moves, (name,))
@@ -97,7 +97,7 @@ def extreme(context: Context, node: Node) -> Value:
         if any(operand.shape != shape for operand in fitting):
             raise BlockedError("an operand without QuantizeLinear is repeated", "quantize it first")
         finish = partial(extreme_of, context, op_type == "Min", name, fitting)
-        whole = Unquantized(finish, Moves.of(form(shape), shape), (name,))
+        whole = Unquantized(finish, AxisMoves.of(form(shape), shape), (name,))
     for bound in bounds:
         whole = function(context, whole, constant_operand(op_type, False, bound, name), clamp=True)
     return whole
@@ -113,7 +113,7 @@ def _scalar(value: Const | QuantConst) -> float:
 
 
 def extreme_of(
-    context: Context, least: bool, name: str, operands: Sequence[QuantizedView | Unquantized], result: Result
+    context: Context, least: bool, name: str, operands: Sequence[QuantizedView | Unquantized], result: QuantizerTarget
 ) -> Tensor:
     """Add a Max, or a Min if `least`, whose result's scale is known now: the operands stacked, a window over the stack.
 

@@ -12,13 +12,13 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import (
+    AxisMoves,
     Const,
     GraphInput,
     HostValue,
-    Moves,
     QuantConst,
     QuantizedView,
-    Result,
+    QuantizerTarget,
     Step,
     Unquantized,
     Value,
@@ -115,16 +115,16 @@ def concat(context: Context, node: Node) -> Value:
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
         operands = tuple(real(value) for value in values)
         whole = Concatenation(context, name, axis, operands)
-        return Unquantized(whole.finish, Moves.of(form(whole.shape), whole.shape), (name,))
+        return Unquantized(whole.finish, AxisMoves.of(form(whole.shape), whole.shape), (name,))
     whole = Concatenation(context, name, axis, tuple(held))
     first = held[0]
     same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
     if len(same) == 1:
         out = whole.join([materialise(context, value) for value in held], node.output[0], (name,))
-        return QuantizedView(out, Moves.of(out.shape, whole.shape), first.functions, first.unsigned)
+        return QuantizedView(out, AxisMoves.of(out.shape, whole.shape), first.functions, first.unsigned)
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")
-    return Unquantized(whole.finish, Moves.of(form(whole.shape), whole.shape), (name,))
+    return Unquantized(whole.finish, AxisMoves.of(form(whole.shape), whole.shape), (name,))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Concatenation:
         total = sum(operand.shape[self.axis] for operand in self.operands)
         return (*first[: self.axis], total, *first[self.axis + 1 :])
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Requantize what differs, then join; a clamp is part of the tables."""
         parts = [
             on_grid(self.context, operand, result, f"{result.name}.input{number}", f"{self.name}.table{number}")

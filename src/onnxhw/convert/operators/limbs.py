@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.graph import Tensor
 from ..blockers import BlockedError
-from ..values import Ints, Moves, QuantizedView, Result
+from ..values import AxisMoves, Ints, QuantizedView, QuantizerTarget
 from .affine_sum import FLAT, Affine
 from .arrange import joined, materialise
 
@@ -48,7 +48,7 @@ def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
     if high - low >= 255 * STEP or not vector or affine.groups != 1 or not narrow:
         raise BlockedError(f"its real result has sums from {low} to {high}", "quantize the result to at most 8 bits")
     inputs = affine.weight[0].size
-    x = materialise(affine.context, QuantizedView(x, Moves.of(x.shape, (1, inputs))))
+    x = materialise(affine.context, QuantizedView(x, AxisMoves.of(x.shape, (1, inputs))))
     weight = affine.weight.reshape(len(bias), inputs, 1, 1)
     flat = replace(affine, tensor=x, weight=weight, window=FLAT)
     return _two(flat, name, bias, low + STEP * (128 + x.zero_point), nodes)
@@ -56,7 +56,7 @@ def limbs(affine: Affine, name: str, bias: Ints, low: int, high: int) -> Limbs:
 
 def _pieces(affine: Affine, name: str, bias: Ints, first: int, count: int) -> Limbs:
     """The same sums `count` times, each less 255 more, saturated."""
-    result = Result(f"{name}.sums", np.float32(1), 0, -128, 127, (affine.name,))
+    result = QuantizerTarget(f"{name}.sums", np.float32(1), 0, -128, 127, (affine.name,))
     weight = np.concatenate([affine.weight] * count)
     terms = np.concatenate([bias - first - PIECE * j for j in range(count)])
     made = replace(affine, weight=weight, scale=np.concatenate([affine.scale] * count))
@@ -67,12 +67,12 @@ def _two(affine: Affine, name: str, bias: Ints, centre: int, nodes: tuple[str, .
     """Both results have the scale and zero point of the input, for they are its neighbours; the names do not matter."""
     context, x, count = affine.context, affine.tensor, len(bias)
     scale, zero = np.float32(x.scale), x.zero_point
-    upper = Result(f"{name}.high", scale, zero, -128, 127, nodes)
+    upper = QuantizerTarget(f"{name}.high", scale, zero, -128, 127, nodes)
     high = affine.added(upper, bias - centre, np.full(count, 1 / STEP, np.float32))
     both = joined(context, [x, high], f"{name}.and_high", f"{name}.and_high", nodes)
     down = -STEP * np.eye(count, dtype=np.int64).reshape(count, count, 1, 1)
     weight = np.concatenate([affine.weight.astype(np.int64), down], axis=1).astype(np.int8)
     rest = replace(affine, name=f"{affine.name}.low", tensor=both, weight=weight)
-    lower = Result(f"{name}.low", scale, zero, -128, 127, nodes)
+    lower = QuantizerTarget(f"{name}.low", scale, zero, -128, 127, nodes)
     low = rest.added(lower, bias - centre - zero, np.ones(count, np.float32))
     return Limbs(joined(context, [high, low], f"{name}.sums", f"{name}.sums", nodes), (STEP, 1), centre - STEP * zero)

@@ -16,7 +16,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
-from ..values import Moves, QuantizedView, Result, Unquantized
+from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized
 from .arrange import materialise
 from .movement import moved
 from .operands import broadcast, placed, plain, ratios
@@ -38,13 +38,13 @@ def product(context: Context, node: Node) -> Unquantized:
         right = _copied(context, right, name)
     shape = (1, prod(batch), a.shape[-2], b.shape[-1])
 
-    def finish(result: Result) -> Tensor:
+    def finish(result: QuantizerTarget) -> Tensor:
         (multiplier,) = ratios(np.float32(np.float32(left.scale) * np.float32(right.scale)) / result.scale)
         names, turned = (left.name, right.name), (turned_left, turned_right)
         made = MatMul(name, names, result.name, result.nodes, multiplier, *turned, result.lo, result.hi)
         return context.put(made, shape, result.scale, result.zero_point)
 
-    return Unquantized(finish, Moves.of(shape, (*batch, *shape[2:])), (name,))
+    return Unquantized(finish, AxisMoves.of(shape, (*batch, *shape[2:])), (name,))
 
 
 def _operand(context: Context, value: QuantizedView, batch: Shape, name: str) -> tuple[Tensor, bool]:

@@ -18,7 +18,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Array, Ints, Moves, QuantizedView, Result, Unquantized, Value, form
+from ..values import Array, AxisMoves, Ints, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import arrange
 
 SHARED = 1 << 14
@@ -134,15 +134,15 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
     if isinstance(value, QuantizedView):
         fill = _fill(value, constant) if filled else 0
         tensor = arrange(context, [value.tensor], flat, shape, output, name, fill)
-        return QuantizedView(tensor, Moves.of(tensor.shape, index.shape), value.functions, value.unsigned)
+        return QuantizedView(tensor, AxisMoves.of(tensor.shape, index.shape), value.functions, value.unsigned)
     before = value
 
-    def finish(result: Result) -> Tensor:
+    def finish(result: QuantizerTarget) -> Tensor:
         whole = before.finish(replace(result, name=f"{result.name}.whole"))
         fill = _fill_result(result, constant, bool(before.clamps)) if filled else 0
         return arrange(context, [whole], flat, shape, result.name, name, fill)
 
-    return Unquantized(finish, Moves.of(shape, index.shape), (*value.nodes, name), value.clamps)
+    return Unquantized(finish, AxisMoves.of(shape, index.shape), (*value.nodes, name), value.clamps)
 
 
 def _fill(value: QuantizedView, constant: float) -> int:
@@ -161,7 +161,7 @@ def _fill(value: QuantizedView, constant: float) -> int:
     return zero if zero in fits else int(fits[0])
 
 
-def _fill_result(result: Result, constant: float, clamped_before: bool) -> int:
+def _fill_result(result: QuantizerTarget, constant: float, clamped_before: bool) -> int:
     fill = int(fixed.quantize(np.array([constant], np.float32), result.scale, result.zero_point)[0])
     if clamped_before and not result.lo <= fill <= result.hi:
         raise BlockedError(f"the constant {constant:g} is outside the clamp before it", "quantize before padding")

@@ -20,7 +20,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL, add_table, enter_table
-from ..values import QuantizedView, Result, Step, Unquantized, Value, form
+from ..values import QuantizedView, QuantizerTarget, Step, Unquantized, Value, form
 from .arrange import materialise
 from .movement import moved
 
@@ -49,7 +49,9 @@ def materialized(context: Context, value: QuantizedView) -> QuantizedView | None
     return QuantizedView(out, value.moves, value.functions[:1])
 
 
-def on_grid(context: Context, value: QuantizedView | Unquantized, result: Result, output: str, name: str) -> Tensor:
+def on_grid(
+    context: Context, value: QuantizedView | Unquantized, result: QuantizerTarget, output: str, name: str
+) -> Tensor:
     """The tensor of IR form that quantizing and clamping the value as `result` asks would give."""
     if isinstance(value, Unquantized):
         ends = apply(value.clamps, np.array([-np.inf, np.inf], np.float32))
@@ -66,13 +68,13 @@ def on_grid(context: Context, value: QuantizedView | Unquantized, result: Result
     return add_table(context, tensor, steps, output, float(result.scale), result.zero_point, name)
 
 
-def _clamp(result: Result, name: str) -> tuple[Step, ...]:
+def _clamp(result: QuantizerTarget, name: str) -> tuple[Step, ...]:
     low, high = ((bound - result.zero_point) * float(result.scale) for bound in (result.lo, result.hi))
     bounds = {"min": low if result.lo > -128 else None, "max": high if result.hi < 127 else None}
     return ({"op": "Clip", "name": name, **bounds},) if (result.lo, result.hi) != (-128, 127) else ()
 
 
-def _quantize(result: Result) -> tuple[Step, ...]:
+def _quantize(result: QuantizerTarget) -> tuple[Step, ...]:
     scale, zero_point = float(result.scale), result.zero_point
     name = result.nodes[-1]
     return ({"op": "QuantizeLinear", "name": name, "scale": scale, "zero_point": zero_point, "dtype": "int8"},)
@@ -85,7 +87,7 @@ def ratios(*found: np.floating) -> list[float]:
     return [float(ratio) for ratio in found]
 
 
-def binary(context: Context, op_type: str, name: str, left: Tensor, right: Tensor, result: Result) -> Tensor:
+def binary(context: Context, op_type: str, name: str, left: Tensor, right: Tensor, result: QuantizerTarget) -> Tensor:
     """Add an Add (of a Sub with its second operand negated, too) or a Mul, whose result's scale is known now."""
     sa, sb, names = np.float32(left.scale), np.float32(right.scale), (left.name, right.name)
     made: Op

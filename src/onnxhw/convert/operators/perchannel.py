@@ -17,7 +17,18 @@ from ...ir.graph import Conv, Tensor
 from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Array, Const, Floats, Ints, Moves, QuantConst, QuantizedView, Result, Unquantized, Value
+from ..values import (
+    Array,
+    AxisMoves,
+    Const,
+    Floats,
+    Ints,
+    QuantConst,
+    QuantizedView,
+    QuantizerTarget,
+    Unquantized,
+    Value,
+)
 from .arrange import materialise
 from .chain import Formula, chained, identity, per_channel_formula
 from .operands import binary, plain
@@ -30,7 +41,7 @@ LEAST, MOST = 2.0**-23, 2.0**7
 
 
 @dataclass(frozen=True)
-class Line:
+class ChannelLine:
     """``y = formula(x)`` per channel, close to ``slope * x + offset``; all of shape ``[C]`` or ``[C, 1]`` of x."""
 
     formula: Callable[[Floats], Floats]
@@ -42,9 +53,9 @@ def channelwise(
     context: Context,
     name: str,
     x: Tensor,
-    line: Line,
-    result: Result,
-    otherwise: Callable[[Result], Tensor] | None = None,
+    line: ChannelLine,
+    result: QuantizerTarget,
+    otherwise: Callable[[QuantizerTarget], Tensor] | None = None,
 ) -> Tensor:
     """Add the convolution of a line per channel whose result's scale is known now.
 
@@ -83,7 +94,7 @@ def channelwise(
 
 
 def constants(
-    wanted: Ints, slope: float, offset: float, zero_point: int, result: Result
+    wanted: Ints, slope: float, offset: float, zero_point: int, result: QuantizerTarget
 ) -> tuple[int, int, float] | None:
     """Weight, bias and multiplier of a channel that give `wanted` for all 256 integers; None if none are found."""
     if (wanted == wanted[0]).all():
@@ -119,10 +130,10 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
         )
     c, one, none = values[:, None], np.ones_like(values), np.zeros_like(values)
     lines = {
-        "Add": Line(lambda v: v + c, one, values),
-        "Sub": Line(lambda v: c - v, -one, values) if swapped else Line(lambda v: v - c, one, -values),
-        "Mul": Line(lambda v: v * c, values, none),
-        "Div": Line(lambda v: np.asarray(v / c, np.float32), np.reciprocal(values), none),
+        "Add": ChannelLine(lambda v: v + c, one, values),
+        "Sub": ChannelLine(lambda v: c - v, -one, values) if swapped else ChannelLine(lambda v: v - c, one, -values),
+        "Mul": ChannelLine(lambda v: v * c, values, none),
+        "Div": ChannelLine(lambda v: np.asarray(v / c, np.float32), np.reciprocal(values), none),
     }
     line = lines.get(node.op_type)
     if line is None or (node.op_type == "Div" and swapped) or not np.isfinite(line.slope).all():
@@ -141,18 +152,18 @@ def _channelwise(
     node: Node,
     x: QuantizedView,
     tensor: Tensor,
-    line: Line,
+    line: ChannelLine,
     formulas: tuple[Formula, ...],
-    otherwise: Callable[[Result], Tensor] | None = None,
+    otherwise: Callable[[QuantizerTarget], Tensor] | None = None,
 ) -> Unquantized:
     chain = identity(context, node.label, tensor).then(formulas)
 
-    def finish(result: Result) -> Tensor:
+    def finish(result: QuantizerTarget) -> Tensor:
         if result.formula is not None:
             return chain.finish(result)
         return channelwise(context, node.label, tensor, line, result, otherwise or chain.finish)
 
-    moves = Moves.of(tensor.shape, x.shape)
+    moves = AxisMoves.of(tensor.shape, x.shape)
     return Unquantized(finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
@@ -185,7 +196,7 @@ def per_channel_values(values: Array, x: QuantizedView, tensor: Tensor) -> Array
 
 
 def with_constant(
-    context: Context, op_type: str, name: str, x: Tensor, constant: QuantConst, q: Ints, result: Result
+    context: Context, op_type: str, name: str, x: Tensor, constant: QuantConst, q: Ints, result: QuantizerTarget
 ) -> Tensor:
     """Add an Add or Mul with a quantized constant made into a tensor, `q` per channel; the result's scale is known now.
 
@@ -222,7 +233,7 @@ def batch_normalization(context: Context, node: Node) -> Value:
     x = plain(context, node, 0)
     tensor = materialise(context, x)
     factor, term = _factor_and_term(context, node, tensor.channels)
-    line = Line(lambda v: v * factor[:, None] + term[:, None], factor, term)
+    line = ChannelLine(lambda v: v * factor[:, None] + term[:, None], factor, term)
     return _channelwise(context, node, x, tensor, line, _normalization(factor, term, node.label))
 
 

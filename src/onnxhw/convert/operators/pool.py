@@ -7,7 +7,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
+from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import materialise
 from .operands import on_grid, plain, ratios, real
 from .window import Window, window
@@ -42,7 +42,7 @@ def maximum(
         return QuantizedView(out, _moves(shape, value.shape), value.functions, value.unsigned)
     operand = value
 
-    def finish(result: Result) -> Tensor:
+    def finish(result: QuantizerTarget) -> Tensor:
         whole = on_grid(context, operand, result, f"{result.name}.input", f"{name}.input")
         return pool(whole, result.name, result.nodes)
 
@@ -70,7 +70,7 @@ def average(
     """The mean over a window of a tensor that has the ONNX shape `shape`."""
     out = (1, tensor.channels, *made.size((tensor.height, tensor.width)))
 
-    def finish(result: Result) -> Tensor:
+    def finish(result: QuantizerTarget) -> Tensor:
         (ratio,) = ratios(np.float32(tensor.scale) / result.scale)
         window = (made.kernel, made.strides, made.dilations, made.pads)
         fields = *window, ratio, count_pad, result.lo, result.hi
@@ -91,8 +91,8 @@ def _window(node: Node, shape: Shape, ceil: bool = True) -> Window:
     return window(found, tuple(found.get("kernel_shape", ())), shape[2:], node.label)
 
 
-def _moves(out: tuple[int, int, int, int], like: Shape) -> Moves:
-    return Moves.of(out, out if len(like) == 4 else (1, out[1], out[3]))
+def _moves(out: tuple[int, int, int, int], like: Shape) -> AxisMoves:
+    return AxisMoves.of(out, out if len(like) == 4 else (1, out[1], out[3]))
 
 
 HANDLERS: Handlers = {

@@ -16,10 +16,10 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import enter_table
-from ..values import Const, Floats, Moves, QuantConst, Result, Step, Unquantized, Value
+from ..values import AxisMoves, Const, Floats, QuantConst, QuantizerTarget, Step, Unquantized, Value
 from .arrange import materialise
 from .operands import plain
-from .perchannel import INTEGERS, Line, channelwise, per_channel_values
+from .perchannel import INTEGERS, ChannelLine, channelwise, per_channel_values
 from .unary import function
 
 
@@ -42,10 +42,10 @@ def prelu(context: Context, node: Node) -> Value:
             f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
         )
     finish = partial(halves, context, node.label, tensor, np.asarray(slopes, np.float32))
-    return Unquantized(finish, Moves.of(tensor.shape, x.shape), (node.label,))
+    return Unquantized(finish, AxisMoves.of(tensor.shape, x.shape), (node.label,))
 
 
-def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: Result) -> Tensor:
+def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: QuantizerTarget) -> Tensor:
     """Add the operations of a PRelu with the slopes ``[C]``, whose result's scale is known now."""
     grid = float(result.scale), result.zero_point
     reals = fixed.dequantize(INTEGERS, np.float32(x.scale), x.zero_point)
@@ -53,7 +53,7 @@ def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: Resul
     positive = enter_table(context, x, above, f"{result.name}.positive", *grid, result.nodes)
     below = np.minimum(INTEGERS, x.zero_point)
     cut = enter_table(context, x, below, f"{result.name}.cut", x.scale, x.zero_point, result.nodes)
-    line = Line(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
+    line = ChannelLine(lambda v: v * slopes[:, None], slopes, np.zeros_like(slopes))
     whole = replace(result, name=f"{result.name}.negative", lo=-128, hi=127)
     negative = channelwise(context, name, cut, line, whole)
     names = (positive.name, negative.name)

@@ -18,7 +18,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Moves, QuantizedView, Result, Unquantized, Value, form
+from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import arrange, materialise
 from .elementwise import greatest
 from .operands import complement, on_grid, plain, ratios, real
@@ -51,7 +51,7 @@ def reduce(context: Context, node: Node) -> Value:
         least = node.op_type == "ReduceMin"
         if least or channels:
             finish = partial(extremum, context, name, _turned(real(value), turn), window, channels, least)
-            found = Unquantized(finish, Moves.of(form(kept), kept), (name,))
+            found = Unquantized(finish, AxisMoves.of(form(kept), kept), (name,))
         else:
             held = value if isinstance(value, QuantizedView) and value.integer else real(value)
             found = maximum(context, _turned(held, turn), window, node.output[0], name)
@@ -62,7 +62,7 @@ def reduce(context: Context, node: Node) -> Value:
         else:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
             finish = partial(total, context, name, tensor, window, channels, count)
-            found = Unquantized(finish, Moves.of(form(kept), kept), (name,))
+            found = Unquantized(finish, AxisMoves.of(form(kept), kept), (name,))
     moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(turn, name)
     moves = moves.reshape(wanted, name)
     if isinstance(found, QuantizedView):
@@ -125,7 +125,7 @@ def channel_maximum(context: Context, tensor: Tensor, output: str, name: str) ->
 
 
 def total(
-    context: Context, name: str, x: Tensor, window: Window, channels: bool, count: int, result: Result
+    context: Context, name: str, x: Tensor, window: Window, channels: bool, count: int, result: QuantizerTarget
 ) -> Tensor:
     """Add the convolution of ones of a sum, or of a mean that includes channels, whose result's scale is known now."""
     (multiplier,) = ratios(np.float32(x.scale / np.float64(result.scale) / count))
@@ -144,7 +144,7 @@ def extremum(
     window: Window,
     channels: bool,
     least: bool,
-    result: Result,
+    result: QuantizerTarget,
 ) -> Tensor:
     """Add a minimum, or a maximum over channels and perhaps pixels, whose result's scale is known now.
 
@@ -154,7 +154,7 @@ def extremum(
     tensor = on_grid(context, operand, result, f"{result.name}.input", f"{name}.input")
     if least:
         tensor = complement(context, tensor, f"{result.name}.complement", f"{name}.complement")
-    held = QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))
+    held = QuantizedView(tensor, AxisMoves.of(tensor.shape, tensor.shape))
     most = maximum(context, held, window, f"{result.name}.most", name)
     assert isinstance(most, QuantizedView)
     tensor = most.tensor

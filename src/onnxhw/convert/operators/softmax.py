@@ -24,12 +24,12 @@ from ...ir.graph import Add, Conv, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..dialects.qdq import enter_table
-from ..values import Moves, QuantizedView, Result, Unquantized
+from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized
 from .arrange import joined, materialise
 from .operands import expanded
 from .pool import maximum
 from .reduce import channel_maximum, over
-from .softmax_constants import HIGH, LEAST, MOST, OCTAVES, Numbers
+from .softmax_constants import HIGH, LEAST, MOST, OCTAVES, SoftmaxConstants
 from .window import Window
 
 
@@ -42,8 +42,8 @@ def softmax(context: Context, name: str, x: QuantizedView, axes: list[int]) -> U
         raise BlockedError(f"a Softmax over {count} elements", f"the hardware has those over 2 to {MOST} elements")
     if not LEAST <= tensor.scale <= 1e5:
         raise BlockedError(f"the scale of its input is {tensor.scale:g}", "check the scales")
-    made = Softmax(context, name, tensor, window, channels, Numbers(tensor.scale, count))
-    return Unquantized(made.finish, Moves.of(tensor.shape, x.shape), (name,))
+    made = Softmax(context, name, tensor, window, channels, SoftmaxConstants(tensor.scale, count))
+    return Unquantized(made.finish, AxisMoves.of(tensor.shape, x.shape), (name,))
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Softmax:
     tensor: Tensor
     window: Window
     channels: bool
-    numbers: Numbers
+    numbers: SoftmaxConstants
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Add the operations."""
         multiplier = np.float32(1 / (255 * 2**OCTAVES * np.float64(result.scale)))
         if not 2.0**-23 <= multiplier <= 2.0**7:
@@ -75,7 +75,7 @@ class Softmax:
         clamped = replace(made, lo=result.lo, hi=result.hi)
         return self.context.put(clamped, self.tensor.shape, result.scale, result.zero_point)
 
-    def _differences(self, result: Result) -> Tensor:
+    def _differences(self, result: QuantizerTarget) -> Tensor:
         """d, at zero point 127."""
         context, x, factor = self.context, self.tensor, float(self.numbers.factor)
         most = maximum(context, _whole(x), self.window, f"{result.name}.max", self.name)
@@ -91,7 +91,7 @@ class Softmax:
         added = Add(self.name, names, f"{result.name}.differences", result.nodes, factor, factor)
         return context.put(added, x.shape, self.numbers.step, 127)
 
-    def _logarithms(self, differences: Tensor, result: Result) -> list[Tensor]:
+    def _logarithms(self, differences: Tensor, result: QuantizerTarget) -> list[Tensor]:
         """-a and -b, spread over the window; at the zero point of the differences, for they are joined."""
         context, numbers, count = self.context, self.numbers, self.tensor.channels
         parts = []
@@ -129,7 +129,7 @@ class Softmax:
         made = Conv(self.name, (x.name,), output, (self.name,), kernel, biases, multipliers)
         return self.context.put(made, (1, groups, *x.shape[2:]), x.scale, 127)
 
-    def _powers(self, operands: Tensor, result: Result) -> Tensor:
+    def _powers(self, operands: Tensor, result: QuantizerTarget) -> Tensor:
         """G of each octave."""
         context, numbers, count = self.context, self.numbers, self.tensor.channels
         octaves = len(numbers.places)
@@ -159,4 +159,4 @@ class Softmax:
 
 
 def _whole(tensor: Tensor) -> QuantizedView:
-    return QuantizedView(tensor, Moves.of(tensor.shape, tensor.shape))
+    return QuantizedView(tensor, AxisMoves.of(tensor.shape, tensor.shape))

@@ -29,7 +29,7 @@ STEPS = np.arange(256)
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SoftmaxConstants:
     """The constants of a Softmax over `count` elements of scale `scale`, and what it computes.
 
     All formulas are those of the operations that `Softmax` adds; integers here are counted from 0.

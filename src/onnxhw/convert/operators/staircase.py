@@ -35,7 +35,7 @@ Ends = Callable[[Reals], tuple[Reals, Reals]]
 
 
 @dataclass(frozen=True)
-class Line:
+class RequantizedSum:
     """``requantize(factor * sum + bias, multiplier)``; the factor goes into the weights."""
 
     factor: int
@@ -93,7 +93,9 @@ def staircases(function: Callable[[Ints], Ints], low: Ints, high: Ints, levels: 
     return [Staircase(int(low[c]), int(high[c]), int(first[c]), after[c]) for c in range(len(low))]
 
 
-def line(stairs: Staircase, zero_point: int, lo: int, hi: int, most: int, slope: float = np.inf) -> Line | None:
+def line(
+    stairs: Staircase, zero_point: int, lo: int, hi: int, most: int, slope: float = np.inf
+) -> RequantizedSum | None:
     """An entry equal to the staircase with a factor up to `most`; None if none is found.
 
     Level ``k - 1/2`` is crossed in ``(t - 1, t]`` for every step t. With the slope 1 / u: ``u * c - t <= b`` and
@@ -102,7 +104,7 @@ def line(stairs: Staircase, zero_point: int, lo: int, hi: int, most: int, slope:
     """
     first, last = stairs.first, stairs.last
     if first == last:
-        return Line(0, first - zero_point, 1.0)
+        return RequantizedSum(0, first - zero_point, 1.0)
     inside = stairs.steps[: last - first]
     crossed = np.arange(first + 1, last + 1) - zero_point - 0.5
     below, above = (crossed, inside), (crossed, inside - 1)
@@ -119,7 +121,7 @@ def line(stairs: Staircase, zero_point: int, lo: int, hi: int, most: int, slope:
     points = points[(points >= stairs.low) & (points <= stairs.high)]
     wanted = stairs.values(points)
 
-    def equal(entry: Line) -> bool:
+    def equal(entry: RequantizedSum) -> bool:
         sums = points * entry.factor + entry.bias
         return np.array_equal(fixed.requantize(sums, entry.multiplier, zero_point, lo, hi), wanted)
 
@@ -131,7 +133,7 @@ def line(stairs: Staircase, zero_point: int, lo: int, hi: int, most: int, slope:
     return None if slopes is None else _best(slopes, ends, most, equal)
 
 
-def _best(slopes: Reals, ends: Ends, most: int, equal: Callable[[Line], bool]) -> Line | None:
+def _best(slopes: Reals, ends: Ends, most: int, equal: Callable[[RequantizedSum], bool]) -> RequantizedSum | None:
     """The entry of the least factor that is equal, of the slope nearest to the middle."""
     least, greatest = ends(slopes)
     factors = np.arange(1, most + 1)[:, None]
@@ -142,7 +144,7 @@ def _best(slopes: Reals, ends: Ends, most: int, equal: Callable[[Line], bool]) -
     rows, columns = np.nonzero(fits)
     order = np.lexsort((np.abs(columns - len(slopes) // 2), rows))[:TRIES]
     for row, column in zip(rows[order], columns[order], strict=True):
-        entry = Line(int(row) + 1, int(biases[row, column]), float(multipliers[row, column]))
+        entry = RequantizedSum(int(row) + 1, int(biases[row, column]), float(multipliers[row, column]))
         if equal(entry):
             return entry
     return None
@@ -180,7 +182,7 @@ def _slopes(ends: Ends) -> Reals | None:
 
 def lines(
     stairs: list[Staircase], lo: int, hi: int, most: list[int], groups: int
-) -> tuple[int, list[list[Line]]] | None:
+) -> tuple[int, list[list[RequantizedSum]]] | None:
     """How many levels each entry has, and per channel the entries that add up to ``f - lo``; None if they would be more
     than `groups`.
 
@@ -197,8 +199,10 @@ def lines(
     return None
 
 
-def _parts(stairs: list[Staircase], lo: int, count: int, number: int, most: list[int]) -> list[list[Line]] | None:
-    found: list[list[Line]] = []
+def _parts(
+    stairs: list[Staircase], lo: int, count: int, number: int, most: list[int]
+) -> list[list[RequantizedSum]] | None:
+    found: list[list[RequantizedSum]] = []
     for one, factor in zip(stairs, most, strict=True):
         entries = [line(one.part(lo + g * count, count), 0, 0, count, factor) for g in range(number)]
         if any(entry is None for entry in entries):

@@ -16,7 +16,7 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Const, Ints, Moves, QuantConst, Result, Unquantized, Value
+from ..values import AxisMoves, Const, Ints, QuantConst, QuantizerTarget, Unquantized, Value
 from .affine import weights
 from .affine_sum import Affine
 from .arrange import materialise
@@ -64,7 +64,7 @@ class Transposed:
     strides: tuple[int, int]
     phases: tuple[tuple[Phase, ...], tuple[Phase, ...]]
 
-    def finish(self, result: Result) -> Tensor:
+    def finish(self, result: QuantizerTarget) -> Tensor:
         """Add the convolutions and what interleaves them."""
         parts: list[Tensor] = []
         pieces: list[Piece] = []
@@ -83,7 +83,7 @@ class Transposed:
         made = Copy(self.name, names, result.name, result.nodes, tuple(pieces))
         return self.context.put(made, shape, result.scale, result.zero_point)
 
-    def _convolved(self, down: Phase, across: Phase, result: Result, suffix: str) -> Tensor:
+    def _convolved(self, down: Phase, across: Phase, result: QuantizerTarget, suffix: str) -> Tensor:
         taps = [axis.taps or (0,) for axis in (down, across)]
         weight = self.weight[:, :, taps[0]][:, :, :, taps[1]]
         if not down.taps or not across.taps:
@@ -138,7 +138,7 @@ def conv_transpose(context: Context, node: Node) -> Value:
     )
     shape = (1, q.shape[1] * groups, *wanted)
     form = (1, shape[1], 1, wanted[0]) if rank == 1 else (1, shape[1], wanted[0], wanted[1])
-    return Unquantized(made.finish, Moves.of(form, shape), (name,))
+    return Unquantized(made.finish, AxisMoves.of(form, shape), (name,))
 
 
 def _by_output(q: Ints | Array8, groups: int, rank: int) -> Ints | Array8:

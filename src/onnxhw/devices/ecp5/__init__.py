@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...board import Board
 from ...config import HwConfig
-from ..family import NAME, Command, Estimate, Family, Location
+from ..family import NAME, BlockRamLocation, Estimate, Family, ToolCommand
 from ..report import RouteReport
 from . import mapping, parts, report, timing
 
@@ -47,11 +47,11 @@ class Ecp5:
         return Cells(device, config)
 
     def clocked(self, design: Any, board: Board, clock_hz: int, *, usb: bool = False) -> Any:
-        """`pll.Clocked`."""
-        from .pll import Clocked
+        """`pll.PllClocked`."""
+        from .pll import PllClocked
 
         resource, hz = board.clock_resource, board.clock_hz
-        return Clocked(design, resource=resource, input_hz=hz, output_hz=clock_hz, speed=board.speed, usb=usb)
+        return PllClocked(design, resource=resource, input_hz=hz, output_hz=clock_hz, speed=board.speed, usb=usb)
 
     def files(self, platform: Any, design: Any, board: Board, synth_opts: Sequence[str]) -> dict[str, str]:
         """RTLIL, Yosys script, its last mapping, pin and clock constraints."""
@@ -72,7 +72,7 @@ class Ecp5:
         """`report.counts`."""
         return report.counts(cells)
 
-    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> Command:
+    def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """nextpnr-ecp5."""
         arguments = (
             *parts.part_options(board), "--seed", str(seed),
@@ -80,25 +80,25 @@ class Ecp5:
             "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log,
             "--placer", parts.PLACERS.get(board.device, parts.PLACER), *options,
         )  # fmt: skip
-        return Command("nextpnr-ecp5", arguments)
+        return ToolCommand("nextpnr-ecp5", arguments)
 
     def report(self, record: Mapping[str, Any]) -> RouteReport:
         """`report.report`."""
         return report.report(record)
 
-    def pack(self, key: str) -> Command:
+    def pack(self, key: str) -> ToolCommand:
         """ecppack; the device tells its USERCODE over JTAG."""
         usercode = str(int(key[:8], 16))
         arguments = ("--compress", "--usercode", usercode, "--input", self.routed, "--bit", f"{NAME}.bit")
-        return Command("ecppack", arguments)
+        return ToolCommand("ecppack", arguments)
 
-    def locate(self, routed: Mapping[str, Any]) -> list[Location]:
+    def locate(self, routed: Mapping[str, Any]) -> list[BlockRamLocation]:
         """`contents.locate`."""
         from .contents import locate
 
         return locate(routed)
 
-    def bake(self, routed: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
+    def bake(self, routed: str, locations: Sequence[BlockRamLocation], images: Mapping[str, Sequence[int]]) -> str:
         """`contents.bake`."""
         from .contents import bake
 

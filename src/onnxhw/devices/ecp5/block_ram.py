@@ -28,7 +28,7 @@ def words(aspect: int) -> int:
 
 
 @dataclass(frozen=True)
-class Slot:
+class DataSlot:
     """`bits` bits of a memory word, from `low` on, in an EBR's data from bit `at` on; written by enable `enable`."""
 
     at: int
@@ -38,12 +38,12 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Tile:
+class BlockRamTile:
     """One EBR: its aspect, the first address that it holds and what it holds of each word."""
 
     aspect: int
     base: int
-    slots: tuple[Slot, ...]
+    slots: tuple[DataSlot, ...]
 
     @property
     def words(self) -> int:
@@ -87,7 +87,7 @@ def segments(width: int, depth: int, granularity: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def plan(width: int, depth: int, granularity: int, slices: int = 1) -> tuple[Tile, ...]:
+def plan(width: int, depth: int, granularity: int, slices: int = 1) -> tuple[BlockRamTile, ...]:
     """The EBRs of a memory of `depth` words of `width` bits, with one write enable per `granularity` bits.
 
     They are in order of the address and then of the bit; a tile's place in this list is its number for good. None holds
@@ -104,18 +104,18 @@ def plan(width: int, depth: int, granularity: int, slices: int = 1) -> tuple[Til
         pieces, step = chunks(width, granularity, aspect), per_ebr(aspect)
         for first in range(0, len(pieces), step):
             row = pieces[first : first + step]
-            tiles.append(Tile(aspect, base, tuple(Slot(i * BYTE, *piece) for i, piece in enumerate(row))))
+            tiles.append(BlockRamTile(aspect, base, tuple(DataSlot(i * BYTE, *piece) for i, piece in enumerate(row))))
         base += words(aspect)
     return tuple(tiles)
 
 
-def _moved(tile: Tile, bits: int, enables: int) -> Tile:
+def _moved(tile: BlockRamTile, bits: int, enables: int) -> BlockRamTile:
     """The tile of a part of a memory as one of the whole: the part begins at this bit and write enable."""
     slots = (replace(slot, low=slot.low + bits, enable=slot.enable + enables) for slot in tile.slots)
     return replace(tile, slots=tuple(slots))
 
 
-def contents(tile: Tile, image: Sequence[int]) -> list[int]:
+def contents(tile: BlockRamTile, image: Sequence[int]) -> list[int]:
     """The 2048 nine-bit bytes of an EBR that hold its part of a memory's words; words beyond `image` are 0."""
     out = [0] * BYTES
     for index, word in enumerate(image[tile.base : tile.base + tile.words]):

@@ -32,7 +32,7 @@ def bus(direction: str, name: str, value: Any, width: int) -> dict[str, Any]:
 
 
 def dp16kd(
-    tile: block_ram.Tile, memory: BlockRam, segment_enable: Value | int, number: int, site: str
+    tile: block_ram.BlockRamTile, memory: BlockRam, segment_enable: Value | int, number: int, site: str
 ) -> tuple[Any, Signal]:
     """One EBR of `memory` as an instance, at `site` unless that is empty, and its data outputs in the order of the
     memory's `Slot.at`.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import UsageError
-from ..family import Location, memories
+from ..family import BlockRamLocation, memories
 from . import block_ram
 from .cells import ATTRIBUTE
 
@@ -19,7 +19,7 @@ SECTION = re.compile(r"^\.bram_init (\d+)\n((?:[0-9a-f ]+\n)+)", re.MULTILINE)
 PER_LINE = 8
 
 
-def locate(routed: Mapping[str, Any]) -> list[Location]:
+def locate(routed: Mapping[str, Any]) -> list[BlockRamLocation]:
     """The block RAMs of a netlist that ``nextpnr-ecp5 --write`` wrote, by number."""
     found = []
     for module in routed["modules"].values():
@@ -30,11 +30,11 @@ def locate(routed: Mapping[str, Any]) -> list[Location]:
             label, width, depth, granularity, tile = str(identity).strip().rsplit(":", 4)
             path = name.rsplit(".", 1)[0]
             wid = int(str(cell["attributes"]["WID"]).strip(), 2)
-            found.append(Location(wid, path, label, int(width), int(depth), int(granularity), int(tile)))
+            found.append(BlockRamLocation(wid, path, label, int(width), int(depth), int(granularity), int(tile)))
     return sorted(found, key=lambda location: location.wid)
 
 
-def bake(config: str, locations: Sequence[Location], images: Mapping[str, Sequence[int]]) -> str:
+def bake(config: str, locations: Sequence[BlockRamLocation], images: Mapping[str, Sequence[int]]) -> str:
     """The textual configuration with other memory contents.
 
     `images` are words from address 0 on, by the memory's name or path; the rest of a memory becomes 0, memories that

@@ -242,7 +242,9 @@ def _by_rows(free: list[Place], cols: int) -> list[Place]:
     return [place for group in groups for place in sorted(group)]
 
 
-def _by_columns(free: list[Place], lanes: tuple[int, ...], tiles: tuple[block_ram.Tile, ...], cols: int) -> list[Place]:
+def _by_columns(
+    free: list[Place], lanes: tuple[int, ...], tiles: tuple[block_ram.BlockRamTile, ...], cols: int
+) -> list[Place]:
     """Places of the tiles of one memory, those that hold the same columns of the array side by side."""
     column = [lanes[tile.slots[0].low // 8] % cols for tile in tiles]
     order = sorted(range(len(tiles)), key=lambda number: column[number])

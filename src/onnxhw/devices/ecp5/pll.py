@@ -1,4 +1,4 @@
-"""`Clocked`: a design with the core's clock, made from the board's oscillator, with one EHXPLLL of the ECP5; with a
+"""`PllClocked`: a design with the core's clock, made from the board's oscillator, with one EHXPLLL of the ECP5; with a
 USB link a second one makes its clocks.
 
 The phase detector compares ``f_in / input`` with the output CLKOP divided by ``feedback``, so that the oscillator
@@ -165,7 +165,7 @@ def choose_usb(input_hz: int) -> PllSetting:
     return best
 
 
-class Clocked(Elaboratable):
+class PllClocked(Elaboratable):
     """A design whose domain "sync" runs at `output_hz`, made from the board's clock `resource`.
 
     The domain has no reset: its clock stands still until the PLL has locked, so that every register keeps the value of

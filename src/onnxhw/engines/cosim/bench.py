@@ -31,7 +31,7 @@ class BenchError(Exception):
     """Something that the engine shall report; the testbench goes on."""
 
 
-class HostPort:
+class HostPortDriver:
     """The core's host port."""
 
     def __init__(self, dut: Any) -> None:
@@ -130,7 +130,7 @@ def act_words(dut: Any, depth: int, size: int, addresses: npt.NDArray[Any]) -> n
 
 
 async def run(
-    dut: Any, port: HostPort, mailbox: Mailbox, facts: dict[str, Any], arrays: dict[str, Any]
+    dut: Any, port: HostPortDriver, mailbox: Mailbox, facts: dict[str, Any], arrays: dict[str, Any]
 ) -> dict[str, Any]:
     """One run, with a look at activation memory whenever a wanted number of vector instructions has completed."""
     seen: dict[str, Any] = {}
@@ -170,7 +170,7 @@ async def _until(dut: Any, event: Any, mailbox: Mailbox) -> int:
     return 0
 
 
-async def answer(dut: Any, port: HostPort, mailbox: Mailbox, number: int, problem: str) -> None:
+async def answer(dut: Any, port: HostPortDriver, mailbox: Mailbox, number: int, problem: str) -> None:
     """Perform one job, unless there is a `problem` already."""
     facts, arrays = mailbox.take("job", number)
     found: dict[str, Any] = {}
@@ -195,7 +195,7 @@ async def serve(dut: Any) -> None:
     mailbox = Mailbox(Path(os.environ["ONNXHW_COSIM"]))
     parent = os.getppid()
     Clock(dut.clk, PERIOD, unit="ns").start(start_high=False)
-    port = HostPort(dut)
+    port = HostPortDriver(dut)
     problem = ""
     try:
         await port.reset()

@@ -19,7 +19,7 @@ from amaranth.lib import wiring
 from ...build import cache, tools
 from ...errors import ToolError
 from . import compiler
-from .split import Pieces, SplitError, split, whole
+from .split import SplitError, TranslationUnits, split, whole
 
 Progress = Callable[[str], None]
 """Called with one line per stage, and per compiled file."""
@@ -53,7 +53,7 @@ class Library:
     cached: bool
 
 
-class Clocked(Elaboratable):
+class WithoutReset(Elaboratable):
     """A component with port ``clk`` and no reset: its state at the start is that of reset.
 
     CXXRTL knows no unknown values, so a reset after power-up would only cost time in every cycle.
@@ -78,7 +78,7 @@ def ports_of(component: wiring.Component) -> list[Signal]:
 
 def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:
     """RTLIL text of a component in domain "sync"; `ports` default to its members."""
-    top = Clocked(component)
+    top = WithoutReset(component)
     chosen = [top.clk, *(ports_of(component) if ports is None else ports)]
     # Millions of objects are made and kept: looking for garbage among them would take almost half of the time.
     collecting = gc.isenabled()
@@ -151,7 +151,7 @@ def build(
         return Library(place, time.monotonic() - start, False)
 
 
-def _generate(folder: Path, text: str, waves: bool) -> tuple[Pieces, Path]:
+def _generate(folder: Path, text: str, waves: bool) -> tuple[TranslationUnits, Path]:
     """The C++ of a design, cut into pieces, and the folder of the headers it needs."""
     (folder / "top.il").write_text(text)
     level = 4 if waves else 2
@@ -182,7 +182,7 @@ def _runtime(folder: Path) -> Path:
 def _compile(
     folder: Path,
     words: Sequence[str],
-    pieces: Pieces,
+    pieces: TranslationUnits,
     runtime: Path,
     own: Mapping[str, str],
     drivers: Sequence[str],

@@ -15,14 +15,14 @@ from ...build.cache import sources
 from ...closeable import Closeable
 from ...config import HwConfig
 from ...errors import InternalError
-from ...isa.camera import SETTINGS, Settings
+from ...isa.camera import SETTINGS, CameraSettings
 from ...isa.ov7670 import DEVICE, FIRST_LINE, LINE_BYTES, LINES, REGISTERS, VSYNC_LINES, XCLK_LEAST
 from ...program.camera import Frame
 from ...program.model import Entry
 from .build import Progress, build, elaborate
 from .core_model import core_library
 from .design import CHUNK, MEMORY, Design
-from .device_model import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
+from .rtl_device import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
 
 PCLK, HREF, VSYNC = 1 << 8, 1 << 9, 1 << 10
 """Bits of a level of the camera's pins, above its data."""
@@ -94,7 +94,13 @@ class CameraModel(Closeable):
     """
 
     def __init__(
-        self, libraries: Libraries, images: Mapping[str, Sequence[int]], settings: Settings, *, clock_hz: int, baud: int
+        self,
+        libraries: Libraries,
+        images: Mapping[str, Sequence[int]],
+        settings: CameraSettings,
+        *,
+        clock_hz: int,
+        baud: int,
     ) -> None:
         self.clock_hz, self.baud = clock_hz, baud
         self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)

@@ -2,7 +2,7 @@
 
     (p_a.curr ? add_uu<9>(p_b.curr, value<1>{0x1u}).slice<7,0>().val() : b.concat(c).val())
 
-becomes ``Choice(Bits a, Operation add of 8 bits, Join(b, c))``: selections of bits are pushed towards the leaves
+becomes ``Conditional(Bits a, Operation add of 8 bits, Join(b, c))``: selections of bits are pushed towards the leaves
 while reading, so a slice of a wide value costs what its bits cost. `FormError` is raised for what has no tree; the
 caller then leaves the statement as it is.
 """
@@ -58,7 +58,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Conditional:
     """`then` if `test` is not 0, else `other`; both of `width` bits."""
 
     test: "Tree"
@@ -68,7 +68,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Operation:
+class CellOperation:
     """`name` of one or two arguments, signed or not, to `width` bits."""
 
     name: str
@@ -78,15 +78,15 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Part:
+class ResultBits:
     """Bits of an operation whose other bits count, too (a comparison has none)."""
 
-    whole: Operation
+    whole: CellOperation
     low: int
     width: int
 
 
-Tree: TypeAlias = Bits | Constant | Join | Choice | Operation | Part
+Tree: TypeAlias = Bits | Constant | Join | Conditional | CellOperation | ResultBits
 
 
 def join(parts: list[Tree]) -> Tree:
@@ -118,18 +118,18 @@ def select(tree: Tree, low: int, width: int) -> Tree:
             return Bits(tree.name, tree.low + low, width, tree.whole)
         case Constant():
             return Constant(tree.number >> low & (1 << width) - 1, width)
-        case Choice():
-            return Choice(tree.test, select(tree.then, low, width), select(tree.other, low, width), width)
+        case Conditional():
+            return Conditional(tree.test, select(tree.then, low, width), select(tree.other, low, width), width)
         case Join():
             return _select_parts(tree, low, width)
-        case Part():
-            return Part(tree.whole, tree.low + low, width)
+        case ResultBits():
+            return ResultBits(tree.whole, tree.low + low, width)
     if tree.name in MODULAR and low == 0:
-        return Operation(tree.name, tree.signed, tree.arguments, width)
+        return CellOperation(tree.name, tree.signed, tree.arguments, width)
     if tree.name in (*BITWISE, "not"):
         pieces = tuple(select(extended(part, tree.width, tree.signed), low, width) for part in tree.arguments)
-        return Operation(tree.name, False, pieces, width)
-    return Part(tree, low, width)
+        return CellOperation(tree.name, False, pieces, width)
+    return ResultBits(tree, low, width)
 
 
 def _select_parts(tree: Join, low: int, width: int) -> Tree:
@@ -151,13 +151,13 @@ def variables(tree: Tree) -> Iterator[Bits]:
         case Join():
             for part in tree.parts:
                 yield from variables(part)
-        case Choice():
+        case Conditional():
             for part in (tree.test, tree.then, tree.other):
                 yield from variables(part)
-        case Operation():
+        case CellOperation():
             for part in tree.arguments:
                 yield from variables(part)
-        case Part():
+        case ResultBits():
             yield from variables(tree.whole)
 
 
@@ -193,7 +193,7 @@ def _shifted(tree: Tree, amount: Tree) -> Tree:
             continue
         kept = max(0, tree.width - (1 << k))
         moved = join([*_zeros(tree.width - kept), *([select(tree, 1 << k, kept)] if kept else [])])
-        tree = moved if isinstance(bit, Constant) else Choice(bit, moved, tree, tree.width)
+        tree = moved if isinstance(bit, Constant) else Conditional(bit, moved, tree, tree.width)
     return tree
 
 
@@ -248,7 +248,7 @@ class Reader:
         other = self._choice()
         if then.width != other.width:
             raise FormError("branches of different widths")
-        return Choice(test, then, other, then.width)
+        return Conditional(test, then, other, then.width)
 
     def _postfix(self) -> Tree:
         tree = self._primary()
@@ -321,9 +321,9 @@ class Reader:
         if max(width, *(part.width for part in arguments)) > WORD and name in (*MODULAR, *COMPARISONS):
             raise FormError(f"{word} of more than {WORD} bits")
         if word in REDUCTIONS and len(arguments) == 1:
-            return Operation(word, False, tuple(arguments), width)
+            return CellOperation(word, False, tuple(arguments), width)
         if word == "not_u" and len(arguments) == 1:
-            return Operation("not", False, (extended(arguments[0], width, False),), width)
+            return CellOperation("not", False, (extended(arguments[0], width, False),), width)
         if kind in ("uu", "ss") and len(arguments) == 2 and name in (*MODULAR, *BITWISE, *COMPARISONS):
-            return Operation(name, kind == "ss", tuple(arguments), width)
+            return CellOperation(name, kind == "ss", tuple(arguments), width)
         raise FormError(word)

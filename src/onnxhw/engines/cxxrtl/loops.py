@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .expression import Bits, Choice, Constant, Join, Operation, Part, Tree, select, variables
+from .expression import Bits, CellOperation, Conditional, Constant, Join, ResultBits, Tree, select, variables
 from .statements import Assignment, Statement, text_of, trees_of
 from .words import assign
 
@@ -44,9 +44,9 @@ def shape(tree: Tree) -> Shape:
             return ("constant", tree)
         case Join():
             return ("join", *map(shape, tree.parts))
-        case Choice():
+        case Conditional():
             return ("choice", shape(tree.test), shape(tree.then), shape(tree.other))
-        case Part():
+        case ResultBits():
             return ("part", tree.low, tree.width, shape(tree.whole))
     return (tree.name, tree.signed, tree.width, *map(shape, tree.arguments))
 
@@ -63,12 +63,12 @@ def _with_leaves(tree: Tree, new: Iterator[Bits]) -> Tree:
             return next(new) if _register(tree.name) else tree
         case Join():
             return replace(tree, parts=tuple(_with_leaves(part, new) for part in tree.parts))
-        case Choice():
+        case Conditional():
             test, then, other = (_with_leaves(part, new) for part in (tree.test, tree.then, tree.other))
-            return Choice(test, then, other, tree.width)
-        case Operation():
+            return Conditional(test, then, other, tree.width)
+        case CellOperation():
             return replace(tree, arguments=tuple(_with_leaves(part, new) for part in tree.arguments))
-        case Part():
+        case ResultBits():
             return replace(
                 tree, whole=replace(tree.whole, arguments=tuple(_with_leaves(p, new) for p in tree.whole.arguments))
             )

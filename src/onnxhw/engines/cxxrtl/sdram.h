@@ -18,7 +18,7 @@ namespace {
 const uint32_t POISON = 0xDEADBEEF;
 
 // The memory's numbers, in the order in which Python gives them. Times are in cycles; `refreshes`: those of power-up; `capture`:
-// as of `External`: by one less than that the data reaches the pads late.
+// as of `ExternalMemory`: by one less than that the data reaches the pads late.
 struct sdram_numbers {
 	uint32_t data_bits, banks, rows, columns, cas_latency, rcd, rp, ras, rc, rfc, wr, rrd, mrd, power_up, refreshes, retention,
 		capture;

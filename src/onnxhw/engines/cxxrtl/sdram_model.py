@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...build import cache
 from ...closeable import Closeable
-from ...external import External
+from ...external import ExternalMemory
 from ...isa.external import INITIAL_REFRESHES
 from . import compiler
 from .build import FLAGS, HOT_FLAGS, LIBRARY
@@ -25,7 +25,7 @@ SOURCES = ("sdram.h", "sdram.cc")
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SdramNumbers:
     """A memory's numbers in cycles, in the order of ``sdram_numbers`` in sdram.h."""
 
     data_bits: int
@@ -47,7 +47,7 @@ class Numbers:
     capture: int
 
     @classmethod
-    def of(cls, external: External, retention: int | None = None) -> "Numbers":
+    def of(cls, external: ExternalMemory, retention: int | None = None) -> "SdramNumbers":
         """What the memory of a configuration asks for.
 
         `retention` : cycles after which a row that was not refreshed is lost; by default what refreshes of the
@@ -67,7 +67,7 @@ class Numbers:
         return (ctypes.c_uint32 * len(values))(*values)
 
 
-class Pins(NamedTuple):
+class SdramPins(NamedTuple):
     """Levels of the pins in a cycle, in the order of ``sdram_pins`` in sdram.h; commands are 1 if active."""
 
     cke: int
@@ -82,7 +82,7 @@ class Pins(NamedTuple):
     dq_driven: int
 
 
-class Counts(NamedTuple):
+class SdramCounts(NamedTuple):
     """Rows that were lost; words read that were not known; words read; words written."""
 
     lost: int
@@ -122,7 +122,7 @@ def _library() -> ctypes.CDLL:
 class SdramModel(Closeable):
     """A memory that is given the pins of each cycle; a context manager. `violation` is the first one, empty if none."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: SdramNumbers) -> None:
         self._call = _library()
         self._memory: ctypes.c_void_p | None = ctypes.c_void_p(self._call.onnxhw_sdram_create(numbers.array()))
 
@@ -133,7 +133,7 @@ class SdramModel(Closeable):
             self._memory = None
 
     def run(self, pins: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
-        """Cycles of pins, ``[cycles, 10]`` as of `Pins`: what DQ shows in each, and whether that is known.
+        """Cycles of pins, ``[cycles, 10]`` as of `SdramPins`: what DQ shows in each, and whether that is known.
 
         Both end with the cycle in which a rule was violated, if there was one.
         """
@@ -145,7 +145,7 @@ class SdramModel(Closeable):
         )  # fmt: skip
         return dq[:done], known[:done].astype(bool)
 
-    def step(self, pins: Pins) -> tuple[int, bool]:
+    def step(self, pins: SdramPins) -> tuple[int, bool]:
         """One cycle: what DQ shows in it, and whether that is known."""
         dq, known = self.run(np.array([pins], np.uint32))
         return int(dq[0]), bool(known[0])
@@ -156,8 +156,8 @@ class SdramModel(Closeable):
         return str(self._call.onnxhw_sdram_message(self._memory).decode())
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SdramCounts:
         """What has happened so far."""
         found = (ctypes.c_uint64 * 4)()
         self._call.onnxhw_sdram_counts(self._memory, found)
-        return Counts(*found)
+        return SdramCounts(*found)

@@ -1,6 +1,6 @@
 // A device's serial pins, driven and sampled at C++ speed: bytes in and out, 8N1, cycle by cycle.
 //
-// This is compiled with the design around the core (`DeviceModel`); the core is another design, in another library,
+// This is compiled with the design around the core (`RtlDevice`); the core is another design, in another library,
 // and comes as pointers (core_part.h, which stands before this).
 
 namespace {

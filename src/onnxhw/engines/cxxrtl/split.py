@@ -39,7 +39,7 @@ class SplitError(Exception):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class TranslationUnits:
     """Translation units: `header`, the optimized `hot` ones and the `cold` one; `top` is the top module's struct."""
 
     header: str
@@ -48,7 +48,7 @@ class Pieces:
     top: str
 
 
-def split(source: str, header: str, header_name: str, size: int = 16_000, unit: int = 200_000) -> Pieces:
+def split(source: str, header: str, header_name: str, size: int = 16_000, unit: int = 200_000) -> TranslationUnits:
     """Cut `source` (written with ``-header``) into functions of about `size` characters, `unit` characters per file."""
     match = _EVAL.search(source)
     if match is None or len(_EVAL.findall(source)) != 1:
@@ -91,17 +91,17 @@ def split(source: str, header: str, header_name: str, size: int = 16_000, unit: 
     end = f"}}; // struct {top}"
     if header.count(end) != 1:
         raise SplitError("no end of the top module's struct")
-    return Pieces(state.declared(header, registers).replace(end, more + end), hot, cold, top)
+    return TranslationUnits(state.declared(header, registers).replace(end, more + end), hot, cold, top)
 
 
-def whole(source: str, header: str, header_name: str) -> Pieces:
+def whole(source: str, header: str, header_name: str) -> TranslationUnits:
     """The same pieces without cutting: everything that runs in one unit."""
     match = _EVAL.search(source)
     if match is None:
         raise SplitError("no eval function")
     top, end = match[1], f"}}; // struct {match[1]}"
     latch = f'#include "{header_name}"\nnamespace cxxrtl_design {{\nvoid {top}::latch() {{ commit(); }}\n}}\n'
-    return Pieces(header.replace(end, "\tvoid latch();\n" + end), [source, latch], "", top)
+    return TranslationUnits(header.replace(end, "\tvoid latch();\n" + end), [source, latch], "", top)
 
 
 def _parse(body: str) -> tuple[list[str], dict[str, str], list[str]]:

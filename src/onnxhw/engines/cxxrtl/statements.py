@@ -15,7 +15,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from .expression import Bits, Choice, Constant, FormError, Join, Operation, Part, Reader, Tree, join, select, variables
+from .expression import (
+    Bits,
+    CellOperation,
+    Conditional,
+    Constant,
+    FormError,
+    Join,
+    Reader,
+    ResultBits,
+    Tree,
+    join,
+    select,
+    variables,
+)
 from .words import assign, truth
 
 INLINED = 16
@@ -46,7 +59,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Write:
+class MemoryWrite:
     """A write port of a memory: the text around `word` and `mask`."""
 
     text: re.Match[str]
@@ -54,7 +67,7 @@ class Write:
     mask: Tree
 
 
-Statement = str | Assignment | Write
+Statement = str | Assignment | MemoryWrite
 
 
 def translate(declared: dict[str, str], registers: dict[str, int], statements: list[str]) -> list[Statement]:
@@ -85,7 +98,7 @@ def _read(reader: Reader, widths: dict[str, int], statement: str) -> Statement:
             return Assignment(match["edge"], match["name"], low, whole, tree)
         if match := _WRITE.fullmatch(statement):
             word, mask = reader.read_list(match["values"], 2)
-            return Write(match, word, mask)
+            return MemoryWrite(match, word, mask)
     except FormError:
         pass
     return statement
@@ -94,7 +107,9 @@ def _read(reader: Reader, widths: dict[str, int], statement: str) -> Statement:
 def _renamed(declared: dict[str, str], statements: list[Statement]) -> list[Statement]:
     """Locals in slices become a local per slice; those that only name other bits vanish."""
     raw = {name for text in statements if isinstance(text, str) for name in _NAME.findall(text)}
-    raw |= {name for write in statements if isinstance(write, Write) for name in _NAME.findall(write.text["address"])}
+    raw |= {
+        name for write in statements if isinstance(write, MemoryWrite) for name in _NAME.findall(write.text["address"])
+    }
     assigned = {statement.name for statement in statements if isinstance(statement, Assignment)} | raw
     pieces: dict[str, list[Assignment]] = {}
     for statement in statements:
@@ -105,7 +120,7 @@ def _renamed(declared: dict[str, str], statements: list[Statement]) -> list[Stat
     for statement in statements:
         if isinstance(statement, str):
             out.append(statement)
-        elif isinstance(statement, Write):
+        elif isinstance(statement, MemoryWrite):
             out.append(replace(statement, word=locals_.put(statement.word), mask=locals_.put(statement.mask)))
         elif statement.name not in locals_.parts:
             out.append(replace(statement, tree=locals_.put(statement.tree)))
@@ -138,7 +153,7 @@ def _inlined(statements: list[Statement], made: set[str]) -> list[Statement]:
                 once.parts[statement.name], once.known[statement.name] = [statement], [(0, tree)]
             else:
                 out.append(replace(statement, tree=tree))
-        elif isinstance(statement, Write):
+        elif isinstance(statement, MemoryWrite):
             out.append(replace(statement, word=once.put(statement.word), mask=once.put(statement.mask)))
         else:
             out.append(statement)
@@ -147,7 +162,7 @@ def _inlined(statements: list[Statement], made: set[str]) -> list[Statement]:
 
 def trees_of(statement: Statement) -> list[Tree]:
     """The expressions of a statement that has been read."""
-    if isinstance(statement, Write):
+    if isinstance(statement, MemoryWrite):
         return [statement.word, statement.mask]
     return [statement.tree] if isinstance(statement, Assignment) else []
 
@@ -175,11 +190,11 @@ class Locals:
                 return self._bits(tree) if tree.name in self.parts else tree
             case Join():
                 return join([self.put(part) for part in tree.parts])
-            case Choice():
-                return Choice(self.put(tree.test), self.put(tree.then), self.put(tree.other), tree.width)
-            case Operation():
+            case Conditional():
+                return Conditional(self.put(tree.test), self.put(tree.then), self.put(tree.other), tree.width)
+            case CellOperation():
                 return replace(tree, arguments=tuple(self.put(part) for part in tree.arguments))
-            case Part():
+            case ResultBits():
                 return replace(tree, whole=replace(tree.whole, arguments=tuple(map(self.put, tree.whole.arguments))))
         return tree
 

@@ -7,11 +7,11 @@ from .expression import (
     BITWISE,
     COMPARISONS,
     Bits,
-    Choice,
+    CellOperation,
+    Conditional,
     Constant,
     Join,
-    Operation,
-    Part,
+    ResultBits,
     Tree,
     extended,
     select,
@@ -37,7 +37,7 @@ _SYMBOL = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"
 def assign(name: str, low: int, whole: int, tree: Tree) -> list[str]:
     """Lines that assign `tree` to bits from `low` on of the variable `name` of `whole` bits."""
     width = tree.width
-    if width > 64 and isinstance(tree, Choice):
+    if width > 64 and isinstance(tree, Conditional):
         then, other = (assign(name, low, whole, part) for part in (tree.then, tree.other))
         return [f"if ({truth(tree.test)}) {{", *then, "} else {", *other, "}"]
     if low == 0 and 32 < width == whole <= 64:
@@ -72,11 +72,11 @@ def word(tree: Tree) -> str:
             return _bits(tree)
         case Constant():
             return _number(tree.number, width)
-        case Choice():
+        case Conditional():
             return f"({truth(tree.test)} ? {word(tree.then)} : {word(tree.other)})"
         case Join():
             return _joined(tree)
-        case Part():
+        case ResultBits():
             text = f"({word(tree.whole)} >> {tree.low} & {_number(_ones(width), tree.whole.width)})"
             return f"(u32){text}" if width <= 32 < tree.whole.width else text
     return _operation(tree)
@@ -119,7 +119,7 @@ def _joined(tree: Join) -> str:
 
 def truth(tree: Tree) -> str:
     """C that is true if any bit is 1."""
-    if isinstance(tree, Choice):
+    if isinstance(tree, Conditional):
         return f"({truth(tree.test)} ? {truth(tree.then)} : {truth(tree.other)})"
     if tree.width <= 64:
         return f"({word(tree)} != 0)" if tree.width > 1 else word(tree)
@@ -129,14 +129,14 @@ def truth(tree: Tree) -> str:
     return f"({' || '.join(sorted(truth(part) for part in parts))})"
 
 
-def _operation(tree: Operation) -> str:
+def _operation(tree: CellOperation) -> str:
     width, arguments = tree.width, tree.arguments
     if tree.name in ("reduce_or", "reduce_bool"):
         return f"(u32)({truth(arguments[0])} ? 1 : 0)"
     if tree.name == "logic_not":
         return f"(u32)({truth(arguments[0])} ? 0 : 1)"
     if tree.name == "reduce_and":
-        return f"(u32)({truth(Operation('not', False, arguments, arguments[0].width))} ? 0 : 1)"
+        return f"(u32)({truth(CellOperation('not', False, arguments, arguments[0].width))} ? 0 : 1)"
     if tree.name == "not":
         return f"({word(arguments[0])} ^ {_number(_ones(width), width)})"
     both = max(part.width for part in arguments) if tree.name in COMPARISONS else width

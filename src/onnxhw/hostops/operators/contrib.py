@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import fixed
-from ...onnxmodel.pooling import Pool
+from ...onnxmodel.pooling import PoolAttributes
 from .adapter import Array, HostOp
 from .pools import max_pool, view
 from .quantized import (
@@ -98,7 +98,7 @@ def qlinear_average_pool(
 ) -> Array:  # fmt: skip
     """`fixed.average` of each window: over its taps in the input, or over all of it, as onnxruntime divides, even where
     the last window of `ceil_mode` reaches beyond the padding."""
-    pool = Pool(kernel_shape, strides or (), pads, (), auto_pad, ceil_mode)
+    pool = PoolAttributes(kernel_shape, strides or (), pads, (), auto_pad, ceil_mode)
     taps = tuple(range(-len(kernel_shape), 0))
     sums = view(pool, centred(x, zx), 0).sum(taps).astype(np.int64)
     inside = np.ones(x.shape, np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import helper
 from onnx.reference.op_run import OpRun
 
-from ...onnxmodel.endless import MAX_ITERATIONS
+from ...onnxmodel.endless_loops import MAX_ITERATIONS
 from .adapter import Array
 
 STACKED = 4096

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 
-class Call(Protocol):
+class OperatorCall(Protocol):
     """What a condition may look at besides the operands."""
 
     @property
@@ -24,7 +24,7 @@ class Call(Protocol):
         """The attributes by name."""
 
 
-Condition = Callable[[Call, Sequence[Any]], bool]
+Condition = Callable[[OperatorCall, Sequence[Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,22 @@ class Deviation:
     alone: bool = False
 
 
-def _always(call: Call, operands: Sequence[Any]) -> bool:
+def _always(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return True
 
 
-def _integers(call: Call, operands: Sequence[Any]) -> bool:
+def _integers(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return all(np.asarray(value).dtype.kind in "iu" for value in operands)
 
 
-def _statistics(call: Call, operands: Sequence[Any]) -> bool:
+def _statistics(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return any(call.output[1:]) and not call.attributes.get("training_mode", 0)
 
 
 def _first_of(*names: str) -> Condition:
     """Is the first operand of one of these types, by numpy's names?"""
 
-    def applies(call: Call, operands: Sequence[Any]) -> bool:
+    def applies(call: OperatorCall, operands: Sequence[Any]) -> bool:
         return np.asarray(operands[0]).dtype.name in names
 
     return applies
@@ -67,37 +67,37 @@ def _first_of(*names: str) -> Condition:
 _half = _first_of("float16")
 
 
-def _attention(call: Call, operands: Sequence[Any]) -> bool:
+def _attention(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return _half(call, operands) or any(call.output[3:]) or any(value is not None for value in operands[6:])
 
 
-def _training(call: Call, operands: Sequence[Any]) -> bool:
+def _training(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return len(operands) > 2 and operands[2] is not None and bool(np.any(operands[2]))
 
 
-def _of_nothing(call: Call, operands: Sequence[Any]) -> bool:
+def _of_nothing(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(operands[0].dtype == np.bool_) and operands[0].size == 0
 
 
-def _corners(call: Call, operands: Sequence[Any]) -> bool:
+def _corners(call: OperatorCall, operands: Sequence[Any]) -> bool:
     scales = operands[2] if len(operands) > 2 else None
     given = scales is not None and np.size(scales) > 0
     return given and call.attributes.get("coordinate_transformation_mode") == b"align_corners"
 
 
-def _placed(call: Call, operands: Sequence[Any]) -> bool:
+def _placed(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return len(operands) > 2 and operands[2] is not None
 
 
-def _text(call: Call, operands: Sequence[Any]) -> bool:
+def _text(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(np.asarray(operands[0]).dtype.kind in "OU")
 
 
-def _scalar(call: Call, operands: Sequence[Any]) -> bool:
+def _scalar(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return np.ndim(operands[0]) == 0
 
 
-def _cropped_of_one_size(call: Call, operands: Sequence[Any]) -> bool:
+def _cropped_of_one_size(call: OperatorCall, operands: Sequence[Any]) -> bool:
     """Is an axis cut out of, by tf_crop_and_resize, whose length stays?"""
     if call.attributes.get("coordinate_transformation_mode") != b"tf_crop_and_resize":
         return False
@@ -113,26 +113,26 @@ def _cropped_of_one_size(call: Call, operands: Sequence[Any]) -> bool:
     return bool(np.any((scales == 1) & ((starts != 0) | (ends != 1))))
 
 
-def _aligned_of_one_element(call: Call, operands: Sequence[Any]) -> bool:
+def _aligned_of_one_element(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(call.attributes.get("align_corners", 0)) and bool(np.any(np.ravel(operands[1])[2:] == 1))
 
 
-def _backward_to_the_end(call: Call, operands: Sequence[Any]) -> bool:
+def _backward_to_the_end(call: OperatorCall, operands: Sequence[Any]) -> bool:
     if len(operands) < 5 or operands[4] is None:
         return False
     ends, steps = np.ravel(operands[2]), np.ravel(operands[4])
     return bool(np.any((steps < 0) & (ends >= np.iinfo(np.int32).max)))
 
 
-def _split(call: Call, operands: Sequence[Any]) -> bool:
+def _split(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return len(operands) > 1 and operands[1] is not None and call.attributes.get("keepdims", 1) == 0
 
 
-def _dilated(call: Call, operands: Sequence[Any]) -> bool:
+def _dilated(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return any(step > 1 for step in call.attributes.get("dilations", ()))
 
 
-def _padded_same(call: Call, operands: Sequence[Any]) -> bool:
+def _padded_same(call: OperatorCall, operands: Sequence[Any]) -> bool:
     if call.attributes.get("auto_pad", b"NOTSET") == b"VALID" and call.attributes.get("ceil_mode", 0):
         return True
     same = call.attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -140,60 +140,60 @@ def _padded_same(call: Call, operands: Sequence[Any]) -> bool:
     return same and (_dilated(call, operands) or any(step > size for step, size in sizes))
 
 
-def _added_within_a_dilation(call: Call, operands: Sequence[Any]) -> bool:
+def _added_within_a_dilation(call: OperatorCall, operands: Sequence[Any]) -> bool:
     extra = call.attributes.get("output_padding", ())
     strides = call.attributes.get("strides") or [1] * len(extra)
     return any(more >= step for more, step in zip(extra, strides, strict=False))
 
 
-def _empty(call: Call, operands: Sequence[Any]) -> bool:
+def _empty(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return any(np.size(value) == 0 for value in operands)
 
 
-def _of_types(call: Call, operands: Sequence[Any]) -> bool:
+def _of_types(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return len({np.asarray(value).dtype for value in operands}) > 1
 
 
-def _not_a_number(call: Call, operands: Sequence[Any]) -> bool:
+def _not_a_number(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(np.any(operands[0] != operands[0]))
 
 
-def _not_a_number_of_floats(call: Call, operands: Sequence[Any]) -> bool:
+def _not_a_number_of_floats(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return np.asarray(operands[0]).dtype.kind == "f" and _not_a_number(call, operands)
 
 
-def _nan_among_keys(call: Call, operands: Sequence[Any]) -> bool:
+def _nan_among_keys(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(np.any(np.isnan(call.attributes.get("keys_floats", ()))))
 
 
-def _both_scored(call: Call, operands: Sequence[Any]) -> bool:
+def _both_scored(call: OperatorCall, operands: Sequence[Any]) -> bool:
     labels = call.attributes.get("classlabels_int64s") or call.attributes.get("classlabels_strings") or ()
     return len(labels) == 2 and len(set(call.attributes.get("class_ids", ()))) == 2
 
 
-def _integer(call: Call, operands: Sequence[Any]) -> bool:
+def _integer(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return np.asarray(operands[0]).dtype.kind in "iu"
 
 
-def _signed_bytes_antialiased(call: Call, operands: Sequence[Any]) -> bool:
+def _signed_bytes_antialiased(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return bool(call.attributes.get("antialias", 0)) and np.asarray(operands[0]).dtype == np.int8
 
 
-def _without_intercepts(call: Call, operands: Sequence[Any]) -> bool:
+def _without_intercepts(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return not call.attributes.get("intercepts")
 
 
-def _one_target(call: Call, operands: Sequence[Any]) -> bool:
+def _one_target(call: OperatorCall, operands: Sequence[Any]) -> bool:
     """A post transform of one target. PROBIT the kernel computes."""
     count = call.attributes.get("n_targets", call.attributes.get("targets", 1))
     return count == 1 and call.attributes.get("post_transform") in (b"SOFTMAX", b"SOFTMAX_ZERO", b"LOGISTIC", 1, 2, 3)
 
 
-def _swapped(call: Call, operands: Sequence[Any]) -> bool:
+def _swapped(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return call.attributes.get("post_transform") in (1, 2)
 
 
-def _thresholded(call: Call, operands: Sequence[Any]) -> bool:
+def _thresholded(call: OperatorCall, operands: Sequence[Any]) -> bool:
     return any(name.lower() == b"thresholdedrelu" for name in call.attributes.get("activations", ()))
 
 
@@ -324,7 +324,7 @@ def of(domain: str, op_type: str) -> tuple[Deviation, ...]:
 
 @dataclass(frozen=True)
 class UnpreparedCall:
-    """A `Call` of a node that is not prepared to run."""
+    """A `OperatorCall` of a node that is not prepared to run."""
 
     output: list[str]
     attributes: Mapping[str, Any]

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ...onnxmodel.pooling import Pool
+from ...onnxmodel.pooling import PoolAttributes
 from .adapter import Array, HostOp
 from .windows import windows
 
 
-def view(pool: Pool, x: Array, fill: Any) -> Array:
+def view(pool: PoolAttributes, x: Array, fill: Any) -> Array:
     """Windows of `x`, padded with `fill`; a tap outside of input, padding and `fill` cannot be reached."""
     pads, beyond = pool.around(x.shape[2:])
     total = [(a + c, b + d) for (a, b), (c, d) in zip(pads, beyond, strict=True)]
@@ -19,7 +19,7 @@ def view(pool: Pool, x: Array, fill: Any) -> Array:
 
 def max_pool(x: Array, storage_order: int = 0, **attributes: Any) -> tuple[Array, Array]:
     """The maximum of each window, and its index in the flattened input (columns first if `storage_order`)."""
-    pool = Pool(**attributes)
+    pool = PoolAttributes(**attributes)
     out = x.ndim - 2
     lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
     seen = view(pool, x, lowest)
@@ -36,7 +36,7 @@ def max_pool(x: Array, storage_order: int = 0, **attributes: Any) -> tuple[Array
 
 def average_pool(x: Array, count_include_pad: int = 0, **attributes: Any) -> Array:
     """The mean of each window, summed in float64: over the input alone, or over its padding as well."""
-    pool = Pool(**attributes)
+    pool = PoolAttributes(**attributes)
     taps = tuple(range(-len(pool.kernel_shape), 0))
     pads, beyond = pool.around(x.shape[2:])
     ones = np.ones((1, 1, *x.shape[2:]))
@@ -48,7 +48,7 @@ def average_pool(x: Array, count_include_pad: int = 0, **attributes: Any) -> Arr
 
 def lp_pool(x: Array, p: int = 2, **attributes: Any) -> Array:
     """LpPool: the p-th root of the sum of ``|x| ** p`` in each window; padding adds nothing."""
-    pool = Pool(**attributes)
+    pool = PoolAttributes(**attributes)
     taps = tuple(range(-len(pool.kernel_shape), 0))
     powers = np.abs(x.astype(np.float64)) ** p
     return np.asarray((view(pool, powers, 0.0).sum(taps) ** (1 / p)).astype(x.dtype))

@@ -1,4 +1,4 @@
-"""The rules of the ONNX IR specification that a model is held against before anything else looks at it.
+"""The rules of the ONNX IR specification that a model is checked against before anything else looks at it.
 
 diagnose       every finding about a model: errors, warnings, notes     (docs/onnx-ir.md has them row by row)
 raise_errors   refuse a model for its errors, all at once
@@ -9,10 +9,10 @@ import onnx
 
 from ...diagnostics import Diagnostic
 from .descriptions import devices
+from .feature_versions import later_features
 from .findings import Findings, SpecificationError, UnknownVersionError, raise_errors
 from .functions import Functions, compatible, every_node, identity, interface, spelled
-from .graphs import Names, Rules, Scope, body_rules, graph_rules
-from .later import later_features
+from .graphs import DefinedNames, GraphRules, UnusualNames, body_rules, graph_rules
 from .operators import operator_rules
 from .types import open_sizes, stated
 from .versions import imports, model_fields, version_text
@@ -33,10 +33,10 @@ def diagnose(model: onnx.ModelProto, where: str = "model") -> list[Diagnostic]:
 
     `where` (the file's name) is for the summary of names; other findings name their node, graph or field.
     """
-    findings, names = Findings(), Names()
+    findings, names = Findings(), UnusualNames()
     sets = model_fields(model, findings)
     functions = Functions.of(model, findings)
-    rules = Rules(model.ir_version, sets, functions, findings, names)
+    rules = GraphRules(model.ir_version, sets, functions, findings, names)
     graph_rules(model.graph, rules)
     for function in functions.table.values():
         _function(function, rules)
@@ -64,14 +64,14 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _function(function: onnx.FunctionProto, rules: Rules) -> None:
+def _function(function: onnx.FunctionProto, rules: GraphRules) -> None:
     where = f"function {spelled(identity(function))!r}"
     findings = rules.findings
     own = imports(function.opset_import, every_node(function.node), where, findings)
     interface(function, findings)
     compatible(function, own, rules.sets, findings)
-    scope = Scope({*function.input}, {name for node in function.node for name in node.output if name})
-    inside = Rules(rules.ir_version, {**own}, rules.functions, findings, rules.names, in_function=True)
+    scope = DefinedNames({*function.input}, {name for node in function.node for name in node.output if name})
+    inside = GraphRules(rules.ir_version, {**own}, rules.functions, findings, rules.names, in_function=True)
     body_rules(function.node, where, inside, scope)
     for name in function.output:
         if name not in scope.defined:

@@ -34,8 +34,8 @@ LONGEST = 512
 
 def form(node: onnx.NodeProto, outputs: Sequence[str], plain: set[bytes]) -> Form | None:
     """The node's form; None for nodes that are to be looked at one by one: they hold more than numbers and texts,
-    leave something out, or have attributes whose names count in `Names`. `plain`: attributes that do not, and are
-    small, which it notes."""
+    leave something out, or have attributes whose names count in `UnusualNames`. `plain`: attributes that do not, and
+    are small, which it notes."""
     inputs = node.input
     if "" in inputs or "" in outputs:
         return None
@@ -53,7 +53,7 @@ def form(node: onnx.NodeProto, outputs: Sequence[str], plain: set[bytes]) -> For
 
 
 @dataclass
-class Names:
+class UnusualNames:
     """Names that are no C90 identifiers: counted, since every exporter writes them."""
 
     count: int = 0
@@ -68,12 +68,12 @@ class Names:
 
 
 @dataclass
-class Scope:
+class DefinedNames:
     """The value names that are defined so far in a graph, and in those around it; `later`: by nodes still to come."""
 
     defined: set[str] = field(default_factory=set)
     later: set[str] = field(default_factory=set)
-    outer: "Scope | None" = None
+    outer: "DefinedNames | None" = None
 
     def sees(self, name: str) -> bool:
         """Is the name defined here or around?"""
@@ -85,14 +85,14 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a graph is held against."""
+class GraphRules:
+    """What a graph is checked against."""
 
     ir_version: int
     sets: dict[str, int]
     functions: Functions
     findings: Findings
-    names: Names
+    names: UnusualNames
     in_function: bool = False
     sound: set[Form] = field(default_factory=set)
     """Nodes in which nothing was found wrong, but for what they are called and read."""
@@ -100,12 +100,12 @@ class Rules:
     """Attributes that hold numbers and texts alone: see `form`."""
 
 
-def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None) -> set[str]:
+def graph_rules(graph: onnx.GraphProto, rules: GraphRules, outer: DefinedNames | None = None) -> set[str]:
     """All rules of a graph and the graphs in it; returns the names that it takes from around."""
     where = f"graph {graph.name!r}"
     if not graph.name:
         rules.findings.error("E3310", where, "a graph must have a name")
-    scope = Scope(set(), _outputs(graph.node), outer)
+    scope = DefinedNames(set(), _outputs(graph.node), outer)
     inputs = _inputs(graph, rules, scope)
     _initializers(graph, inputs, rules, scope)
     free = body_rules(graph.node, where, rules, scope)
@@ -126,7 +126,7 @@ def graph_rules(graph: onnx.GraphProto, rules: Rules, outer: Scope | None = None
     return free
 
 
-def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: Rules, scope: Scope) -> set[str]:
+def body_rules(nodes: Sequence[onnx.NodeProto], where: str, rules: GraphRules, scope: DefinedNames) -> set[str]:
     """Rules of a list of nodes in a scope; returns what they take from around it."""
     findings, defined, later = rules.findings, scope.defined, scope.later
     free: set[str] = set()
@@ -174,7 +174,7 @@ def _outputs(nodes: Sequence[onnx.NodeProto]) -> set[str]:
     return {name for node in nodes for name in node.output if name}
 
 
-def _inputs(graph: onnx.GraphProto, rules: Rules, scope: Scope) -> dict[str, onnx.ValueInfoProto]:
+def _inputs(graph: onnx.GraphProto, rules: GraphRules, scope: DefinedNames) -> dict[str, onnx.ValueInfoProto]:
     where, names = f"graph {graph.name!r}", [value.name for value in graph.input]
     _once("E3316", "input", names, where, rules.findings)
     for value in graph.input:
@@ -187,7 +187,9 @@ def _inputs(graph: onnx.GraphProto, rules: Rules, scope: Scope) -> dict[str, onn
     return {value.name: value for value in graph.input}
 
 
-def _initializers(graph: onnx.GraphProto, inputs: dict[str, onnx.ValueInfoProto], rules: Rules, scope: Scope) -> None:
+def _initializers(
+    graph: onnx.GraphProto, inputs: dict[str, onnx.ValueInfoProto], rules: GraphRules, scope: DefinedNames
+) -> None:
     where, findings = f"graph {graph.name!r}", rules.findings
     names = [tensor.name for tensor in graph.initializer]
     names += [sparse.values.name for sparse in graph.sparse_initializer]
@@ -207,7 +209,7 @@ def _initializers(graph: onnx.GraphProto, inputs: dict[str, onnx.ValueInfoProto]
     scope.defined.update(names)
 
 
-def _nested(node: onnx.NodeProto, rules: Rules, scope: Scope) -> set[str]:
+def _nested(node: onnx.NodeProto, rules: GraphRules, scope: DefinedNames) -> set[str]:
     free: set[str] = set()
     for attribute in node.attribute:
         if attribute.ref_attr_name:
@@ -222,7 +224,7 @@ def _nested(node: onnx.NodeProto, rules: Rules, scope: Scope) -> set[str]:
     return free
 
 
-def _given(node: onnx.NodeProto, graph: onnx.GraphProto, rules: Rules) -> None:
+def _given(node: onnx.NodeProto, graph: onnx.GraphProto, rules: GraphRules) -> None:
     """E3322 before IR version 4: the inputs that the operator gives come first, and have no initializers."""
     if node.op_type not in ("Loop", "Scan") or canonical(node.domain):
         return
@@ -234,7 +236,7 @@ def _given(node: onnx.NodeProto, graph: onnx.GraphProto, rules: Rules) -> None:
             rules.findings.error("E3322", label(node), what, "constants are listed after the inputs that are given")
 
 
-def _define(name: str, node: onnx.NodeProto, scope: Scope, findings: Findings) -> None:
+def _define(name: str, node: onnx.NodeProto, scope: DefinedNames, findings: Findings) -> None:
     if name in scope.defined:
         findings.error("E3311", label(node), f"defines {name!r}, which is defined already")
     elif scope.outer is not None and scope.outer.sees(name):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import onnx
 
 from .attributes import attributes
-from .contributed import CONTRIB, contributed
+from .com_microsoft import CONTRIB, contributed
 from .findings import Findings, label
 from .functions import Functions
 from .signatures import Formal, Signature, canonical, first, newest, signature

@@ -9,8 +9,8 @@ import onnx
 
 from ..nodes import needed
 from .attributes import plain_values
-from .choices import choice_rules
-from .contributed import CONTRIB
+from .com_microsoft import CONTRIB
+from .enumerations import choice_rules
 from .findings import Findings, label
 from .functions import every_node
 from .indices import OPERATORS as INDEXED
@@ -32,7 +32,7 @@ LARGEST_OPERAND = 64
 """Elements of a constant operand (a shape, a slice's ends) that is looked at."""
 
 @dataclass(frozen=True)
-class Node:
+class CheckedNode:
     """A node with its attributes by name, the static shapes that are known, and its small constant operands."""
 
     proto: onnx.NodeProto
@@ -75,7 +75,7 @@ def operator_rules(
         if proto.domain == CONTRIB and proto.op_type in CONTRIBUTED_WINDOWS:
             rule = _window
         if rule is not None:
-            rule(Node(proto, plain_values(proto), shapes, constants, sound), findings)
+            rule(CheckedNode(proto, plain_values(proto), shapes, constants, sound), findings)
     _indices(graph, shapes, constants, findings)
 
 
@@ -99,7 +99,7 @@ def _indices(
                 index_rules(node, shape, indices, findings)
 
 
-def _window(node: Node, findings: Findings) -> None:
+def _window(node: CheckedNode, findings: Findings) -> None:
     conv = node.proto.op_type in ("Conv", "ConvTranspose", "ConvInteger", "FusedConv", "QLinearConv")
     shape = node.shape(0)
     if shape and (node.proto.op_type == "NhwcMaxPool" or node.attributes.get("channels_last")):
@@ -114,10 +114,10 @@ def _window(node: Node, findings: Findings) -> None:
             node.sound.add(key)
 
 
-def _axis(extra: int = 0, inclusive: int = 0) -> Callable[[Node, Findings], None]:
+def _axis(extra: int = 0, inclusive: int = 0) -> Callable[[CheckedNode, Findings], None]:
     """A rule: attribute axis lies in ``[-r, r - 1]``; of an output with `extra` dimensions, or up to r `inclusive`."""
 
-    def rule(node: Node, findings: Findings) -> None:
+    def rule(node: CheckedNode, findings: Findings) -> None:
         shape, axis = node.shape(0), node.attributes.get("axis")
         if shape is None or axis is None:
             return
@@ -129,7 +129,7 @@ def _axis(extra: int = 0, inclusive: int = 0) -> Callable[[Node, Findings], None
     return rule
 
 
-def _axes(node: Node, findings: Findings) -> None:
+def _axes(node: CheckedNode, findings: Findings) -> None:
     shape = node.shape(0)
     axes = node.attributes.get("axes")
     axes = list(axes) if axes is not None else node.constant(1)
@@ -142,14 +142,14 @@ def _axes(node: Node, findings: Findings) -> None:
         findings.error("E3387", label(node.proto), f"axes {axes} name an axis twice")
 
 
-def _transpose(node: Node, findings: Findings) -> None:
+def _transpose(node: CheckedNode, findings: Findings) -> None:
     perm, shape = node.attributes.get("perm"), node.shape(0)
     if perm is not None and sorted(perm) != list(range(len(perm) if shape is None else len(shape))):
         of = f" of rank {len(shape)}" if shape is not None else ""
         findings.error("E3387", label(node.proto), f"perm {list(perm)} is no permutation of the axes{of}")
 
 
-def _reshape(node: Node, findings: Findings) -> None:
+def _reshape(node: CheckedNode, findings: Findings) -> None:
     wanted = list(node.attributes["shape"]) if "shape" in node.attributes else node.constant(1)
     shape = node.shape(0)
     if wanted is None:
@@ -172,7 +172,7 @@ def _reshape(node: Node, findings: Findings) -> None:
         findings.error("E3390", label(node.proto), f"cannot make {wanted} of {list(shape)}: other elements")
 
 
-def _concat(node: Node, findings: Findings) -> None:
+def _concat(node: CheckedNode, findings: Findings) -> None:
     """E3357 for inputs of several ranks, E3393 for sizes that differ elsewhere than along the axis."""
     _axis()(node, findings)
     shapes = [shape for index in range(len(node.proto.input)) if (shape := node.shape(index)) is not None]
@@ -193,12 +193,12 @@ def _listed(shapes: Sequence[Sequence[int]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes[:SHOWN]) + more
 
 
-def _range(node: Node, findings: Findings) -> None:
+def _range(node: CheckedNode, findings: Findings) -> None:
     if node.constant(2, "iuf") == [0]:
         findings.error("E3391", label(node.proto), "delta is 0")
 
 
-def _split(node: Node, findings: Findings) -> None:
+def _split(node: CheckedNode, findings: Findings) -> None:
     _axis()(node, findings)
     sizes, shape = node.attributes.get("split"), node.shape(0)
     sizes = list(sizes) if sizes is not None else node.constant(1)
@@ -211,7 +211,7 @@ def _split(node: Node, findings: Findings) -> None:
         )
 
 
-Rule = Callable[[Node, Findings], None]
+Rule = Callable[[CheckedNode, Findings], None]
 RULES: dict[str, Rule] = {
     **dict.fromkeys(
         [

@@ -4,7 +4,7 @@ from typing import Any
 
 import onnx
 
-from .choices import PAD
+from .enumerations import PAD
 from .findings import Findings, label
 
 LISTS = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...external import External
+from ...external import ExternalMemory
 from .countdown import Countdown
 from .segments import segment_shape
 
@@ -14,7 +14,7 @@ from .segments import segment_shape
 class Bank:
     """One bank: whether a row is open, and from when on what may come."""
 
-    def __init__(self, external: External, number: int) -> None:
+    def __init__(self, external: ExternalMemory, number: int) -> None:
         self.open = Signal(name=f"open_{number}")
         self.command = Countdown(max(external.rcd, external.rp), f"command_{number}")
         """Until a column may come, or ACTIVATE if no row is open."""
@@ -44,7 +44,7 @@ class Banks(wiring.Component):
     host_read : In(1), a column is read for the host in this cycle.
     """
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         self.external = external
         shape = segment_shape(external)
         super().__init__({

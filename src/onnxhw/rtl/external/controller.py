@@ -1,4 +1,4 @@
-"""`Controller`: commands of the external memory, cycle by cycle as `onnxhw.isa.external.Timing` has them."""
+"""`Controller`: commands of the external memory, cycle by cycle as `onnxhw.isa.external.SdramTiming` has them."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...external import SLOT_COLUMNS, External
-from ...isa.external import ALL, INITIAL_REFRESHES, Op, mode
+from ...external import SLOT_COLUMNS, ExternalMemory
+from ...isa.external import ALL, INITIAL_REFRESHES, SdramCommand, mode
 from .banks import Banks
 from .countdown import Countdown
 from .segments import Segments, request_shape
 
 
-def pins(external: External) -> dict[str, Any]:
+def pins(external: ExternalMemory) -> dict[str, Any]:
     """The memory's pins as the controller drives and sees them: high is active; its registers are before the pads'."""
     return {
         "cke": Out(1), "cs": Out(1), "ras": Out(1), "cas": Out(1), "we": Out(1), "dqm": Out(external.data_bits // 8),
@@ -22,7 +22,7 @@ def pins(external: External) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def host_shape(external: External) -> data.StructLayout:
+def host_shape(external: ExternalMemory) -> data.StructLayout:
     """A burst of the host: `count` columns, 1 to 8, of one row, from `address` on."""
     return data.StructLayout({"write": 1, "address": external.address_bits, "count": range(SLOT_COLUMNS + 1)})
 
@@ -34,7 +34,7 @@ class Controller(wiring.Component):
     -------
     request : stream of `request_shape`.
     w_data : In, the next column to be written, always there; `w_next`: Out(1), it is taken in this cycle.
-    r_data, r_valid : Out, columns read, in order, `External.read_latency` cycles after their command.
+    r_data, r_valid : Out, columns read, in order, `ExternalMemory.read_latency` cycles after their command.
     host : stream of `host_shape`; a burst is taken with the last cycle of its slot.
     host_w_data, host_w_next, host_r_valid : as `w_data`, `w_next`, `r_valid`, of the host's burst (`r_data` is shared).
     running : In(1), the host waits for slots of refreshes that are due.
@@ -44,7 +44,7 @@ class Controller(wiring.Component):
     cke, cs, ... : see `pins`.
     """
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         self.external = external
         super().__init__({
             "request": In(stream.Signature(request_shape(external))),
@@ -61,7 +61,11 @@ class Controller(wiring.Component):
         m.submodules.segments = segments = Segments(external)
         m.submodules.banks = banks = Banks(external)
         wiring.connect(m, wiring.flipped(self.request), segments.request)
-        self._op, self._bank, self._address = Signal(Op), Signal(external.bank_bits), Signal(external.address_pins)
+        self._op, self._bank, self._address = (
+            Signal(SdramCommand),
+            Signal(external.bank_bits),
+            Signal(external.address_pins),
+        )
         """The command of this cycle."""
         self._of_host, self._in_run = Signal(), Signal()
         """The command is the host's; the state is RUN."""
@@ -95,16 +99,16 @@ class Controller(wiring.Component):
             m.d.sync += [wait.eq(external.power_up), done.eq(0)]
             m.next = "CLOCK"
         with m.State("CLOCK"), m.If(done):
-            m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+            m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
             m.d.sync += [wait.eq(external.rp - 1), done.eq(external.rp == 1)]
             m.next = "REFRESHES"
         with m.State("REFRESHES"), m.If(done):
-            m.d.comb += self._op.eq(Op.REFRESH)
+            m.d.comb += self._op.eq(SdramCommand.REFRESH)
             m.d.sync += [wait.eq(external.rfc - 1), done.eq(external.rfc == 1), left.eq(left - 1)]
             with m.If(left == 1):
                 m.next = "MODE"
         with m.State("MODE"), m.If(done):
-            m.d.comb += [self._op.eq(Op.MODE), self._address.eq(mode(external))]
+            m.d.comb += [self._op.eq(SdramCommand.MODE), self._address.eq(mode(external))]
             m.d.sync += [wait.eq(external.mrd - 1), done.eq(external.mrd == 1)]
             m.next = "MODE_WAIT"
         with m.State("MODE_WAIT"), m.If(done):
@@ -134,14 +138,20 @@ class Controller(wiring.Component):
                 m.d.sync += self._in_run.eq(0)
                 m.next = "CLOSE"
             with m.Elif(banks.now):
-                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(banks.now_open, Op.PRECHARGE, Op.ACTIVATE))]
+                m.d.comb += [
+                    self._bank.eq(current.bank),
+                    self._op.eq(Mux(banks.now_open, SdramCommand.PRECHARGE, SdramCommand.ACTIVATE)),
+                ]
                 m.d.comb += self._address.eq(Mux(banks.now_open, 0, current.row))
             with m.Elif(banks.then):
                 m.d.comb += self._bank.eq(following.bank)
-                m.d.comb += self._op.eq(Mux(banks.then_open, Op.PRECHARGE, Op.ACTIVATE))
+                m.d.comb += self._op.eq(Mux(banks.then_open, SdramCommand.PRECHARGE, SdramCommand.ACTIVATE))
                 m.d.comb += self._address.eq(Mux(banks.then_open, 0, following.row))
             with m.Elif(banks.column):
-                m.d.comb += [self._bank.eq(current.bank), self._op.eq(Mux(current.write, Op.WRITE, Op.READ))]
+                m.d.comb += [
+                    self._bank.eq(current.bank),
+                    self._op.eq(Mux(current.write, SdramCommand.WRITE, SdramCommand.READ)),
+                ]
                 m.d.comb += self._address.eq(current.column)
 
     def _refresh(self, m: Module, banks: Banks) -> None:
@@ -149,11 +159,11 @@ class Controller(wiring.Component):
         external, wait = self.external, self._wait
         with m.State("CLOSE"), m.If(banks.closable):
             m.d.comb += banks.close.eq(1)
-            m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+            m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
             m.d.sync += wait.eq(external.rp - 1)
             m.next = "REFRESH"
         with m.State("REFRESH"), m.If(wait == 0):
-            m.d.comb += self._op.eq(Op.REFRESH)
+            m.d.comb += self._op.eq(SdramCommand.REFRESH)
             m.d.sync += wait.eq(external.rfc - 1)
             m.next = "SLOT_WAIT"
             if external.rfc == 1:
@@ -180,12 +190,16 @@ class Controller(wiring.Component):
             with m.If(cycle == 0):
                 m.d.sync += used.eq(self.host.valid)
                 with m.If(self.host.valid):
-                    m.d.comb += [self._op.eq(Op.ACTIVATE), self._bank.eq(bank)]
+                    m.d.comb += [self._op.eq(SdramCommand.ACTIVATE), self._bank.eq(bank)]
                     m.d.comb += self._address.eq(host.address[columns + banks :])
             with m.Elif(cycle == external.slot_precharge):
-                m.d.comb += [self._op.eq(Op.PRECHARGE), self._address.eq(ALL)]
+                m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
             with m.Elif(used & (cycle >= external.rcd) & (column != host.count)):
-                m.d.comb += [self._of_host.eq(1), self._bank.eq(bank), self._op.eq(Mux(host.write, Op.WRITE, Op.READ))]
+                m.d.comb += [
+                    self._of_host.eq(1),
+                    self._bank.eq(bank),
+                    self._op.eq(Mux(host.write, SdramCommand.WRITE, SdramCommand.READ)),
+                ]
                 m.d.comb += self._address.eq(host.address[:columns] + column)
                 m.d.sync += column.eq(column + 1)
             with m.If(cycle == external.slot - 1):
@@ -198,9 +212,9 @@ class Controller(wiring.Component):
         """The command of this cycle: the output registers, and when its data comes."""
         external, op = self.external, self._op
         m.d.comb += [
-            banks.host_read.eq((op == Op.READ) & self._of_host),
-            self.w_next.eq((op == Op.WRITE) & ~self._of_host),
-            self.host_w_next.eq((op == Op.WRITE) & self._of_host),
+            banks.host_read.eq((op == SdramCommand.READ) & self._of_host),
+            self.w_next.eq((op == SdramCommand.WRITE) & ~self._of_host),
+            self.host_w_next.eq((op == SdramCommand.WRITE) & self._of_host),
         ]
         m.d.sync += [
             self.cke.eq(1),
@@ -210,11 +224,11 @@ class Controller(wiring.Component):
             self.a.eq(self._address),
             self.dqm.eq(Mux(self.initialised, 0, Const(-1, len(self.dqm)))),
             self.dq_o.eq(Mux(self._of_host, self.host_w_data, self.w_data)),
-            self.dq_oe.eq(op == Op.WRITE),
+            self.dq_oe.eq(op == SdramCommand.WRITE),
         ]
         reads = Signal(external.read_latency)
         of_host = Signal(external.read_latency)
-        m.d.sync += [reads.eq(Cat(op == Op.READ, reads)), of_host.eq(Cat(self._of_host, of_host))]
+        m.d.sync += [reads.eq(Cat(op == SdramCommand.READ, reads)), of_host.eq(Cat(self._of_host, of_host))]
         m.d.comb += [
             self.r_data.eq(self.dq_i),
             self.r_valid.eq(reads[-1] & ~of_host[-1]),

@@ -1,4 +1,4 @@
-"""`HostPort`: 32-bit words of the loader, as bursts of the external memory's host slots."""
+"""`SdramHostPort`: 32-bit words of the loader, as bursts of the external memory's host slots."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...external import SLOT_COLUMNS, External
+from ...external import SLOT_COLUMNS, ExternalMemory
 from .controller import host_shape
 
 WORD = 32
 
 
-class HostPort(wiring.Component):
+class SdramHostPort(wiring.Component):
     """Accesses one at a time. Words that follow one another share a slot, as far as it goes: a *group*, of
     `SLOT_COLUMNS` columns that begin at a multiple of so many, hence of one row.
 
@@ -30,7 +30,7 @@ class HostPort(wiring.Component):
     burst, w_data, w_next, r_data, r_valid : the host's side of `Controller`.
     """
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         self.external = external
         super().__init__({
             "addr": In(24), "wdata": In(WORD), "we": In(1), "re": In(1), "last": In(1),

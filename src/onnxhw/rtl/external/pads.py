@@ -6,7 +6,7 @@ from amaranth import Module
 from amaranth.lib import io, wiring
 from amaranth.lib.wiring import Out
 
-from ...external import External
+from ...external import ExternalMemory
 from ..cells import BidirectionalPads
 from .controller import pins
 
@@ -18,7 +18,7 @@ are tied on the board (clock enable, chip select, data masks)."""
 class SimulatedPads(wiring.Component):
     """Pads for simulation: members `pins` towards the memory, and ``inner_...`` towards the controller."""
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         outer = pins(external)
         super().__init__({**outer, **{f"inner_{name}": member.flip() for name, member in outer.items()}})
 
@@ -33,7 +33,7 @@ class SimulatedPads(wiring.Component):
 class DeviceWithPads(wiring.Component):
     """A device whose external memory's pins have the registers of a board's pads; its other members as they are."""
 
-    def __init__(self, device: Any, external: External) -> None:
+    def __init__(self, device: Any, external: ExternalMemory) -> None:
         self.device, self.external = device, external
         super().__init__(dict(device.signature.members))
 
@@ -66,7 +66,7 @@ class BoardPads(wiring.Component):
     hold at the memory.
     """
 
-    def __init__(self, external: External, resource: str) -> None:
+    def __init__(self, external: ExternalMemory, resource: str) -> None:
         self.external, self.resource = external, resource
         super().__init__({f"inner_{name}": member.flip() for name, member in pins(external).items()})
 

@@ -6,16 +6,16 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...external import External
+from ...external import ExternalMemory
 from ...isa.external import COUNT_BITS
 
 
-def request_shape(external: External) -> data.StructLayout:
+def request_shape(external: ExternalMemory) -> data.StructLayout:
     """Columns from an address on: a count of at least 1."""
     return data.StructLayout({"write": 1, "address": external.address_bits, "count": COUNT_BITS})
 
 
-def segment_shape(external: External) -> data.StructLayout:
+def segment_shape(external: ExternalMemory) -> data.StructLayout:
     """Columns of one row. `hot`: the bank, a bit for each; `left`: how many columns; `last`: one is left; `match`: the
     bank's open row, if it has one, is this one."""
     return data.StructLayout({
@@ -38,7 +38,7 @@ class Segments(wiring.Component):
     idle : Out(1), no request is under way.
     """
 
-    def __init__(self, external: External) -> None:
+    def __init__(self, external: ExternalMemory) -> None:
         self.external = external
         shape = segment_shape(external)
         super().__init__({

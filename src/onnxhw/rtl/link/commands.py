@@ -11,13 +11,13 @@ from amaranth.lib import crc, memory, wiring
 from amaranth.lib import stream as streams
 from amaranth.lib.wiring import In, Out
 
-from ...isa.link import COMMIT_WORDS, WINDOW, Command, Info, Register, Status
+from ...isa.link import COMMIT_WORDS, SEND_WINDOW, Command, Info, Register, Status
 from ...isa.memory import Control, Space
 from ..cells import BlockRam
 from .checks import HEADER_WORDS, FrameChecks
 from .frames import FrameCollector, FrameSender
 from .input_stream import stream
-from .state import State
+from .state import LinkState
 from .uart import Received
 
 
@@ -41,7 +41,7 @@ class CommandEngine(wiring.Component):
     -------
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
-    host_last : Out(1), of a device with external memory: see `HostPort`.
+    host_last : Out(1), of a device with external memory: see `SdramHostPort`.
     running, input_free : In(1), from the core.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
@@ -81,7 +81,7 @@ class CommandEngine(wiring.Component):
         m = Module()
         m.submodules.collector = frame = FrameCollector()
         m.submodules.sender = sender = FrameSender()
-        m.submodules.answers = answers = memory.Memory(shape=32, depth=WINDOW, init=[])
+        m.submodules.answers = answers = memory.Memory(shape=32, depth=SEND_WINDOW, init=[])
         m.submodules.load_crc = load_crc = crc.catalog.CRC32_ISCSI().create()
         words = tuple(self.info.to_words())
         depth = 1 << (len(words) - 1).bit_length()
@@ -91,7 +91,7 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        checks, state = FrameChecks(self.info.external), State()
+        checks, state = FrameChecks(self.info.external), LinkState()
         arrives, one = Signal(), ~checks.command[Command.RESET]
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
@@ -128,7 +128,7 @@ class CommandEngine(wiring.Component):
 
     # -- states: each adds its own to the FSM ------------------------------------------------------
 
-    def _listen(self, m: Module, frame: Any, state: State) -> None:
+    def _listen(self, m: Module, frame: Any, state: LinkState) -> None:
         """Wait for a frame."""
         with m.State("LISTEN"):
             m.d.sync += [state.index.eq(HEADER_WORDS), state.phase.eq(0), state.left.eq(0), state.again.eq(0)]
@@ -136,7 +136,7 @@ class CommandEngine(wiring.Component):
             with m.If(frame.held):
                 m.next = "CHECK"
 
-    def _decide(self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any, answers: Any) -> None:
+    def _decide(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, sender: Any, answers: Any) -> None:
         """Refuse it, acknowledge it or perform it; wait, if the run has to go on first.
 
         `answers` has, for each of the last numbers that are due, the token and where the answer's words are kept.
@@ -215,13 +215,13 @@ class CommandEngine(wiring.Component):
                     m.next = "ACCEPT"
 
     @staticmethod
-    def _call_back(m: Module, state: State, status: Status) -> None:
+    def _call_back(m: Module, state: LinkState, status: Status) -> None:
         """Tell the host which number is due."""
         m.d.sync += [state.status.eq(status), state.gap.eq(1), state.kind.eq(0), state.seq.eq(state.due)]
         m.d.sync += state.reply_address.eq(0)
         m.next = "HEAD"
 
-    def _accept(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
+    def _accept(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, load_crc: Any) -> None:
         """What a command changes beside words of memory; RUN and RESET write to Control.RUN."""
         is_ = checks.command
         with m.State("ACCEPT"):
@@ -252,10 +252,10 @@ class CommandEngine(wiring.Component):
                 m.next = "HEAD"
 
     @staticmethod
-    def _forget_inputs(m: Module, state: State) -> None:
+    def _forget_inputs(m: Module, state: LinkState) -> None:
         m.d.sync += [state.following.eq(0), state.complete.eq(0), state.armed.eq(0)]
 
-    def _write(self, m: Module, frame: Any, checks: FrameChecks, state: State, load_crc: Any) -> None:
+    def _write(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
         where = Cat(frame.rest[:24], frame.head[16:24])
         lane = state.phase[:2]
@@ -281,7 +281,7 @@ class CommandEngine(wiring.Component):
                     with m.If(state.left == 1):
                         m.next = "HEAD"
 
-    def _answer(self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any) -> None:
+    def _answer(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, sender: Any) -> None:
         """The two words of the header, then the payload; then the next frame."""
         word = sender.i
         with m.State("HEAD"):
@@ -308,7 +308,7 @@ class CommandEngine(wiring.Component):
             m.next = "LISTEN"
 
     def _fetch(
-        self, m: Module, frame: Any, checks: FrameChecks, state: State, sender: Any, description: Any, own: Any
+        self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, sender: Any, description: Any, own: Any
     ) -> None:
         """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i

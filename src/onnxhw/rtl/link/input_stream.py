@@ -5,10 +5,10 @@ from typing import Any
 from amaranth import Module
 
 from ...isa.memory import Control, Space
-from .state import State
+from .state import LinkState
 
 
-def stream(m: Module, state: State, host: Any) -> None:
+def stream(m: Module, state: LinkState, host: Any) -> None:
     """Words of input, one per cycle while the core takes them; each is there two cycles after its address. Then
     wait until they are in their places, and begin the run that waits for them if they are all.
 

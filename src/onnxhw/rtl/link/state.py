@@ -1,11 +1,11 @@
-"""`State`: what the link remembers."""
+"""`LinkState`: what the link remembers."""
 
 from amaranth import Signal
 
 from ...isa.link import Status
 
 
-class State:
+class LinkState:
     """What the link remembers from frame to frame, and the answer under way."""
 
     def __init__(self) -> None:

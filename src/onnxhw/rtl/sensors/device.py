@@ -18,9 +18,9 @@ from ..link.uart import UartTransmitter
 from .average import BoxAverage
 from .capture import Capture
 from .quantize import Quantizer
-from .report import Report
+from .report import AnswerReport
 from .sccb import Sccb
-from .session import Session
+from .session import CameraSession
 
 
 def xclk_half(clock_hz: int) -> int:
@@ -46,7 +46,7 @@ class CameraDevice(wiring.Component):
     Members
     -------
     pclk, vsync, href, d : from the camera (`Capture`). xclk, reset_n, sioc, siod : to it (`Sccb`).
-    tx : the serial line: a line of text for each answer (`Report`).
+    tx : the serial line: a line of text for each answer (`AnswerReport`).
     number, answered : class of the last answer, and that there was one; `tells` for one cycle with each.
     running : a run is in progress.
     """
@@ -68,12 +68,12 @@ class CameraDevice(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.core = core = self.core
-        m.submodules.session = session = Session()
+        m.submodules.session = session = CameraSession()
         m.submodules.settings = settings = BlockRam(width=32, depth=SETTINGS_WORDS, name=SETTINGS)
         m.submodules.capture, m.submodules.average = capture, average = Capture(), BoxAverage()
         quantizer = Quantizer()
         m.submodules.quantizer = ResetInserter(session.begin)(quantizer)
-        m.submodules.report, m.submodules.transmitter = report, transmitter = Report(), self.transmitter
+        m.submodules.report, m.submodules.transmitter = report, transmitter = AnswerReport(), self.transmitter
         m.submodules.sccb = sccb = self.sccb
         self._clock(m)
         for one, other in (
@@ -105,8 +105,8 @@ class CameraDevice(wiring.Component):
         with m.Else():
             m.d.sync += left.eq(left - 1)
 
-    def _host_port(self, m: Module, core: Any, session: Session) -> None:
-        """`Session` has the core's host port, but for the counts at the beginning, and where it starts a run."""
+    def _host_port(self, m: Module, core: Any, session: CameraSession) -> None:
+        """`CameraSession` has the core's host port, but for the counts at the beginning, and where it starts a run."""
         m.submodules.autorun = autorun = Autorun()
         baked = Signal()
         with m.If(autorun.baked):

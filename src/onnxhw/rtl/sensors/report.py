@@ -1,4 +1,4 @@
-"""`Report`: an answer as a line of text."""
+"""`AnswerReport`: an answer as a line of text."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ NUMBERS = 0x80
 TEXT = (*CLASS, NUMBERS, *SCORE, NUMBERS + 1, *b"\r\n")
 
 
-class Report(wiring.Component):
+class AnswerReport(wiring.Component):
     """``class N score S`` in decimal, and an end of line, for each answer.
 
     Members

@@ -1,4 +1,4 @@
-"""`Session`: the settings of a sensor's program, and one inference after the other on the core."""
+"""`CameraSession`: the settings of a sensor's program, and one inference after the other on the core."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ PLACED = 12
 """Cycles behind the last word of an input after which `Core.input_busy` and `Core.input_over` tell of it."""
 
 
-class Session(wiring.Component):
+class CameraSession(wiring.Component):
     """Reads the settings, then: takes the next whole frame, writes its words to the core's input, starts the run, waits
     for its end, reads the scores and tells the first of the highest. Frames that begin meanwhile are passed over. If
     the next frame begins before a frame's last word, that is given up, and the next one taken.
